@@ -1,0 +1,80 @@
+"""What was proven: lower bounds with their trust tier, and the certificate that a partition carries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from mtpp.errors import InconsistentBound
+
+TIERS = ("exact", "enumerated", "solver")
+"""From the most to the least trusted.
+
+``exact``: integer arithmetic, checked again by ``mtpp verify`` from the certificate alone. ``enumerated``: an
+exhaustive search in integers that has to be run again to be checked. ``solver``: rests on a MIP solver's dual bound.
+"""
+
+
+@dataclass(frozen=True)
+class LowerBound:
+    """A number proven to be at most OPT.
+
+    Attributes
+    ----------
+    value
+        In ticks.
+    method
+        Name of the bound.
+    tier
+        One of :data:`TIERS`.
+    proof
+        What a verifier needs to check it, in plain JSON values; its keys belong to the method.
+    """
+
+    value: int
+    method: str
+    tier: str
+    proof: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON object of a plan's ``lower_bound``."""
+        return {"value": self.value, "method": self.method, "tier": self.tier, "proof": dict(self.proof)}
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A partition's bottleneck together with a lower bound on every partition's.
+
+    Raises
+    ------
+    InconsistentBound
+        If the bound is above the bottleneck, which no correct program can produce.
+    """
+
+    upper: int
+    lower: LowerBound
+
+    def __post_init__(self) -> None:
+        if self.lower.value > self.upper:
+            raise InconsistentBound(
+                f"the lower bound {self.lower.value} ({self.lower.method}) is above the bottleneck {self.upper}",
+                remedy="this is a bug in mtpp, please report it with the model",
+            )
+
+    @property
+    def optimal(self) -> bool:
+        """Whether bound and bottleneck meet in ticks."""
+        return self.lower.value == self.upper
+
+    @property
+    def ratio(self) -> float | None:
+        """Proven approximation ratio, bottleneck / lower bound ≥ 1; None where the bound is 0 and the cost is not."""
+        return approximation_ratio(self.upper, self.lower.value)
+
+
+def approximation_ratio(upper: int, lower: int) -> float | None:
+    """Return upper / lower, correctly rounded; 1.0 where both are 0 and None where only the bound is."""
+    if lower == 0:
+        return 1.0 if upper == 0 else None
+    return upper / lower

@@ -1,0 +1,65 @@
+"""Every failure a user can cause or meet, each with the exit code that the command line gives it."""
+
+from __future__ import annotations
+
+
+class MtppError(Exception):
+    """Base of all errors that are reported in one line instead of a traceback.
+
+    Parameters
+    ----------
+    problem
+        What is wrong, in a few words, without a trailing full stop.
+    source
+        The file (or ``-`` for standard input, or the option) that is at fault.
+    where
+        The place inside it: a JSON pointer, a tensor's name, a line number.
+    remedy
+        What the reader can do about it.
+    """
+
+    exit_code = 2
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str | None = None,
+        where: str | None = None,
+        remedy: str | None = None,
+    ) -> None:
+        self.problem = problem
+        self.source = source
+        self.where = where
+        self.remedy = remedy
+        super().__init__(problem)
+
+    def __str__(self) -> str:
+        """Return ``source: where: problem; remedy`` on one line, leaving out what is unknown."""
+        place = [part for part in (self.source, self.where) if part]
+        text = ": ".join([*place, self.problem])
+        if self.remedy:
+            text = f"{text}; {self.remedy}"
+        return " ".join(text.split())
+
+
+class InputError(MtppError):
+    """A file, a graph or an option that cannot be used as it is (exit code 2)."""
+
+
+class InvalidPartition(MtppError):
+    """An assignment of ops to stages whose quotient graph has a cycle, or that misses ops (exit code 1)."""
+
+    exit_code = 1
+
+
+class Infeasible(MtppError):
+    """No partition meets the limits asked for, or none was found; the text says which (exit code 1)."""
+
+    exit_code = 1
+
+
+class InconsistentBound(MtppError):
+    """A lower bound above an upper bound: a bug in this program, never the user's fault (exit code 1)."""
+
+    exit_code = 1

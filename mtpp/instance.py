@@ -1,0 +1,221 @@
+"""The problem as solvers see it: a graph on a system, cut into k stages, every cost in integer ticks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
+from mtpp.system import System
+from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
+
+LARGEST_TOTAL = 2**62
+"""k · (Σ work + Σ transfer + overflow) must stay below this many ticks: int64 kernels wrap silently."""
+
+_EXACT_FLOAT = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """Graph × system × k in int64 ticks. Make one with :meth:`build`.
+
+    Attributes
+    ----------
+    op_names
+        Names of the ops, for messages and results.
+    k
+        Number of stages; empty ones cost nothing.
+    time_unit, ticks_per_unit
+        Unit of the graph's costs and the ticks in one of it; 1 tick = 1 ps unless the unit is ``"1"``.
+    work, param_bytes
+        Ticks and bytes of each op, int64, shape (n,).
+    transfer, tensor_bytes
+        Ticks and bytes of each tensor, int64, shape (m,); bytes that the graph does not give are 0 here.
+    pin_offsets, pins
+        Ops that touch each tensor, CSR, producer first, then its consumers; int64, shape (m + 1,) and int32.
+    order
+        The graph's own topological order, int32, shape (n,).
+    members
+        Names of the graph's ops that each op stands for, where some were merged; None where none were.
+    """
+
+    op_names: tuple[str, ...]
+    system: System
+    k: int
+    time_unit: str
+    ticks_per_unit: int
+    work: Int64Array
+    param_bytes: Int64Array
+    transfer: Int64Array
+    tensor_bytes: Int64Array
+    pin_offsets: Int64Array
+    pins: Int32Array
+    order: Int32Array
+    members: tuple[tuple[str, ...], ...] | None = None
+
+    @classmethod
+    def build(cls, graph: CostGraph, system: System, k: int) -> Instance:
+        """Turn the costs of *graph* on *system* into ticks, each rounded up once.
+
+        Raises
+        ------
+        InputError
+            If k < 1, if the total cost times k reaches 2^62 ticks, or if an abstract graph (time unit ``"1"``)
+            meets a fast memory, whose overflow is a time.
+
+        Notes
+        -----
+        Timed graphs: 1 tick = 1 ps, so the same graph written in s, ms, µs or ns gives the same instance.
+        Abstract ones: 1 tick per unit if every cost is an integer, else the largest power of ten (at least 1) with
+        k · (Σ work + Σ transfer) < 2^53. O(n + pins).
+        """
+        if k < 1:
+            raise InputError(f"k must be at least 1, not {k}", source="-k")
+        if graph.time_unit == "1" and system.fast_memory_bytes is not None:
+            raise InputError(
+                "a fast memory needs a graph with a time unit: overflow is a time",
+                source=graph.name,
+                where="/time_unit",
+                remedy="give the graph a time unit or leave --fast-memory out",
+            )
+        ticks_per_unit = _ticks_per_unit(graph, k)
+        work = _ticks(graph.work, ticks_per_unit)
+        transfer = [
+            system.link_ps(size) if given is None else _tick(given, ticks_per_unit)
+            for given, size in zip(graph.transfer, graph.tensor_bytes.tolist(), strict=True)
+        ]
+        overflow = _largest_overflow(graph, system)
+        if k * (sum(work) + sum(transfer) + overflow) >= LARGEST_TOTAL:
+            raise InputError(
+                f"the costs are too large: {k} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
+                f"{graph.time_unit if graph.time_unit != '1' else 'unit'}",
+                source=graph.name,
+                remedy="check the time unit and the bandwidth",
+            )
+        sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
+        offsets, pins = _pins(graph)
+        instance = cls(
+            op_names=graph.op_names,
+            system=system,
+            k=k,
+            time_unit=graph.time_unit,
+            ticks_per_unit=ticks_per_unit,
+            work=np.array(work, dtype=np.int64),
+            param_bytes=graph.param_bytes,
+            transfer=np.array(transfer, dtype=np.int64),
+            tensor_bytes=sizes,
+            pin_offsets=offsets,
+            pins=pins,
+            order=graph.order,
+        )
+        for array in (instance.work, instance.transfer, sizes, offsets, pins):
+            array.setflags(write=False)
+        return instance
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops, n."""
+        return len(self.op_names)
+
+    @property
+    def tensor_count(self) -> int:
+        """Number of tensors, m."""
+        return len(self.transfer)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+        return self.time_unit != "1"
+
+    def members_of(self, op: int) -> tuple[str, ...]:
+        """Return the names of the graph's ops that *op* stands for."""
+        return (self.op_names[op],) if self.members is None else self.members[op]
+
+    @cached_property
+    def producer(self) -> Int32Array:
+        """Op that makes each tensor, int32, shape (m,)."""
+        return self.pins[self.pin_offsets[:-1]]
+
+    @cached_property
+    def edges(self) -> tuple[Int32Array, Int32Array]:
+        """Producer and consumer of every (tensor, consumer) pair, two int32 arrays."""
+        counts = np.diff(self.pin_offsets) - 1
+        is_consumer = np.ones(len(self.pins), dtype=bool)
+        is_consumer[self.pin_offsets[:-1]] = False
+        return np.repeat(self.producer, counts), self.pins[is_consumer]
+
+    @cached_property
+    def op_tensors(self) -> tuple[Int64Array, Int32Array]:
+        """Tensors that each op makes or reads, CSR: offsets int64, shape (n + 1,), and tensors int32."""
+        tensor_of_pin = np.repeat(np.arange(self.tensor_count, dtype=np.int32), np.diff(self.pin_offsets))
+        by_op = np.argsort(self.pins, kind="stable")
+        offsets = np.zeros(self.op_count + 1, dtype=np.int64)
+        np.cumsum(np.bincount(self.pins, minlength=self.op_count), out=offsets[1:])
+        return offsets, tensor_of_pin[by_op]
+
+    @cached_property
+    def successors(self) -> tuple[Int64Array, Int32Array]:
+        """Distinct successors of each op, CSR: offsets int64, shape (n + 1,), and ops int32, ascending."""
+        sources, targets = self.edges
+        n = self.op_count
+        keys = np.unique(sources.astype(np.int64) * n + targets)
+        offsets = np.zeros(n + 1, dtype=np.int64)
+        np.cumsum(np.bincount(keys // n, minlength=n), out=offsets[1:])
+        return offsets, (keys % n).astype(np.int32)
+
+    def describe(self, ticks: float) -> str:
+        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
+        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
+
+    def overflow_ticks(self, param_bytes: int, peak_bytes: int) -> int:
+        """Return the time to stream what does not fit into the fast memory (eq. 2), in ticks, rounded up."""
+        memory = self.system.fast_memory_bytes
+        if memory is None:
+            return 0
+        return self.system.link_ps(max(0, param_bytes + peak_bytes - memory))
+
+
+def _ticks_per_unit(graph: CostGraph, k: int) -> int:
+    if graph.time_unit != "1":
+        return PICOSECONDS[graph.time_unit]
+    costs: list[Exact] = [*graph.work, *(cost for cost in graph.transfer if cost is not None)]
+    if all(cost.denominator == 1 for cost in costs):
+        return 1
+    limit = Fraction(_EXACT_FLOAT) / (k * sum(costs))
+    scale = 1
+    while scale * 10 < limit:
+        scale *= 10
+    return scale
+
+
+def _tick(cost: Exact, ticks_per_unit: int) -> int:
+    return ceil_ratio(cost.numerator * ticks_per_unit, cost.denominator)
+
+
+def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
+    return [_tick(cost, ticks_per_unit) for cost in costs]
+
+
+def _largest_overflow(graph: CostGraph, system: System) -> int:
+    """Return an upper bound on the overflow of any stage: all parameters and all tensors at once, in ticks."""
+    if system.fast_memory_bytes is None:
+        return 0
+    held = sum(graph.param_bytes.tolist())
+    held += system.activation_reserve_bytes if system.peak == "reserve" else sum(map(abs, graph.tensor_bytes.tolist()))
+    return system.link_ps(held)
+
+
+def _pins(graph: CostGraph) -> tuple[Int64Array, Int32Array]:
+    m = graph.tensor_count
+    offsets = graph.consumer_offsets + np.arange(m + 1, dtype=np.int64)
+    pins = np.empty(len(graph.consumers) + m, dtype=np.int32)
+    pins[offsets[:-1]] = graph.tensor_producer
+    is_consumer = np.ones(len(pins), dtype=bool)
+    is_consumer[offsets[:-1]] = False
+    pins[is_consumer] = graph.consumers
+    return offsets, pins

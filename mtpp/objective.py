@@ -1,0 +1,144 @@
+"""What a stage costs: the one definition of f(S), eq. 1-3 of Archer et al. (2024)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtpp.graph import Int32Array, Int64Array
+from mtpp.instance import Instance
+from mtpp.partition import Partition
+
+
+@dataclass(frozen=True, eq=False)
+class StageCosts:
+    """Cost of every stage and its parts, int64 arrays of shape (k,); times in ticks, sizes in bytes.
+
+    Attributes
+    ----------
+    ops
+        Number of ops.
+    work
+        Σ work.
+    input, output
+        Transfer of the tensors that come from other stages, and of those that others need; each once.
+    overflow
+        Time to stream what exceeds the fast memory (eq. 2).
+    cost
+        f(S), the sum of the four (eq. 3); 0 for an empty stage.
+    param_bytes, peak_bytes
+        Memory for parameters, and peak(S): the activation reserve or the working memory of the stage run in order.
+    """
+
+    ops: Int64Array
+    work: Int64Array
+    input: Int64Array
+    output: Int64Array
+    overflow: Int64Array
+    cost: Int64Array
+    param_bytes: Int64Array
+    peak_bytes: Int64Array
+
+    @property
+    def bottleneck(self) -> int:
+        """The largest cost, in ticks."""
+        return int(self.cost.max())
+
+
+def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
+    """Evaluate eq. 3 for every stage of *partition*.
+
+    Notes
+    -----
+    O(pins·log pins) time and O(n + pins) memory. All sums are below 2^62 by the check in :meth:`Instance.build`.
+    """
+    stage = partition.assignment
+    k = partition.k
+    ops = np.bincount(stage, minlength=k).astype(np.int64)
+    work = _sum_by(stage, instance.work, k)
+    params = _sum_by(stage, instance.param_bytes, k)
+
+    tensor, touching = _stages_of_tensors(instance, stage)
+    home = stage[instance.producer]
+    cut = np.bincount(tensor, minlength=instance.tensor_count)[tensor] > 1
+    made_here = touching == home[tensor]
+    moved = instance.transfer[tensor]
+    arriving = _sum_by(touching[cut & ~made_here], moved[cut & ~made_here], k)
+    leaving = _sum_by(touching[cut & made_here], moved[cut & made_here], k)
+
+    if instance.system.peak == "order":
+        peak = _peaks_in_order(instance, stage, k)
+    else:
+        peak = np.where(ops > 0, np.int64(instance.system.activation_reserve_bytes), np.int64(0))
+    overflow = np.array(
+        [
+            instance.overflow_ticks(p, a) if count else 0
+            for count, p, a in zip(ops.tolist(), params.tolist(), peak.tolist(), strict=True)
+        ],
+        dtype=np.int64,
+    )
+    cost = work + arriving + leaving + overflow
+    return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak)
+
+
+def bottleneck(instance: Instance, partition: Partition) -> int:
+    """Return the largest stage cost of *partition*, in ticks (eq. 4)."""
+    return stage_costs(instance, partition).bottleneck
+
+
+def crossing_tensors(instance: Instance, partition: Partition) -> Int32Array:
+    """Return the tensors that cross a stage boundary, int32, in the graph's order."""
+    tensor, _ = _stages_of_tensors(instance, partition.assignment)
+    return np.flatnonzero(np.bincount(tensor, minlength=instance.tensor_count) > 1).astype(np.int32)
+
+
+def _sum_by(group: np.ndarray, value: Int64Array, size: int) -> Int64Array:
+    """Sum *value* per group in int64 (``np.bincount`` with weights would go through float64)."""
+    total = np.zeros(size, dtype=np.int64)
+    np.add.at(total, group, value)
+    return total
+
+
+def _stages_of_tensors(instance: Instance, stage: Int32Array) -> tuple[Int64Array, Int64Array]:
+    """Return every distinct (tensor, stage that touches it) pair, sorted."""
+    k = int(stage.max()) + 1
+    tensor_of_pin = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
+    pairs = np.unique(tensor_of_pin * k + stage[instance.pins])
+    return pairs // k, pairs % k
+
+
+def _peaks_in_order(instance: Instance, stage: Int32Array, k: int) -> Int64Array:
+    """Return the most bytes live at once in each stage, its ops run in the graph's order.
+
+    A tensor from outside lives from its first use in the stage to its last; one made inside from its production to
+    its last use, or to the end of the stage if another stage needs it.
+    """
+    step = np.empty(instance.op_count, dtype=np.int64)  # position of each op within its stage
+    stage_length = np.zeros(k, dtype=np.int64)
+    in_order = instance.order[np.argsort(stage[instance.order], kind="stable")]
+    for b in range(k):
+        members = in_order[np.searchsorted(stage[in_order], b) : np.searchsorted(stage[in_order], b, side="right")]
+        step[members] = np.arange(len(members))
+        stage_length[b] = len(members)
+    base = np.concatenate(([0], np.cumsum(stage_length + 1)))  # one slot more per stage: the end of its last step
+
+    tensor_of_pin = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
+    pin_stage = stage[instance.pins].astype(np.int64)
+    pairs, where = np.unique(tensor_of_pin * k + pin_stage, return_inverse=True)
+    tensor, holder = pairs // k, pairs % k
+    first = np.full(len(pairs), np.iinfo(np.int64).max)
+    last = np.full(len(pairs), -1, dtype=np.int64)
+    np.minimum.at(first, where, step[instance.pins])
+    np.maximum.at(last, where, step[instance.pins])
+    leaves = (holder == stage[instance.producer][tensor]) & (
+        np.bincount(tensor, minlength=instance.tensor_count)[tensor] > 1
+    )
+    last = np.where(leaves, stage_length[holder] - 1, last)
+
+    change = np.zeros(int(base[-1]), dtype=np.int64)
+    size = instance.tensor_bytes[tensor]
+    np.add.at(change, base[holder] + first, size)
+    np.add.at(change, base[holder] + last + 1, -size)
+    live = np.cumsum(change)
+    return np.array([live[base[b] : base[b + 1]].max() for b in range(k)], dtype=np.int64)

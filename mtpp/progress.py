@@ -1,0 +1,37 @@
+"""What a running search tells the outside: observers, called from the thread that runs the search."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Observer(Protocol):
+    """Listens to a search; every method may be called many times and has to return quickly."""
+
+    def phase(self, name: str) -> None:
+        """Take note that the search enters the part called *name*."""
+
+    def incumbent(self, bottleneck: int) -> None:
+        """Take note of a better partition, its bottleneck in ticks."""
+
+    def bound(self, value: int) -> None:
+        """Take note of a better lower bound, in ticks."""
+
+    def evaluated(self, count: int) -> None:
+        """Take note that *count* more candidates were evaluated."""
+
+
+class Silent:
+    """The observer that ignores everything."""
+
+    def phase(self, name: str) -> None:
+        """Ignore it."""
+
+    def incumbent(self, bottleneck: int) -> None:
+        """Ignore it."""
+
+    def bound(self, value: int) -> None:
+        """Ignore it."""
+
+    def evaluated(self, count: int) -> None:
+        """Ignore it."""

@@ -1,0 +1,153 @@
+"""Small random graphs and systems: seeded builders, and hypothesis strategies made of the same builder.
+
+Ops are called ``op0``, ``op1``, … in file order. Tensors are hyperedges with any number of consumers, an op makes up to
+three of them, and file order need not be topological.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.system import System
+from mtpp.units import Exact
+
+Pick = Callable[[int, int], int]
+"""Gives an integer between two others, both included."""
+
+TIMED = ("ps", "ns", "us", "ms", "s")
+ABSTRACT = "1"
+
+LINK = System("link", 10**12, 10**11, 10**9)
+"""One byte takes 1000 ticks on its link, no fast memory."""
+
+
+def random_graph(
+    seed: int,
+    op_count: int,
+    *,
+    time_unit: str = ABSTRACT,
+    fractional: bool = False,
+    shuffled: bool = True,
+    largest_cost: int = 100,
+    consumers_per_tensor: float = 1.5,
+) -> CostGraph:
+    """Make the same graph from the same arguments every time.
+
+    Parameters
+    ----------
+    time_unit
+        Tensors of a timed graph have bytes, a transfer, or both; those of an abstract one have a transfer.
+    fractional
+        Whether costs have up to three decimals.
+    shuffled
+        Whether file order may differ from every topological order.
+    consumers_per_tensor
+        About how many ops read a tensor, as far as later ops exist.
+    """
+    pick = random.Random(seed).randint
+    ranks = list(range(op_count))
+    if shuffled:
+        random.Random(seed + 1).shuffle(ranks)
+    return _build(
+        pick,
+        ranks,
+        time_unit=time_unit,
+        fractional=fractional,
+        largest_cost=largest_cost,
+        spread=consumers_per_tensor,
+    )
+
+
+def chain(works: list[Exact], transfers: list[Exact], time_unit: str = ABSTRACT) -> CostGraph:
+    """Make the path op0 → op1 → … with a transfer time on each link."""
+    ops = [Op(f"op{i}", work) for i, work in enumerate(works)]
+    tensors = [Tensor(f"t{i}", f"op{i}", (f"op{i + 1}",), None, cost) for i, cost in enumerate(transfers)]
+    return CostGraph.build(name="chain", time_unit=time_unit, ops=ops, tensors=tensors)
+
+
+def _build(
+    pick: Pick, ranks: list[int], *, time_unit: str, fractional: bool, largest_cost: int, spread: float
+) -> CostGraph:
+    """Make a graph in which op v may only feed ops of higher rank."""
+    count = len(ranks)
+
+    def cost() -> Exact:
+        if not fractional:
+            return pick(0, largest_cost)
+        value = Fraction(pick(0, largest_cost * 1000), 10 ** pick(0, 3))
+        return value.numerator if value.denominator == 1 else value
+
+    ops = [Op(f"op{v}", cost(), f"Kind{v % 3}", pick(0, 60)) for v in range(count)]
+    tensors: list[Tensor] = []
+    for v in range(count):
+        later = [u for u in range(count) if ranks[u] > ranks[v]]
+        for _ in range((1, 1, 1, 2, 3, 0)[pick(0, 5)]):
+            # Out of 100: the chance of each later op to read the tensor.
+            chance = min(100, int(100 * spread / max(1, len(later))))
+            readers = tuple(f"op{u}" for u in later if pick(1, 100) <= chance)
+            how = 0 if time_unit == ABSTRACT else pick(0, 2)
+            size = pick(0, 50) if how or pick(0, 1) else None
+            tensors.append(Tensor(f"t{len(tensors)}", f"op{v}", readers, size, None if how == 2 else cost()))
+    return CostGraph.build(name="random", time_unit=time_unit, ops=ops, tensors=tensors)
+
+
+@st.composite
+def graphs(
+    draw: st.DrawFn,
+    *,
+    min_ops: int = 1,
+    max_ops: int = 7,
+    time_units: tuple[str, ...] = (*TIMED, ABSTRACT),
+    fractional: bool | None = None,
+) -> CostGraph:
+    """Draw a graph; *fractional* None draws whether costs have decimals."""
+    count = draw(st.integers(min_ops, max_ops))
+    return _build(
+        lambda low, high: draw(st.integers(low, high)),
+        draw(st.permutations(range(count))),
+        time_unit=draw(st.sampled_from(time_units)),
+        fractional=draw(st.booleans()) if fractional is None else fractional,
+        largest_cost=20,
+        spread=draw(st.sampled_from((0.7, 1.5, 3.0))),
+    )
+
+
+def timed_graphs(*, min_ops: int = 1, max_ops: int = 7, fractional: bool | None = None) -> st.SearchStrategy[CostGraph]:
+    """Draw graphs with a unit of time."""
+    return graphs(min_ops=min_ops, max_ops=max_ops, time_units=TIMED, fractional=fractional)
+
+
+def abstract_graphs(
+    *, min_ops: int = 1, max_ops: int = 7, fractional: bool | None = None
+) -> st.SearchStrategy[CostGraph]:
+    """Draw graphs without a unit of time."""
+    return graphs(min_ops=min_ops, max_ops=max_ops, time_units=(ABSTRACT,), fractional=fractional)
+
+
+@st.composite
+def systems(draw: st.DrawFn, *, fast_memory: bool) -> System:
+    """Draw a system; with *fast_memory* one that small graphs overflow, with either kind of peak.
+
+    Only timed graphs go with a fast memory.
+    """
+    bandwidth = draw(st.sampled_from((1, 3, 10**9, 7 * 10**11, 25 * 10**9)))
+    if not fast_memory:
+        return System("drawn", 10**12, 10**11, bandwidth, None, draw(st.integers(0, 50)), draw(_peaks))
+    memory = draw(st.integers(0, 200))
+    return System("drawn", 10**12, 10**11, bandwidth, memory, draw(st.integers(0, memory)), draw(_peaks))
+
+
+_peaks = st.sampled_from(("reserve", "order"))
+
+
+@st.composite
+def problems(draw: st.DrawFn, *, max_ops: int = 7, max_stages: int = 4) -> tuple[CostGraph, System, int]:
+    """Draw a graph, a system that goes with it and a number of stages, sometimes more than there are ops."""
+    graph = draw(graphs(max_ops=max_ops))
+    system = draw(systems(fast_memory=graph.time_unit != ABSTRACT and draw(st.booleans())))
+    return graph, system, draw(st.integers(1, max_stages))

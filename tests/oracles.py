@@ -1,0 +1,261 @@
+"""Plain-Python oracles, written straight from the definitions and slow on purpose.
+
+They take a :class:`mtpp.graph.CostGraph` and a :class:`mtpp.system.System`, read nothing but their fields, and return
+exact integers in ticks. Ops are numbers in file order.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from mtpp.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.system import System
+
+PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+
+
+class Ticks(NamedTuple):
+    """Costs of a graph in ticks."""
+
+    per_unit: int
+    work: tuple[int, ...]
+    transfer: tuple[int, ...]
+
+
+def ceil(value: Fraction | int) -> int:
+    """Round up to an integer."""
+    return -((-value.numerator) // value.denominator)
+
+
+def ticks_per_unit(graph: CostGraph, k: int | None) -> int:
+    """Return 10^12 / unit for timed graphs; for abstract ones the largest fitting power of ten."""
+    if graph.time_unit != "1":
+        return PICOSECONDS[graph.time_unit]
+    costs = [Fraction(cost) for cost in [*graph.work, *graph.transfer] if cost is not None]
+    if all(cost.denominator == 1 for cost in costs):
+        return 1
+    if k is None:
+        raise ValueError("ticks of an abstract graph with fractional costs depend on k")
+    scale = 1
+    while k * sum(costs) * (scale * 10) < 2**53:
+        scale *= 10
+    return scale
+
+
+@lru_cache(maxsize=32)
+def to_ticks(graph: CostGraph, system: System, k: int | None = None) -> Ticks:
+    """Convert every cost: multiply exactly, then round up; bytes go over the system's link."""
+    scale = ticks_per_unit(graph, k)
+    work = tuple(ceil(Fraction(cost) * scale) for cost in graph.work)
+    transfer = tuple(
+        ceil(Fraction(int(size) * 10**12, system.bandwidth_bytes_per_s))
+        if cost is None
+        else ceil(Fraction(cost) * scale)
+        for cost, size in zip(graph.transfer, graph.tensor_bytes, strict=True)
+    )
+    return Ticks(scale, work, transfer)
+
+
+@lru_cache(maxsize=32)
+def tensors_of(graph: CostGraph) -> tuple[tuple[int, frozenset[int]], ...]:
+    """Return producer and consumers of every tensor."""
+    return tuple(
+        (int(graph.tensor_producer[t]), frozenset(int(v) for v in graph.tensor_consumers(t)))
+        for t in range(graph.tensor_count)
+    )
+
+
+@lru_cache(maxsize=32)
+def own_order(graph: CostGraph) -> tuple[int, ...]:
+    """Return file order if it is topological, else repeatedly the first op in the file whose inputs are done."""
+    order: list[int] = []
+    done: set[int] = set()
+    before = predecessors(graph)
+    while len(order) < graph.op_count:
+        order.append(next(v for v in range(graph.op_count) if v not in done and before[v] <= done))
+        done.add(order[-1])
+    return tuple(order)
+
+
+def predecessors(graph: CostGraph) -> list[set[int]]:
+    """Return the set of ops whose tensors each op consumes."""
+    before: list[set[int]] = [set() for _ in range(graph.op_count)]
+    for producer, consumers in tensors_of(graph):
+        for v in consumers:
+            before[v].add(producer)
+    return before
+
+
+def peak_in_order(graph: CostGraph, ops: Iterable[int]) -> int:
+    """Return the most bytes live at any step of running the ops in the graph's own order."""
+    inside = set(ops)
+    sequence = [v for v in own_order(graph) if v in inside]
+    peak = 0
+    for now in range(len(sequence)):
+        live = 0
+        for t, (producer, consumers) in enumerate(tensors_of(graph)):
+            uses = [step for step, v in enumerate(sequence) if v in consumers]
+            if producer in inside:
+                begin = sequence.index(producer)
+                end = len(sequence) - 1 if consumers - inside else max(uses, default=begin)
+            elif uses:
+                begin, end = min(uses), max(uses)
+            else:
+                continue
+            if begin <= now <= end and graph.tensor_bytes[t] != UNKNOWN_BYTES:
+                live += int(graph.tensor_bytes[t])
+        peak = max(peak, live)
+    return peak
+
+
+def stage_figures(graph: CostGraph, system: System, ops: Iterable[int], k: int | None = None) -> dict[str, int]:
+    """Return work, input, output, overflow, cost, param_bytes and peak_bytes of a set of ops (eq. 1 to 3)."""
+    inside = frozenset(ops)
+    ticks = to_ticks(graph, system, k)
+    reads = [t for t, (u, consumers) in enumerate(tensors_of(graph)) if u not in inside and consumers & inside]
+    writes = [t for t, (u, consumers) in enumerate(tensors_of(graph)) if u in inside and consumers - inside]
+    params = sum(int(graph.param_bytes[v]) for v in inside)
+    if not inside:
+        peak = 0
+    elif system.peak == "reserve":
+        peak = system.activation_reserve_bytes
+    else:
+        peak = peak_in_order(graph, inside)
+    overflow = 0
+    if inside and system.fast_memory_bytes is not None:
+        excess = max(0, params + peak - system.fast_memory_bytes)
+        overflow = ceil(Fraction(excess * 10**12, system.bandwidth_bytes_per_s))
+    figures = {
+        "work": sum(ticks.work[v] for v in inside),
+        "input": sum(ticks.transfer[t] for t in reads),
+        "output": sum(ticks.transfer[t] for t in writes),
+        "overflow": overflow,
+    }
+    return {**figures, "cost": sum(figures.values()), "param_bytes": params, "peak_bytes": peak}
+
+
+def stage_cost(graph: CostGraph, system: System, ops: Iterable[int], k: int | None = None) -> int:
+    """Return f(S) in ticks; *k* is needed only for abstract graphs with fractional costs."""
+    return stage_figures(graph, system, ops, k)["cost"]
+
+
+def bottleneck(graph: CostGraph, system: System, assignment: Sequence[int], k: int) -> int:
+    """Return the largest stage cost of an assignment op → stage."""
+    return max(stage_cost(graph, system, [v for v, s in enumerate(assignment) if s == b], k) for b in set(assignment))
+
+
+def monotone_assignments(graph: CostGraph, k: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way to give the ops stages 0 to k-1 with no edge going back and empty stages all at the end."""
+    order, before = own_order(graph), predecessors(graph)
+    stages = [0] * graph.op_count
+
+    def extend(i: int) -> Iterator[tuple[int, ...]]:
+        if i == len(order):
+            used = set(stages)
+            if used == set(range(len(used))):
+                yield tuple(stages)
+            return
+        v = order[i]
+        for stage in range(max((stages[u] for u in before[v]), default=0), min(k, graph.op_count)):
+            stages[v] = stage
+            yield from extend(i + 1)
+        stages[v] = 0
+
+    return extend(0)
+
+
+def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()) -> int:
+    """Return OPT by trying every partition; meant for at most 8 ops.
+
+    *together* lists groups of ops that must share a stage; there is always a partition that does (one stage).
+    """
+    groups = [list(group) for group in together]
+    cost = _remembered(lambda ops: stage_cost(graph, system, ops, k))
+    best: int | None = None
+    for stages in monotone_assignments(graph, k):
+        if any(len({stages[v] for v in group}) > 1 for group in groups):
+            continue
+        worst = max(cost(frozenset(v for v, s in enumerate(stages) if s == b)) for b in set(stages))
+        best = worst if best is None else min(best, worst)
+    assert best is not None
+    return best
+
+
+def _remembered(cost: Callable[[frozenset[int]], int]) -> Callable[[frozenset[int]], int]:
+    known: dict[frozenset[int], int] = {}
+
+    def look_up(ops: frozenset[int]) -> int:
+        if ops not in known:
+            known[ops] = cost(ops)
+        return known[ops]
+
+    return look_up
+
+
+def is_topological(graph: CostGraph, order: Sequence[int]) -> bool:
+    """Tell whether *order* has every op once, and after all ops whose tensors it consumes."""
+    place = {v: i for i, v in enumerate(order)}
+    if sorted(order) != list(range(graph.op_count)):
+        return False
+    return all(place[u] < place[v] for v, before in enumerate(predecessors(graph)) for u in before)
+
+
+def kahn_order(graph: CostGraph, priorities: Sequence[Any]) -> list[int]:
+    """Return Kahn's order that always takes the ready op of highest priority, the first in the file among equals.
+
+    Archer et al. (2024), Algorithm 3.
+    """
+    before = predecessors(graph)
+    indegree = [len(ops) for ops in before]
+    queue = [(-priorities[v], v) for v in range(graph.op_count) if indegree[v] == 0]
+    heapq.heapify(queue)
+    order: list[int] = []
+    while queue:
+        _, u = heapq.heappop(queue)
+        order.append(u)
+        for v in range(graph.op_count):
+            if u in before[v]:
+                indegree[v] -= 1
+                if indegree[v] == 0:
+                    heapq.heappush(queue, (-priorities[v], v))
+    return order
+
+
+def best_segmentation(graph: CostGraph, system: System, k: int, order: Sequence[int]) -> int:
+    """Return the least bottleneck of cutting *order* into at most k segments (Archer et al. 2024, Algorithm 1)."""
+    n = len(order)
+    cost = _segment_costs(graph, system, order, k)
+    best = [cost[0, r] for r in range(n + 1)]
+    for _ in range(min(k, n) - 1):
+        best = [min(max(best[left], cost[left, r]) for left in range(r + 1)) for r in range(n + 1)]
+    return best[n]
+
+
+def fewest_stages(
+    graph: CostGraph, system: System, order: Sequence[int], cutoff: int, k: int | None = None
+) -> int | None:
+    """Return the least number of segments of *order* that all cost less than *cutoff*; None if some op never fits.
+
+    *k* is needed only for abstract graphs with fractional costs, whose ticks depend on it.
+    """
+    n = len(order)
+    cost = _segment_costs(graph, system, order, k)
+    fewest: list[int | None] = [0] + [None] * n
+    for r in range(1, n + 1):
+        options = [fewest[left] for left in range(r) if cost[left, r] < cutoff]
+        fewest[r] = min((count + 1 for count in options if count is not None), default=None)
+    return fewest[n]
+
+
+def _segment_costs(graph: CostGraph, system: System, order: Sequence[int], k: int | None) -> dict[tuple[int, int], int]:
+    """Return f(order[left:right]) for all left <= right."""
+    n = len(order)
+    return {
+        (left, right): stage_cost(graph, system, order[left:right], k)
+        for right in range(n + 1)
+        for left in range(right + 1)
+    }
