@@ -1,0 +1,24 @@
+"""Generators of synthetic graphs, and the small ONNX models that the package ships."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+from mtpp.errors import InputError
+
+SAMPLES = ("resnet50", "gpt2")
+"""Names of the shipped models; ``samples/README.md`` says what each is."""
+
+
+def sample_path(name: str) -> Path:
+    """Return the path of a shipped ONNX model, one of :data:`SAMPLES`.
+
+    Raises
+    ------
+    InputError
+        If no sample has that name.
+    """
+    if name not in SAMPLES:
+        raise InputError(f"no sample model is called {name!r}", remedy=f"use one of {', '.join(SAMPLES)}")
+    return Path(str(files("mtpp.datasets").joinpath("samples", f"{name}.onnx")))

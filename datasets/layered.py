@@ -1,0 +1,169 @@
+"""Op-level networks of any size: the blocks that real models are made of, strung together at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.system import System, load_system
+
+ELEMENT_BYTES = 4
+"""Tensors are float32."""
+
+HEADS = 8
+MLP_FACTOR = 4
+ROWS = (64, 196, 784, 1024, 3136)
+COLUMNS = (64, 128, 256, 512, 1024)
+RESIZE_PROBABILITY = 0.08
+SKIP_PROBABILITY = 0.15
+MOST_SKIPS = 6
+
+
+def layered_network(n: int, seed: int = 0) -> CostGraph:
+    """Draw a network of exactly *n* ops, costs in picoseconds on the preset ``reference``.
+
+    Parameters
+    ----------
+    n
+        Number of ops, at least 1; made for 10³ to 10⁶.
+    seed
+        Same n and seed give the same network (for one version of NumPy).
+
+    Raises
+    ------
+    InputError
+        If *n* is below 1.
+
+    Notes
+    -----
+    A chain of blocks drawn from three kinds: attention with a residual branch around it and around its
+    feed-forward half (queries, keys and values each fan out to eight heads), a residual bottleneck of three
+    convolutions, and an inception-like module of parallel branches. Now and then the activations change shape, or are
+    kept aside and joined again several blocks later as in a U-Net. The last ops, too few for a block, are a chain.
+    Work is the roofline time; tensors carry bytes, so that the link's bandwidth remains the system's.
+
+    O(n) time and memory.
+    """
+    if n < 1:
+        raise InputError(f"a network of {n} ops", remedy="ask for at least 1")
+    random = np.random.default_rng([seed, n])
+    net = _Network(load_system())
+    flow = net.add("Conv", [], rows=784, columns=64, flops=2 * 784 * 64 * 147, params=64 * 147)
+    skips: list[int] = []
+    blocks = (_attention, _bottleneck, _branches)
+    while n - net.size >= _LARGEST_BLOCK:
+        flow = blocks[random.integers(len(blocks))](net, flow, random)
+        if random.random() < RESIZE_PROBABILITY:
+            flow = _linear(net, flow, int(random.choice(COLUMNS)), rows=int(random.choice(ROWS)), kind="Conv")
+        if random.random() < SKIP_PROBABILITY:
+            if len(skips) == MOST_SKIPS or (skips and random.random() < 0.5):
+                flow = _concat(net, [flow, skips.pop(int(random.integers(len(skips))))])
+            elif flow not in skips:
+                skips.append(flow)
+    while net.size < n:
+        flow = _elementwise(net, "Relu", [flow])
+    return net.to_graph(f"layered-{n}-{seed}", seed)
+
+
+@dataclass
+class _Network:
+    """Ops in the order of their making; op v makes tensor v, of ``rows[v]`` × ``columns[v]`` elements."""
+
+    system: System
+    ops: list[Op] = field(default_factory=list)
+    rows: list[int] = field(default_factory=list)
+    columns: list[int] = field(default_factory=list)
+    readers: list[list[str]] = field(default_factory=list)
+
+    @property
+    def size(self) -> int:
+        return len(self.ops)
+
+    def bytes_of(self, op: int) -> int:
+        return self.rows[op] * self.columns[op] * ELEMENT_BYTES
+
+    def add(self, kind: str, inputs: list[int], *, rows: int, columns: int, flops: int, params: int = 0) -> int:
+        name = f"{kind.lower()}_{self.size}"
+        traffic = (rows * columns + params) * ELEMENT_BYTES + sum(self.bytes_of(u) for u in inputs)
+        self.ops.append(Op(name, self.system.modelled_work_ps(flops, traffic), kind, params * ELEMENT_BYTES))
+        self.rows.append(rows)
+        self.columns.append(columns)
+        self.readers.append([])
+        for u in inputs:
+            self.readers[u].append(name)
+        return self.size - 1
+
+    def to_graph(self, name: str, seed: int) -> CostGraph:
+        return CostGraph.build(
+            name=name,
+            time_unit="ps",
+            ops=self.ops,
+            tensors=[
+                Tensor(f"t{v}", op.name, tuple(self.readers[v]), self.bytes_of(v)) for v, op in enumerate(self.ops)
+            ],
+            metadata={"generator": "layered", "seed": seed, "system": self.system.name},
+        )
+
+
+def _linear(net: _Network, x: int, columns: int, *, rows: int = 0, kind: str = "MatMul", taps: int = 1) -> int:
+    rows = rows or net.rows[x]
+    weights = net.columns[x] * columns * taps
+    return net.add(kind, [x], rows=rows, columns=columns, flops=2 * rows * weights, params=weights)
+
+
+def _elementwise(net: _Network, kind: str, inputs: list[int], cost: int = 1) -> int:
+    rows, columns = net.rows[inputs[0]], net.columns[inputs[0]]
+    return net.add(kind, inputs, rows=rows, columns=columns, flops=cost * rows * columns)
+
+
+def _concat(net: _Network, inputs: list[int]) -> int:
+    # A kept tensor may have another number of rows; joined by size, it adds the columns that its elements need.
+    rows = net.rows[inputs[0]]
+    elements = sum(net.rows[u] * net.columns[u] for u in inputs)
+    joined = net.add("Concat", inputs, rows=rows, columns=max(1, elements // rows), flops=0)
+    return _linear(net, joined, net.columns[inputs[0]], kind="Conv")
+
+
+def _attention(net: _Network, x: int, random: np.random.Generator) -> int:
+    rows, columns = net.rows[x], net.columns[x]
+    head = columns // HEADS
+    normal = _elementwise(net, "LayerNormalization", [x], cost=8)
+    query, key, value = (_linear(net, normal, columns) for _ in range(3))
+    heads = []
+    for _ in range(HEADS):
+        scores = net.add("MatMul", [query, key], rows=rows, columns=rows, flops=2 * rows * rows * head)
+        weights = _elementwise(net, "Softmax", [scores], cost=5)
+        heads.append(net.add("MatMul", [weights, value], rows=rows, columns=head, flops=2 * rows * rows * head))
+    joined = net.add("Concat", heads, rows=rows, columns=columns, flops=0)
+    x = _elementwise(net, "Add", [x, _linear(net, joined, columns)])
+    normal = _elementwise(net, "LayerNormalization", [x], cost=8)
+    hidden = _elementwise(net, "Gelu", [_linear(net, normal, MLP_FACTOR * columns)], cost=8)
+    return _elementwise(net, "Add", [x, _linear(net, hidden, columns)])
+
+
+def _bottleneck(net: _Network, x: int, random: np.random.Generator) -> int:
+    columns = net.columns[x]
+    y = _elementwise(net, "Relu", [_linear(net, x, max(1, columns // 4), kind="Conv")])
+    y = _elementwise(net, "Relu", [_linear(net, y, max(1, columns // 4), kind="Conv", taps=9)])
+    y = _linear(net, y, columns, kind="Conv")
+    shortcut = _linear(net, x, columns, kind="Conv") if random.random() < 0.25 else x
+    return _elementwise(net, "Relu", [_elementwise(net, "Add", [y, shortcut])])
+
+
+def _branches(net: _Network, x: int, random: np.random.Generator) -> int:
+    columns = net.columns[x]
+    ends = []
+    for length in random.integers(1, 4, size=4).tolist():
+        y = x
+        for depth in range(length):
+            taps = 9 if depth else 1
+            y = _elementwise(net, "Relu", [_linear(net, y, max(1, columns // 4), kind="Conv", taps=taps)])
+        ends.append(y)
+    return net.add("Concat", ends, rows=net.rows[x], columns=columns, flops=0)
+
+
+_LARGEST_BLOCK = 3 * HEADS + 16 + 4
+"""No block, with the change of shape and the join that may follow it, has more ops than this."""

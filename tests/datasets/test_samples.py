@@ -1,0 +1,164 @@
+"""The shipped models are the published architectures, hold no weights, and tell nothing of where they were made."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from pathlib import Path
+
+import onnx
+import pytest
+
+from mtpp.datasets import SAMPLES, sample_path
+from mtpp.errors import InputError
+
+RESNET50_PARAMETERS = 25_557_032
+"""torchvision documentation, models.resnet50, num_params."""
+
+RESNET50_GIGA_MACS = 4.09
+"""torchvision documentation, models.resnet50, GFLOPS (counted as multiply-accumulates)."""
+
+GPT2_PARAMETERS = 124_439_808
+"""Radford et al. (2019), 12 layers of width 768, 50,257 words, 1,024 places; as released: embedding and output tied."""
+
+LARGEST_FILE = 150_000
+
+
+def load(name: str) -> onnx.ModelProto:
+    """Load a sample as far as it goes: without weights."""
+    return onnx.load(str(sample_path(name)), load_external_data=False)
+
+
+def parameters(model: onnx.ModelProto) -> int:
+    """Return the number of weights: elements of floating-point tensors that are not scalar constants."""
+    return sum(
+        math.prod(tensor.dims)
+        for tensor in model.graph.initializer
+        if tensor.data_type == onnx.TensorProto.FLOAT and tensor.dims
+    )
+
+
+def shape(value: onnx.ValueInfoProto) -> list[int | str]:
+    """Return the dimensions of a value, numbers or names."""
+    return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+
+
+def shapes(model: onnx.ModelProto) -> dict[str, list[int | str]]:
+    """Return the shape of every value and initializer by name."""
+    values = [*model.graph.input, *model.graph.value_info, *model.graph.output]
+    known: dict[str, list[int | str]] = {value.name: shape(value) for value in values}
+    known.update({tensor.name: list(tensor.dims) for tensor in model.graph.initializer})
+    return known
+
+
+def test_resnet50_is_resnet50() -> None:
+    """Layers, parameters and multiply-accumulates are the published ones; normalisations are folded into biases."""
+    model = load("resnet50")
+    kinds = Counter(node.op_type for node in model.graph.node)
+    assert kinds == {"Conv": 53, "Relu": 49, "Add": 16, "MaxPool": 1, "ReduceMean": 1, "Reshape": 1, "Gemm": 1}
+    assert shape(model.graph.input[0]) == [1, 3, 224, 224]
+    assert shape(model.graph.output[0]) == [1, 1000]
+    known = shapes(model)
+    convolutions = [node for node in model.graph.node if node.op_type == "Conv"]
+    channels = sum(int(known[node.input[1]][0]) for node in convolutions)
+    assert parameters(model) + channels == RESNET50_PARAMETERS
+    macs = sum(
+        math.prod(map(int, known[node.output[0]])) * math.prod(map(int, known[node.input[1]][1:]))
+        for node in convolutions
+    )
+    macs += sum(math.prod(map(int, known[node.input[1]])) for node in model.graph.node if node.op_type == "Gemm")
+    assert round(macs / 1e9, 2) == RESNET50_GIGA_MACS
+    # Version 1.5: where a block halves the image, its 3×3 convolution does.
+    strides = {
+        tuple(known[node.input[1]][2:])
+        for node in convolutions
+        for attribute in node.attribute
+        if attribute.name == "strides" and list(attribute.ints) == [2, 2] and "conv" in node.name
+    }
+    assert strides == {(7, 7), (3, 3)}
+
+
+def test_gpt2_is_gpt2() -> None:
+    """Parameters are the published number, the embedding is shared, batch and sequence are symbolic."""
+    model = load("gpt2")
+    assert parameters(model) == GPT2_PARAMETERS
+    assert shape(model.graph.input[0]) == ["batch", "sequence"]
+    assert shape(model.graph.output[0]) == ["batch", "sequence", 50257]
+    kinds = Counter(node.op_type for node in model.graph.node)
+    assert (kinds["LayerNormalization"], kinds["Softmax"], kinds["Gelu"]) == (25, 12, 12)
+    assert kinds["MatMul"] == 12 * 6 + 1
+    assert len(model.graph.node) == 340
+    readers = [node.op_type for node in model.graph.node if "tokens.weight" in node.input]
+    assert sorted(readers) == ["Gather", "Transpose"]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_hold_no_weights(name: str) -> None:
+    """Files are small; what is above a few numbers is external, laid out in a file that does not exist."""
+    path = sample_path(name)
+    assert path.stat().st_size < LARGEST_FILE
+    model = load(name)
+    place = 0
+    for tensor in model.graph.initializer:
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            assert tensor.ByteSize() < 200
+            continue
+        assert not tensor.raw_data
+        external = {entry.key: entry.value for entry in tensor.external_data}
+        assert int(external["offset"]) == place
+        assert int(external["length"]) == 4 * math.prod(tensor.dims)
+        assert not (path.parent / external["location"]).exists()
+        place += int(external["length"])
+    assert place > 4 * 0.999 * parameters(model)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_tell_nothing_of_their_making(name: str) -> None:
+    """No path, no stack trace, no metadata, no doc string is left."""
+    content = sample_path(name).read_bytes()
+    for trace in (b"/tmp", b"/root", b"/home", b"/work", b"site-packages", b".py", b"stack", b"File ", b"pkg."):
+        assert trace not in content
+    model = load(name)
+    graph = model.graph
+    for part in (model, graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
+        assert not part.metadata_props
+        assert not part.doc_string
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_samples_are_valid_onnx(name: str) -> None:
+    """The checker accepts the graph once its weights are inputs, and strict shape inference agrees with the file."""
+    model = load(name)
+    weights = [t for t in model.graph.initializer if t.data_location == onnx.TensorProto.EXTERNAL]
+    for tensor in weights:
+        model.graph.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims)))
+        model.graph.initializer.remove(tensor)
+    onnx.checker.check_model(model, full_check=True)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_nodes_have_names_that_say_where_they_are(name: str) -> None:
+    """Names are unique, and end in the operator's name."""
+    nodes = load(name).graph.node
+    assert len({node.name for node in nodes}) == len(nodes)
+    for node in nodes:
+        operator = node.name.rsplit("/", 1)[-1]
+        assert operator == node.op_type or operator.startswith(f"{node.op_type}_")
+    assert sum("/" in node.name for node in nodes) > 0.95 * len(nodes)
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_sample_is_described(name: str) -> None:
+    """The folder's README has a row with the node count of each sample."""
+    rows = (sample_path(name).parent / "README.md").read_text(encoding="utf-8").splitlines()
+    row = next(line for line in rows if line.startswith(f"| `{name}.onnx`"))
+    assert f"| {len(load(name).graph.node)} |" in row
+
+
+def test_the_list_of_samples_is_the_folder() -> None:
+    """Every shipped file is listed, and other names are refused."""
+    folder = sample_path(SAMPLES[0]).parent
+    assert {path.stem for path in folder.glob("*.onnx")} == set(SAMPLES)
+    assert all(isinstance(sample_path(name), Path) for name in SAMPLES)
+    with pytest.raises(InputError, match="no sample model is called"):
+        sample_path("../secrets")
