@@ -1,0 +1,1 @@
+"""Everything that searches for partitions or proves bounds on them."""

@@ -1,0 +1,80 @@
+"""An instance as the flat arrays that kernels take, in the order in which they take them.
+
+Read-only arrays are another type to numba: an instance's arrays are copied, so that each kernel compiles once.
+"""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.graph import Int32Array, Int64Array
+from mtpp.instance import Instance
+from mtpp.solvers.kernels.overflow import NO_LIMIT
+
+_PICOSECONDS_PER_S = 10**12
+
+
+class SlicingArrays(NamedTuple):
+    """Trailing arguments of every kernel that slices an order."""
+
+    work: Int64Array
+    transfer: Int64Array
+    pin_offsets: Int64Array
+    op_tensor_offsets: Int64Array
+    op_tensors: Int32Array
+    param_bytes: Int64Array
+    memory: Int64Array
+
+
+class OrderArrays(NamedTuple):
+    """Leading arguments of every kernel that makes topological orders."""
+
+    successor_offsets: Int64Array
+    successors: Int32Array
+    indegree: Int32Array
+
+
+def slicing_arrays(instance: Instance) -> SlicingArrays:
+    """Return what the slicing kernels need of *instance*; O(n + pins), do it once per search."""
+    offsets, tensors = instance.op_tensors
+    return SlicingArrays(
+        instance.work.copy(),
+        instance.transfer.copy(),
+        instance.pin_offsets.copy(),
+        offsets,
+        tensors,
+        instance.param_bytes.copy(),
+        _memory_array(instance),
+    )
+
+
+def order_arrays(instance: Instance) -> OrderArrays:
+    """Return what Kahn's algorithm needs of *instance*."""
+    offsets, successors = instance.successors
+    indegree = np.bincount(successors, minlength=instance.op_count).astype(np.int32)
+    return OrderArrays(offsets, successors, indegree)
+
+
+def _memory_array(instance: Instance) -> Int64Array:
+    system = instance.system
+    if system.fast_memory_bytes is None:
+        return np.array([NO_LIMIT, 0, 1, 1], dtype=np.int64)
+    if system.peak != "reserve":
+        raise InputError(
+            f"slicing needs a fixed activation reserve, not peak mode {system.peak!r}",
+            source="--system",
+            remedy='use peak = "reserve"',
+        )
+    divisor = gcd(_PICOSECONDS_PER_S, system.bandwidth_bytes_per_s)
+    denominator = system.bandwidth_bytes_per_s // divisor
+    chunk = 61 - denominator.bit_length()
+    if chunk < 1:
+        raise InputError(
+            "the bandwidth is too large for exact overflow", source="--bandwidth", remedy="stay below 1 EB/s"
+        )
+    headroom = system.fast_memory_bytes - system.activation_reserve_bytes
+    return np.array([headroom, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20)], dtype=np.int64)

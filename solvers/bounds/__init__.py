@@ -1,0 +1,1 @@
+"""One lower bound per module."""

@@ -1,0 +1,27 @@
+"""The simple lower bound: the largest op, and the average stage."""
+
+from __future__ import annotations
+
+from mtpp.certificate import LowerBound
+from mtpp.instance import Instance
+from mtpp.units import ceil_ratio
+
+
+def simple_bound(instance: Instance) -> LowerBound:
+    """Return max(largest work of an op, ⌈Σ work / k⌉), a lower bound on OPT of tier ``exact``.
+
+    Some stage holds the largest op, and some stage holds at least the average work; costs are integers, so the
+    average rounds up. Ops that must share a stage count as one.
+
+    Notes
+    -----
+    O(n). Archer et al. (2024), Lemma 3.3.
+    """
+    total = int(instance.work.sum())
+    average = ceil_ratio(total, instance.k)
+    heaviest = int(instance.work.argmax())
+    largest = int(instance.work[heaviest])
+    if largest >= average:
+        members = list(instance.members_of(heaviest))
+        return LowerBound(largest, "simple", "exact", {"rule": "largest-op", "ops": members, "work": largest})
+    return LowerBound(average, "simple", "exact", {"rule": "average-work", "total_work": total, "k": instance.k})

@@ -1,0 +1,34 @@
+"""The one way in which kernels are compiled: on first use, kept on disk, without the interpreter lock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TypeVar, cast
+
+import numba
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def kernel(function: F) -> F:
+    """Compile *function* on its first call, keep the result on disk, and release the GIL while it runs."""
+    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def _register_without_blas() -> None:
+    """Let numba register its array functions without a look for BLAS.
+
+    That look imports scipy.linalg, a fifth of a second at the start of every command, for ``np.dot`` and the like,
+    which no kernel uses.
+    """
+    if "scipy.linalg" in sys.modules or "numba.np.arraymath" in sys.modules:
+        return
+    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "not to be found", as the import system says it
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        del sys.modules["scipy.linalg"]
+
+
+_register_without_blas()

@@ -1,0 +1,63 @@
+"""A batch of random topological orders, each sliced, the best kept (random-T of Archer et al. 2024, C.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.graph import Int32Array, Int64Array
+from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
+from mtpp.solvers.kernels.topological import kahn_order
+
+
+@kernel
+def best_random_order(
+    priorities: NDArray[np.float64],
+    stage_count: int,
+    cutoff: int,
+    successor_offsets: Int64Array,
+    successors: Int32Array,
+    indegree: Int32Array,
+    work: Int64Array,
+    transfer: Int64Array,
+    pin_offsets: Int64Array,
+    op_tensor_offsets: Int64Array,
+    op_tensors: Int32Array,
+    param_bytes: Int64Array,
+    memory: Int64Array,
+    best_order: Int32Array,
+) -> int:
+    """Slice the order of every row of *priorities* and keep the first of the best ones.
+
+    Parameters
+    ----------
+    priorities
+        One weight vector per candidate, float64, shape (T, n).
+    cutoff
+        Only bottlenecks below this many ticks are of interest.
+    best_order
+        Receives the order of the result, int32, shape (n,).
+
+    Returns
+    -------
+    The least bottleneck in ticks, or :data:`~mtpp.solvers.kernels.slicing.INFEASIBLE` if none is below *cutoff*.
+    """
+    best = INFEASIBLE
+    parent = np.empty(len(best_order) + 1, dtype=np.int32)
+    for i in range(len(priorities)):
+        order = kahn_order(successor_offsets, successors, indegree, priorities[i])
+        # Most orders do not improve, and this tells so without the factor k of the full programme.
+        needed = fewest_stages(
+            order, cutoff, stage_count, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
+            param_bytes, memory, parent,
+        )  # fmt: skip
+        if needed <= stage_count:
+            best = best_segmentation(
+                order, stage_count, cutoff, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
+                param_bytes, memory,
+            )  # fmt: skip
+            cutoff = best
+            for v in range(len(order)):
+                best_order[v] = order[v]
+    return best

@@ -1,0 +1,1 @@
+"""One partitioning algorithm per module; ``mtpp.solvers.registry`` knows them by name."""

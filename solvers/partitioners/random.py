@@ -1,0 +1,121 @@
+"""``random``: many random topological orders, each cut optimally, the best kept (random-T)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.graph import Int32Array
+from mtpp.instance import Instance
+from mtpp.solvers.arrays import order_arrays, slicing_arrays
+from mtpp.solvers.kernels.random_orders import best_random_order
+from mtpp.solvers.kernels.slicing import INFEASIBLE
+from mtpp.solvers.search import SearchLimits, SearchResult
+from mtpp.solvers.slicing import segment_below, slice_order
+
+_BATCHES_PER_ROUND = 8
+_BATCH_OPS = 1 << 14
+_BATCH_ORDERS = 64
+
+
+class _Batch(NamedTuple):
+    number: int
+    orders: int
+
+
+class _Found(NamedTuple):
+    bottleneck: int
+    order: Int32Array
+
+
+def partition(instance: Instance, limits: SearchLimits, start: SearchResult | None = None) -> SearchResult:
+    """Return the best of T = ``limits.evaluations`` random orders, each cut optimally.
+
+    Parameters
+    ----------
+    start
+        A partition to improve on; by default the graph's own order is cut first.
+
+    Notes
+    -----
+    Weights x ∈ [0, 1]^n are drawn independently, Kahn's algorithm with priorities x gives the order, slicing cuts it
+    (Archer et al. 2024, section 4.2 and C.1). Orders are drawn in batches with a random stream each, and the cutoff
+    moves only between rounds of a fixed number of batches, so the result is the same for any number of threads.
+    O(n·log n + n·w + pins) per order that does not improve, O(n·w·k) more for one that does.
+    """
+    best = start or _own_order(instance)
+    observer = limits.observer
+    observer.incumbent(best.bottleneck)
+    evaluations = best.evaluations
+    search = _batch_search(instance, limits.seed)
+    stopped = "optimal" if best.bottleneck <= limits.lower_bound else None
+    rounds = _rounds(instance.op_count, limits.evaluations - evaluations)
+    with ThreadPoolExecutor(limits.jobs) as threads:
+        while stopped is None and (batches := next(rounds, None)):
+            results = _run_round(threads, search, batches, best.bottleneck, limits)
+            done = sum(batch.orders for batch, _ in results)
+            evaluations += done
+            observer.evaluated(done)
+            better = [found for _, found in results if found is not None]
+            if better:
+                leader = min(better, key=lambda found: found.bottleneck)  # the first batch wins a tie
+                cut = segment_below(instance, leader.order, leader.bottleneck + 1)
+                best = SearchResult(cut, leader.bottleneck, "random", evaluations, "budget")
+                observer.incumbent(best.bottleneck)
+            stopped = "optimal" if best.bottleneck <= limits.lower_bound else limits.stop
+    return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or "budget")
+
+
+def _own_order(instance: Instance) -> SearchResult:
+    found = slice_order(instance, instance.order)
+    assert found is not None
+    return SearchResult(found.partition, found.bottleneck, "slice", 1, "finished")
+
+
+def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
+    """Split *orders* into rounds of batches; a batch is a few milliseconds of work."""
+    per_batch = max(1, min(_BATCH_ORDERS, _BATCH_OPS // op_count))
+    number = 0
+    while orders > 0:
+        batches = []
+        while orders > 0 and len(batches) < _BATCHES_PER_ROUND:
+            size = min(per_batch, orders)
+            batches.append(_Batch(number, size))
+            orders -= size
+            number += 1
+        yield batches
+
+
+def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
+    slicing = slicing_arrays(instance)
+    ordering = order_arrays(instance)
+
+    def search(batch: _Batch, cutoff: int) -> _Found | None:
+        stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(batch.number,))))
+        priorities = stream.random((batch.orders, instance.op_count))
+        order = np.empty(instance.op_count, dtype=np.int32)
+        bottleneck = int(best_random_order(priorities, instance.k, cutoff, *ordering, *slicing, order))
+        return None if bottleneck == INFEASIBLE else _Found(bottleneck, order)
+
+    return search
+
+
+def _run_round(
+    threads: ThreadPoolExecutor,
+    search: Callable[[_Batch, int], _Found | None],
+    batches: list[_Batch],
+    cutoff: int,
+    limits: SearchLimits,
+) -> list[tuple[_Batch, _Found | None]]:
+    """Run the batches and return those that began in time, in order, with what they found."""
+
+    def timed(batch: _Batch) -> tuple[_Batch, _Found | None] | None:
+        return None if limits.stop else (batch, search(batch, cutoff))
+
+    running: list[Future[tuple[_Batch, _Found | None] | None]] = [threads.submit(timed, batch) for batch in batches]
+    while wait(running, timeout=0.2).not_done:
+        pass  # short waits, so that signals are noticed on every platform
+    return [result for future in running if (result := future.result()) is not None]

@@ -1,0 +1,77 @@
+"""What every partitioner is given besides the instance, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mtpp.deadline import Deadline
+from mtpp.partition import Partition
+from mtpp.progress import Observer, Silent
+
+STOPS = ("finished", "optimal", "budget", "time-limit", "interrupted")
+"""Why a search ended: nothing left to try, bound reached, evaluations spent, time up, or stopped by the user."""
+
+UNLIMITED = 2**62
+"""A number of evaluations that no search reaches."""
+
+
+@dataclass(frozen=True)
+class SearchLimits:
+    """How long a partitioner may run, and how.
+
+    Attributes
+    ----------
+    evaluations
+        Candidates to evaluate at most.
+    deadline
+        When to stop at the latest; without one the result depends on *seed* and *evaluations* alone.
+    lower_bound
+        Ticks that no partition can beat: a search that reaches them stops.
+    seed
+        Of all random choices.
+    jobs
+        Threads to use; changes the speed, never the result (as long as no deadline strikes).
+    observer
+        Is told of progress.
+    interrupted
+        Tells whether the user wants the search to end now, with the best so far.
+    """
+
+    evaluations: int
+    deadline: Deadline = field(default_factory=Deadline)
+    lower_bound: int = 0
+    seed: int = 0
+    jobs: int = 1
+    observer: Observer = field(default_factory=Silent)
+    interrupted: Callable[[], bool] = lambda: False
+
+    @property
+    def stop(self) -> str | None:
+        """Why the search has to end now, one of :data:`STOPS`, or None to go on."""
+        if self.interrupted():
+            return "interrupted"
+        return "time-limit" if self.deadline.expired() else None
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The best partition that a search found.
+
+    Attributes
+    ----------
+    partition, bottleneck
+        The partition, and its bottleneck in ticks.
+    found_by
+        Name of the algorithm that found it.
+    evaluations
+        Candidates evaluated.
+    stopped
+        One of :data:`STOPS`.
+    """
+
+    partition: Partition
+    bottleneck: int
+    found_by: str
+    evaluations: int
+    stopped: str

@@ -1,0 +1,100 @@
+"""Optimal cuts of one topological order, over the kernels in ``kernels/slicing.py``."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.graph import Int32Array
+from mtpp.instance import Instance
+from mtpp.partition import Partition
+from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
+
+
+class Segmentation(NamedTuple):
+    """A partition into consecutive segments of an order, with its bottleneck in ticks."""
+
+    partition: Partition
+    bottleneck: int
+
+
+def slice_order(
+    instance: Instance, order: Int32Array, cutoff: int | None = None, *, arrays: SlicingArrays | None = None
+) -> Segmentation | None:
+    """Cut one topological order into at most k stages with the least bottleneck.
+
+    Parameters
+    ----------
+    order
+        Permutation of the ops, int32, shape (n,); must be topological.
+    cutoff
+        Only partitions strictly below this many ticks are of interest.
+    arrays
+        :func:`~mtpp.solvers.arrays.slicing_arrays` of the instance, if at hand.
+
+    Returns
+    -------
+    The best segmentation of *order*, or None if none beats *cutoff*.
+
+    Notes
+    -----
+    O(n·w·k + pins) time and O(n + m + w·k) memory, w being the longest run of ops whose work fits under the cutoff
+    (n / k on average). Archer et al. (2024), Algorithm 1, with a window in place of the table of segment costs.
+    Without a cutoff one is found first, by growing a guess from the simple bound until few enough stages do.
+    """
+    arrays = arrays or slicing_arrays(instance)
+    order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
+    if cutoff is None:
+        cutoff = _reachable_cutoff(instance, order, arrays)
+    found = int(best_segmentation(order, instance.k, cutoff, *arrays))
+    if found == INFEASIBLE:
+        return None
+    return Segmentation(segment_below(instance, order, found + 1, arrays=arrays), found)
+
+
+def segment_below(
+    instance: Instance, order: Int32Array, cutoff: int, *, arrays: SlicingArrays | None = None
+) -> Partition:
+    """Return the partition with the fewest segments of *order* that all cost less than *cutoff* ticks.
+
+    Raises
+    ------
+    ValueError
+        If more than k segments would be needed.
+
+    Notes
+    -----
+    O(n·w + pins).
+    """
+    arrays = arrays or slicing_arrays(instance)
+    parent = np.empty(instance.op_count + 1, dtype=np.int32)
+    count = int(fewest_stages(order.copy(), cutoff, instance.k, *arrays, parent))
+    if count > instance.k:
+        raise ValueError(f"no cut of this order into {instance.k} segments stays below {cutoff} ticks")
+    stage = np.empty(instance.op_count, dtype=np.int32)
+    end = instance.op_count
+    for index in range(count - 1, -1, -1):
+        start = int(parent[end])
+        stage[order[start:end]] = index
+        end = start
+    return Partition.from_stages(instance, stage)
+
+
+def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArrays) -> int:
+    """Return a cutoff below which *order* can be cut, growing the gap to the simple bound twofold each time."""
+    bound = simple_bound(instance).value
+    everything = int(instance.work.sum()) + instance.overflow_ticks(
+        int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
+    )
+    parent = np.empty(instance.op_count + 1, dtype=np.int32)
+    gap = max(1, bound // 64)
+    cutoff = bound + 1
+    while cutoff <= everything:
+        if fewest_stages(order, cutoff, instance.k, *arrays, parent) <= instance.k:
+            return cutoff
+        cutoff = bound + 1 + gap
+        gap *= 2
+    return everything + 1

@@ -1,0 +1,75 @@
+"""From a graph to a plan: ticks, contraction, bound, search, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from mtpp.contraction import Contraction, contract_named
+from mtpp.graph import CostGraph
+from mtpp.instance import Instance
+from mtpp.plan import Plan
+from mtpp.solvers import registry
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.search import SearchLimits, SearchResult
+
+
+def solve(
+    instance: Instance,
+    graph: CostGraph,
+    limits: SearchLimits,
+    *,
+    algorithm: str = registry.DEFAULT,
+    together: Sequence[Sequence[str]] = (),
+    start: SearchResult | None = None,
+) -> Plan:
+    """Search for a partition of *graph* and prove a lower bound.
+
+    Parameters
+    ----------
+    instance
+        Of *graph*, with the k that is asked for.
+    limits
+        Its ``lower_bound`` is replaced by the one that is proven here.
+    together
+        Groups of op names that must share a stage; bound and search respect them.
+    start
+        A partition that is at hand (of the contracted instance, if there are groups); the result is not worse.
+
+    Raises
+    ------
+    InputError
+        If an algorithm or op does not exist, or an algorithm cannot handle the instance.
+    InconsistentBound
+        If the bound is above the bottleneck found: a bug.
+    """
+    entry = registry.partitioner(algorithm)
+    contraction = contract_named(instance, together) if together else None
+    inner = contraction.instance if contraction else instance
+    lower = simple_bound(inner)
+    limits.observer.bound(lower.value)
+    found = entry.load()(inner, replace(limits, lower_bound=lower.value))
+    if start is not None and start.bottleneck < found.bottleneck:
+        found = replace(start, evaluations=start.evaluations + found.evaluations, stopped=found.stopped)
+    plan = Plan(
+        graph=graph,
+        instance=instance,
+        partition=contraction.lift(found.partition) if contraction else found.partition,
+        lower=lower,
+        algorithm=algorithm,
+        found_by=found.found_by,
+        seed=limits.seed,
+        evaluations=found.evaluations,
+        stopped=found.stopped,
+        together=together,
+    )
+    _ = plan.certificate  # raises if bound and bottleneck contradict each other
+    return plan
+
+
+def contracted(instance: Instance, together: Sequence[Sequence[str]]) -> Instance:
+    """Return the instance that :func:`solve` searches: *instance* with the groups merged."""
+    if not together:
+        return instance
+    contraction: Contraction = contract_named(instance, together)
+    return contraction.instance

@@ -1,0 +1,115 @@
+"""Every partitioner on every kind of graph: valid, never below OPT, above no bound, and the same for any jobs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import oracles
+import pytest
+from graph_strategies import problems, random_graph
+from hypothesis import given, settings
+
+from mtpp.formats.native import read_native
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.registry import PARTITIONERS, default_evaluations, partitioner
+from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.slicing import slice_order
+from mtpp.system import System, load_system
+
+SYSTEM = load_system()
+
+
+@settings(max_examples=60)
+@given(problems(max_ops=6))
+def test_between_the_bound_and_every_partition(problem: tuple[CostGraph, System, int]) -> None:
+    """The simple bound ≤ OPT ≤ every partitioner's bottleneck, and the bottleneck is that of the partition."""
+    graph, system, k = problem
+    if system.peak == "order" and system.fast_memory_bytes is not None:
+        return
+    instance = Instance.build(graph, system, k)
+    optimum = oracles.brute_force_optimum(graph, system, k)
+    bound = simple_bound(instance)
+    assert bound.value <= optimum
+    for name in PARTITIONERS:
+        found = partitioner(name).load()(instance, SearchLimits(20, lower_bound=bound.value))
+        assert found.bottleneck >= optimum
+        assert found.bottleneck == oracles.bottleneck(graph, system, found.partition.assignment.tolist(), k)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 40])
+@pytest.mark.parametrize("name", sorted(PARTITIONERS))
+def test_same_result_for_any_number_of_threads(name: str, k: int) -> None:
+    """The partition depends on the seed and the budget alone."""
+    instance = Instance.build(random_graph(3, 40), SYSTEM, k)
+    results = [partitioner(name).load()(instance, SearchLimits(1500, seed=5, jobs=jobs)) for jobs in (1, 2, 3)]
+    assert len({tuple(result.partition.assignment.tolist()) for result in results}) == 1
+    assert len({(result.evaluations, result.stopped, result.found_by) for result in results}) == 1
+
+
+def test_other_seeds_give_other_orders() -> None:
+    """The seed reaches the random orders."""
+    instance = Instance.build(random_graph(4, 60), SYSTEM, 6)
+    found = {
+        tuple(partitioner("random").load()(instance, SearchLimits(30, seed=seed)).partition.assignment.tolist())
+        for seed in range(4)
+    }
+    assert len(found) > 1
+
+
+@pytest.mark.parametrize("k", [2, 3, 7])
+def test_slicing_a_bad_order_costs_k_times_the_optimum(k: int) -> None:
+    """Lemma B.2 of Archer et al. (2024): heavy ops 1 … k, light ops k + 1 … 2k, and one edge (1, k + 1) of 10k.
+
+    With ε = 1/100 and costs in hundredths, OPT is 100; the order 1, …, k, 2k, …, k + 1 can only be left uncut.
+    """
+    heavy = [Op(f"heavy{i}", 99) for i in range(k)]
+    light = [Op(f"light{i}", 1) for i in reversed(range(k))]
+    edge = Tensor("t", "heavy0", ("light0",), transfer=1000 * k)
+    graph = CostGraph.build(name="B.2", time_unit="1", ops=[*heavy, *light], tensors=[edge])
+    instance = Instance.build(graph, SYSTEM, k)
+    assert graph.order.tolist() == list(range(2 * k))
+    sliced = partitioner("slice").load()(instance, SearchLimits(1))
+    assert sliced.bottleneck == k * 100
+    assert simple_bound(instance).value == 100
+    pairs = [stage for ops in (range(k), reversed(range(k))) for stage in ops]
+    assert oracles.bottleneck(graph, SYSTEM, pairs, k) == 100
+
+
+def test_slice_order_respects_the_cutoff() -> None:
+    """Only partitions strictly below the cutoff count."""
+    instance = Instance.build(random_graph(1, 30), SYSTEM, 4)
+    best = slice_order(instance, instance.order)
+    assert best is not None
+    assert slice_order(instance, instance.order, best.bottleneck) is None
+    again = slice_order(instance, instance.order, best.bottleneck + 1)
+    assert again is not None
+    assert again.bottleneck == best.bottleneck == bottleneck(instance, again.partition)
+
+
+def test_reaches_the_known_optima(shared_data: Path, shared_reference: Path) -> None:
+    """On the shared instances no result is below the proven optimum, no bound above it, and most results meet it."""
+    optima = json.loads((shared_reference / "optima.json").read_text())
+    met = 0
+    for name, by_k in optima.items():
+        graph = read_native((shared_data / "instances" / f"{name}.json").read_bytes(), name)
+        for k, optimum in by_k.items():
+            instance = Instance.build(graph, SYSTEM, int(k))
+            bound = simple_bound(instance).value
+            found = partitioner("auto").load()(instance, SearchLimits(300, lower_bound=bound, jobs=2))
+            assert bound <= optimum <= found.bottleneck
+            met += found.bottleneck == optimum
+    assert met >= 24
+
+
+def test_random_comes_close_on_bert(shared_data: Path, shared_reference: Path) -> None:
+    """Random orders within the default budget come within 2 % of BERT-base's optimum at k = 8."""
+    optimum = json.loads((shared_reference / "optima.json").read_text())["bert-base"]["8"]
+    graph = read_native((shared_data / "instances" / "bert-base.json").read_bytes(), "bert-base")
+    instance = Instance.build(graph, SYSTEM, 8)
+    limits = SearchLimits(default_evaluations(graph.op_count, 8), jobs=2)
+    found = partitioner("random").load()(instance, limits)
+    assert optimum <= found.bottleneck <= 1.02 * optimum

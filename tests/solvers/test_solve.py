@@ -1,0 +1,66 @@
+"""From a graph to a plan, groups and a limit on the bottleneck included."""
+
+from __future__ import annotations
+
+import oracles
+import pytest
+from graph_strategies import graphs, random_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtpp.errors import Infeasible, InputError
+from mtpp.graph import CostGraph
+from mtpp.instance import Instance
+from mtpp.solvers.fewest import find_fewest_stages
+from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.solve import solve
+from mtpp.system import System
+
+SYSTEM = System("s", 1, 1, 10**9)
+
+
+@settings(max_examples=60)
+@given(graphs(min_ops=3, max_ops=6), st.integers(1, 3), st.data())
+def test_groups_are_kept_and_their_bound_holds(graph: CostGraph, k: int, data: st.DataObject) -> None:
+    """The plan keeps the group in one stage; its bound is at most the best that does so."""
+    group = data.draw(st.lists(st.integers(0, graph.op_count - 1), min_size=2, max_size=3, unique=True))
+    names = [graph.op_names[v] for v in group]
+    plan = solve(Instance.build(graph, SYSTEM, k), graph, SearchLimits(10), together=[names])
+    assert len({int(plan.partition.assignment[v]) for v in group}) == 1
+    optimum = oracles.brute_force_optimum(graph, SYSTEM, k, [group])
+    assert plan.lower.value <= optimum <= plan.costs.bottleneck
+
+
+@settings(max_examples=60)
+@given(graphs(max_ops=5), st.integers(1, 6))
+def test_fewest_stages_is_between_the_minimum_and_its_own_cut(graph: CostGraph, divisor: int) -> None:
+    """The number found is enough for the order that comes with it, and not below the true minimum."""
+    instance = Instance.build(graph, SYSTEM, graph.op_count)
+    limit = int(instance.work.sum()) // divisor
+    least = _fewest_by_brute_force(graph, limit)
+    try:
+        count, order = find_fewest_stages(instance, limit, SearchLimits(20))
+    except Infeasible as error:
+        infeasible = error
+    else:
+        assert least is not None
+        assert count >= least
+        assert oracles.fewest_stages(graph, SYSTEM, order.tolist(), limit + 1, graph.op_count) == count
+        return
+    if infeasible.problem.startswith("proven"):
+        assert least is None
+
+
+def _fewest_by_brute_force(graph: CostGraph, limit: int) -> int | None:
+    n = graph.op_count
+    for k in range(1, n + 1):
+        if any(oracles.bottleneck(graph, SYSTEM, a, n) <= limit for a in oracles.monotone_assignments(graph, k)):
+            return k
+    return None
+
+
+def test_unknown_algorithm_is_named() -> None:
+    """The message lists the algorithms there are."""
+    graph = random_graph(0, 5)
+    with pytest.raises(InputError, match="auto, slice, random"):
+        solve(Instance.build(graph, SYSTEM, 2), graph, SearchLimits(1), algorithm="magic")
