@@ -1,0 +1,1 @@
+"""File formats: one module each. They read and write graphs and plans, and decide nothing."""

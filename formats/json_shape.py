@@ -1,0 +1,128 @@
+"""Checked access into a parsed JSON document; every complaint carries a JSON pointer (RFC 6901)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from difflib import get_close_matches
+from fractions import Fraction
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.json_faults import pointer
+from mtpp.units import Exact
+
+__all__ = [
+    "attributed",
+    "check_header",
+    "check_keys",
+    "kind_of",
+    "pointer",
+    "require_list",
+    "require_number",
+    "require_object",
+    "require_text",
+    "require_whole",
+    "shown",
+]
+
+_LONGEST_SHOWN = 60
+
+
+@contextmanager
+def attributed(source: str) -> Iterator[None]:
+    """Add the name of the file to errors that only know the place inside it."""
+    try:
+        yield
+    except InputError as error:
+        error.source = error.source or source
+        raise
+
+
+def kind_of(value: Any) -> str:
+    """Return what JSON calls a value: ``a string``, ``null``, and so on."""
+    if value is None:
+        return "null"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    for kinds, name in (((str,), "a string"), ((list,), "an array"), ((dict,), "an object")):
+        if isinstance(value, kinds):
+            return name
+    return "a number"
+
+
+def shown(value: Any) -> str:
+    """Return a value for a message: strings and whole numbers as they are, the rest by kind."""
+    if isinstance(value, str | int) and not isinstance(value, bool):
+        text = repr(value)
+        return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+    return kind_of(value)
+
+
+def require_object(value: Any, where: str) -> dict[str, Any]:
+    """Return *value* if it is an object."""
+    if not isinstance(value, dict):
+        raise InputError(f"must be an object, not {kind_of(value)}", where=where or "/")
+    return value
+
+
+def require_list(value: Any, where: str) -> list[Any]:
+    """Return *value* if it is an array."""
+    if not isinstance(value, list):
+        raise InputError(f"must be an array, not {kind_of(value)}", where=where)
+    return value
+
+
+def require_text(value: Any, where: str) -> str:
+    """Return *value* if it is a string."""
+    if not isinstance(value, str):
+        raise InputError(f"must be a string, not {kind_of(value)}", where=where)
+    return value
+
+
+def require_number(value: Any, where: str) -> Exact:
+    """Return *value* if it is a number as :func:`mtpp.formats.json_text.parse_json` makes them."""
+    if isinstance(value, bool) or not isinstance(value, int | Fraction):
+        remedy = "write it without quotes" if isinstance(value, str) else None
+        raise InputError(f"must be a number, not {kind_of(value)}", where=where, remedy=remedy)
+    return value
+
+
+def require_whole(value: Any, where: str) -> int:
+    """Return *value* if it is a whole number (``8e3`` is)."""
+    number = require_number(value, where)
+    if not isinstance(number, int):
+        raise InputError("must be a whole number", where=where, remedy="round it")
+    return number
+
+
+def check_keys(row: Mapping[str, Any], where: str, required: Collection[str], optional: Collection[str] = ()) -> None:
+    """Check that *row* has all required keys and no unknown ones."""
+    for key in required:
+        if key not in row:
+            raise InputError(f"missing key {key!r}", where=where or "/", remedy="add it")
+    known = [*required, *optional]
+    for key in row:
+        if key not in known:
+            near = get_close_matches(key[:_LONGEST_SHOWN], known, 1)
+            remedy = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+            raise InputError(f"unknown key {shown(key)}", where=where or "/", remedy=remedy)
+
+
+def check_header(document: Any, name: str, version: int) -> dict[str, Any]:
+    """Check that a document is an object with the given ``format`` and ``version``."""
+    header = require_object(document, "")
+    if "format" not in header:
+        raise InputError("missing key 'format'", where="/", remedy=f'it must be "{name}"')
+    if header["format"] != name:
+        raise InputError(f"the format is {shown(header['format'])}", where="/format", remedy=f'it must be "{name}"')
+    if "version" not in header:
+        raise InputError("missing key 'version'", where="/", remedy=f"this program reads version {version}")
+    found = header["version"]
+    if isinstance(found, bool) or found != version:
+        raise InputError(
+            f"{name} version {shown(found)} is not supported",
+            where="/version",
+            remedy=f"this program reads version {version}",
+        )
+    return header

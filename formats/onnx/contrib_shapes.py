@@ -1,0 +1,222 @@
+"""Output types of the fused ops that onnx has no schema for (domain ``com.microsoft``).
+
+Shapes follow ONNX Runtime's "Contrib Operators" reference
+(https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md). A rule gives None for an output
+that it cannot tell; what a file declares in value_info is used then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from onnx import TensorProto
+
+from mtpp.formats.onnx.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
+from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.tensor_type import TensorType, broadcast
+
+Types = Sequence[TensorType | None]
+ShapeRule = Callable[[NodeView], Types]
+
+STANDARD_TWINS = {
+    "com.microsoft:FusedConv": ("Conv", 3),
+    "com.microsoft:FusedGemm": ("Gemm", 3),
+    "com.microsoft:GemmFastGelu": ("MatMul", 2),
+    "com.microsoft:MaxpoolWithMask": ("MaxPool", 1),
+    "com.microsoft:Trilu": ("Trilu", 2),
+}
+"""Fused ops shaped like the first inputs of a standard op with the same attributes."""
+
+
+def contrib_output_types(node: NodeView) -> Types | None:
+    """Return the types of a fused op's outputs; None if there is no rule for it.
+
+    Raises
+    ------
+    ValueError, IndexError
+        If the node's inputs do not fit the operator.
+    """
+    name = node.kind.rpartition(":")[2]
+    if node.kind not in (name, f"com.microsoft:{name}"):
+        return None
+    rule = _RULES.get(name)
+    return None if rule is None else rule(node)
+
+
+def _same(node: NodeView) -> Types:
+    return [node.input(0)]
+
+
+def _same_and_statistics(node: NodeView) -> Types:
+    """Normalised tensor, then mean and inverse deviation per row, as float32."""
+    x = node.input(0)
+    rows = TensorType(TensorProto.FLOAT, (*x.shape[:-1], 1))
+    return [x, rows, rows]
+
+
+def _skip_normalised(node: NodeView) -> Types:
+    """Output, mean, inverse deviation, sum of input and skip."""
+    x, rows, _ = _same_and_statistics(node)
+    return [x, rows, rows, x]
+
+
+def _broadcast_quantized(node: NodeView) -> Types:
+    """Read A, its scale and zero point, B, its scale and zero point, and those of the result."""
+    a, b = node.input(0), node.input(3)
+    return [TensorType(a.dtype, broadcast([a.shape, b.shape]))]
+
+
+def _broadcast(node: NodeView) -> Types:
+    a, b = node.input(0), node.input(1)
+    return [TensorType(a.dtype, broadcast([a.shape, b.shape]))]
+
+
+def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if len(a) == 1:
+        return (*b[:-2], b[-1])
+    if len(b) == 1:
+        return a[:-1]
+    return (*broadcast([a[:-2], b[:-2]]), a[-2], b[-1])
+
+
+def _transposed(shape: tuple[int, ...], transpose: int, batch: int) -> tuple[int, ...]:
+    if batch and len(shape) > 2:
+        shape = (*shape[1:-1], shape[0], shape[-1])
+    return (*shape[:-2], shape[-1], shape[-2]) if transpose and len(shape) > 1 else shape
+
+
+def _fused_matmul(node: NodeView) -> Types:
+    a, b = node.input(0), node.input(1)
+    left = _transposed(a.shape, node.integer("transA", 0), node.integer("transBatchA", 0))
+    right = _transposed(b.shape, node.integer("transB", 0), node.integer("transBatchB", 0))
+    return [TensorType(a.dtype, _matmul_shape(left, right))]
+
+
+def _float_matmul(node: NodeView) -> Types:
+    """Quantized operands, result in the type of the first scale (or of the float operand)."""
+    a, b = node.input(0), node.input(1)
+    dtype = TensorProto.FLOAT if a.dtype in (TensorProto.UINT8, TensorProto.INT8) else a.dtype
+    return [TensorType(dtype, _matmul_shape(a.shape, b.shape))]
+
+
+def _quantized_gemm(node: NodeView) -> Types:
+    a = _transposed(node.input(0).shape, node.integer("transA", 0), 0)
+    b = _transposed(node.input(3).shape, node.integer("transB", 0), 0)
+    to_float = not node.has(8)
+    return [TensorType(TensorProto.FLOAT if to_float else node.input(0).dtype, (a[0], b[1]))]
+
+
+def _matmul_nbits(node: NodeView) -> Types:
+    a = node.input(0)
+    return [TensorType(a.dtype, (*a.shape[:-1], node.integer("N", 0)))]
+
+
+def _packed_attention(node: NodeView) -> Types:
+    x = node.input(0)
+    geometry = packed_geometry(node)
+    output = TensorType(x.dtype, (*x.shape[:2], geometry.value_width))
+    present = (2, geometry.batch, geometry.heads, geometry.keys, geometry.head_size)
+    return [output, TensorType(x.dtype, present)]
+
+
+def _quantized_attention(node: NodeView) -> Types:
+    """Like Attention, computed in 8 bits, with float results in the type of the input's scale."""
+    x, scale = node.input(0), node.input(3)
+    geometry = packed_geometry(node)
+    present = (2, geometry.batch, geometry.heads, geometry.keys, geometry.head_size)
+    return [TensorType(scale.dtype, (*x.shape[:2], geometry.value_width)), TensorType(scale.dtype, present)]
+
+
+def _multi_head_attention(node: NodeView) -> Types:
+    query = node.input(0)
+    g = multi_head_geometry(node)
+    output = TensorType(query.dtype, (g.batch, g.queries, g.value_width))
+    present_key = TensorType(query.dtype, (g.batch, g.heads, g.keys, g.head_size))
+    present_value = TensorType(query.dtype, (g.batch, g.heads, g.keys, g.value_size))
+    return [output, present_key, present_value]
+
+
+def _group_query_attention(node: NodeView) -> Types:
+    query = node.input(0)
+    g = group_query_geometry(node)
+    present = TensorType(query.dtype, (g.batch, g.key_heads, g.buffer, g.head_size))
+    return [TensorType(query.dtype, (g.batch, g.queries, g.value_width)), present, present]
+
+
+def _embed_layer_normalization(node: NodeView) -> Types:
+    ids, words = node.input(0), node.input(2)
+    output = TensorType(words.dtype, (*ids.shape, words.shape[-1]))
+    return [output, TensorType(TensorProto.INT32, ids.shape[:1]), output]
+
+
+def _global_pool(node: NodeView) -> Types:
+    x = node.input(0)
+    if node.integer("channels_last", 0):
+        return [TensorType(x.dtype, (x.shape[0], *(1 for _ in x.shape[2:]), x.shape[-1]))]
+    return [TensorType(x.dtype, (*x.shape[:2], *(1 for _ in x.shape[2:])))]
+
+
+def _quantized_concat(node: NodeView) -> Types:
+    """Result's scale and zero point, then one (tensor, scale, zero point) for each part."""
+    parts = [node.input(index) for index in range(2, len(node.inputs), 3)]
+    axis = node.integer("axis", 0)
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    return [TensorType(parts[0].dtype, tuple(shape))]
+
+
+def _dequantized(node: NodeView) -> Types:
+    return [TensorType(node.input(1).dtype, node.input(0).shape)]
+
+
+def _quantized(node: NodeView) -> Types:
+    zero_point = node.input_or_none(2)
+    return [TensorType(zero_point.dtype if zero_point else TensorProto.UINT8, node.input(0).shape)]
+
+
+def _split_gelu(node: NodeView) -> Types:
+    x = node.input(0)
+    return [TensorType(x.dtype, (*x.shape[:-1], x.shape[-1] // 2))]
+
+
+_RULES: dict[str, ShapeRule] = {
+    "Attention": _packed_attention,
+    "BiasAdd": _same,
+    "BiasGelu": _same,
+    "BiasSoftmax": _same,
+    "BiasSplitGelu": _split_gelu,
+    "ComplexMul": _broadcast,
+    "DequantizeLinear": _dequantized,
+    "DynamicQuantizeMatMul": _float_matmul,
+    "EmbedLayerNormalization": _embed_layer_normalization,
+    "FastGelu": _same,
+    "FusedMatMul": _fused_matmul,
+    "FusedMatMulActivation": _fused_matmul,
+    "Gelu": _same,
+    "GroupNorm": _same,
+    "GroupQueryAttention": _group_query_attention,
+    "Inverse": _same,
+    "LayerNormalization": _same_and_statistics,
+    "MatMulBnb4": _matmul_nbits,
+    "MatMulIntegerToFloat": _float_matmul,
+    "MatMulNBits": _matmul_nbits,
+    "MoE": _same,
+    "MultiHeadAttention": _multi_head_attention,
+    "QAttention": _quantized_attention,
+    "QGemm": _quantized_gemm,
+    "QLinearAdd": _broadcast_quantized,
+    "QLinearConcat": _quantized_concat,
+    "QLinearGlobalAveragePool": _global_pool,
+    "QLinearLeakyRelu": _same,
+    "QLinearMul": _broadcast_quantized,
+    "QLinearSigmoid": _same,
+    "QLinearSoftmax": _same,
+    "QMoE": _same,
+    "QuantizeLinear": _quantized,
+    "QuickGelu": _same,
+    "RotaryEmbedding": _same,
+    "SimplifiedLayerNormalization": _same_and_statistics,
+    "SkipGroupNorm": lambda node: [node.input(0), node.input(0)],
+    "SkipLayerNormalization": _skip_normalised,
+    "SkipSimplifiedLayerNormalization": _skip_normalised,
+}

@@ -1,0 +1,89 @@
+"""Model-local functions replaced by their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+import onnx.inliner
+
+from mtpp.errors import InputError
+
+MOST_NODES = 1_000_000
+"""Nodes that inlining may produce: functions that call each other twice grow exponentially."""
+
+_Key = tuple[str, str]
+
+
+def inline_functions(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
+    """Return the model with every call of a model-local function replaced by its body, to any depth.
+
+    Raises
+    ------
+    InputError
+        If functions call each other in a circle, or expand beyond :data:`MOST_NODES` nodes, or onnx cannot inline.
+    """
+    if not model.functions:
+        return model
+    _check_calls(model, source)
+    try:
+        inlined = onnx.inliner.inline_local_functions(model)
+        if _still_calls(inlined, model):
+            # A function written for another opset needs its ops converted first.
+            inlined = onnx.inliner.inline_local_functions(model, convert_version=True)
+    except Exception as error:  # the C++ inliner raises RuntimeError, ValueError and types of its own
+        raise InputError(
+            f"its functions cannot be inlined: {error}", source=source, where="functions", remedy="export it without"
+        ) from None
+    return inlined
+
+
+def _key(domain: str, name: str) -> _Key:
+    return ("" if domain == "ai.onnx" else domain, name)
+
+
+def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from _all_nodes(attribute.g.node)
+            for graph in attribute.graphs:
+                yield from _all_nodes(graph.node)
+
+
+def _still_calls(inlined: onnx.ModelProto, model: onnx.ModelProto) -> bool:
+    local = {_key(function.domain, function.name) for function in model.functions}
+    return any(_key(node.domain, node.op_type) in local for node in _all_nodes(inlined.graph.node))
+
+
+def _check_calls(model: onnx.ModelProto, source: str) -> None:
+    bodies = {_key(function.domain, function.name): function.node for function in model.functions}
+    calls = {key: [_key(node.domain, node.op_type) for node in _all_nodes(nodes)] for key, nodes in bodies.items()}
+    sizes: dict[_Key, int] = {}
+    open_keys: list[_Key] = []
+
+    def expanded(key: _Key) -> int:
+        if key in sizes:
+            return sizes[key]
+        if key in open_keys:
+            circle = " -> ".join(name for _, name in [*open_keys[open_keys.index(key) :], key])
+            raise InputError(f"functions call each other in a circle: {circle}", source=source, where="functions")
+        if len(open_keys) > _DEEPEST_CALLS:
+            raise InputError(f"functions nest deeper than {_DEEPEST_CALLS} calls", source=source, where="functions")
+        open_keys.append(key)
+        sizes[key] = sum(expanded(callee) if callee in bodies else 1 for callee in calls[key])
+        open_keys.pop()
+        return sizes[key]
+
+    total = 0
+    for node in _all_nodes(model.graph.node):
+        key = _key(node.domain, node.op_type)
+        total += expanded(key) if key in bodies else 1
+    if total > MOST_NODES:
+        raise InputError(
+            f"inlining its functions gives {total} nodes, more than {MOST_NODES}", source=source, where="functions"
+        )
+
+
+_DEEPEST_CALLS = 200

@@ -1,0 +1,33 @@
+"""Names for ops: unique, and the same whenever the same file is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def unique_names(labels: Iterable[tuple[str, str, int]]) -> list[str]:
+    """Return one name per op from (name in the file, kind, position in the file).
+
+    A name that is there and free stays. An empty one becomes ``Kind_position``; one that is taken gets the lowest
+    number that makes it unique, ``name_2``.
+    """
+    entries = list(labels)
+    taken: set[str] = set()
+    names: list[str | None] = []
+    for label, _, _ in entries:
+        free = bool(label) and label not in taken
+        names.append(label if free else None)
+        if free:
+            taken.add(label)
+    counts: dict[str, int] = {}
+    result: list[str] = []
+    for name, (label, kind, position) in zip(names, entries, strict=True):
+        if name is None:
+            stem = label or f"{kind}_{position}"
+            name = stem
+            while name in taken:
+                counts[stem] = counts.get(stem, 1) + 1
+                name = f"{stem}_{counts[stem]}"
+            taken.add(name)
+        result.append(name)
+    return result

@@ -1,0 +1,208 @@
+"""An ONNX model as a cost graph: the steps in order, and what goes into the metadata."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from mtpp.errors import InputError
+from mtpp.formats.onnx.dimensions import Dimensions
+from mtpp.formats.onnx.inline import inline_functions
+from mtpp.formats.onnx.loading import opset_versions, parse_model
+from mtpp.formats.onnx.naming import unique_names
+from mtpp.formats.onnx.record import GraphRecord, OpRecord
+from mtpp.formats.onnx.scope import Known, Scope
+from mtpp.formats.onnx.shapes import ShapeInference
+from mtpp.formats.onnx.tensor_type import (
+    OpaqueType,
+    PartialType,
+    TensorType,
+    ValueType,
+    dtype_name,
+    partial_type,
+)
+from mtpp.formats.onnx.topology import parameter_names, reads
+from mtpp.formats.onnx.walk import Walk
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.system import System
+
+
+def read_onnx(
+    path: Path | None,
+    data: bytes,
+    *,
+    source: str,
+    dims: Mapping[str, int] | None = None,
+    system: System,
+    name: str | None = None,
+) -> CostGraph:
+    """Read a serialized ONNX model as a graph with modelled costs.
+
+    Parameters
+    ----------
+    path
+        Where it came from; only its stem is used, to name the graph. External data is never opened.
+    data
+        The serialized ``ModelProto``.
+    source
+        What error messages call it.
+    dims
+        Sizes of symbolic dimensions by name, or by ``TENSOR:AXIS`` for one without a name.
+    system
+        Models the work of each op: max(FLOPs / peak, bytes / memory bandwidth).
+    name
+        Of the graph; by default the path's stem, else the name in the file.
+
+    Returns
+    -------
+    A graph in picoseconds. Everything that depends on no graph input is folded into the ``param_bytes`` of the ops
+    that read it; If, Loop and Scan are one op each.
+
+    Raises
+    ------
+    InputError
+        If the model is broken, has an unknown shape, or nothing in it depends on an input.
+
+    Notes
+    -----
+    O(size of the graph) time and memory; weights are not looked at.
+    """
+    model = inline_functions(parse_model(data, source), source)
+    graph = model.graph
+    parameters = parameter_names(graph)
+    dimensions = Dimensions(graph, parameters, dims or {}, source)
+    scope = Scope()
+    _define_inputs(graph, parameters, dimensions, scope)
+    opsets = opset_versions(model)
+    record = Walk(system, ShapeInference(opsets, model.ir_version), dimensions, source).graph(graph, scope)
+    if not record.ops:
+        raise InputError(
+            "nothing in the graph depends on an input: every node folds into a constant",
+            source=source,
+            where="graph",
+            remedy="there is nothing to partition",
+        )
+    names = unique_names((op.label, op.kind, op.index) for op in record.ops)
+    metadata = {
+        "format": "onnx",
+        "producer": " ".join(part for part in (model.producer_name, model.producer_version) if part),
+        "ir_version": int(model.ir_version),
+        "opsets": {domain or "ai.onnx": version for domain, version in opsets.items()},
+        "inputs": [
+            _described(value.name, value.type, scope, dimensions)
+            for value in graph.input
+            if value.name not in parameters
+        ],
+        "outputs": [_described(value.name, value.type, scope, dimensions) for value in graph.output],
+        "dims": dict(dimensions.given),
+        "symbolic_dims": list(dimensions.symbols),
+        **_summary(record, names),
+    }
+    return CostGraph.build(
+        name=name or (path.stem if path is not None else "") or graph.name or "model",
+        time_unit="ps",
+        ops=[
+            Op(op_name, op.work_ps, op.kind, sum(op.parameters.values()))
+            for op_name, op in zip(names, record.ops, strict=True)
+        ],
+        tensors=_tensors(record.ops, names),
+        metadata=metadata,
+    )
+
+
+def _define_inputs(graph: onnx.GraphProto, parameters: Collection[str], dimensions: Dimensions, scope: Scope) -> None:
+    """Make the graph's inputs known; one whose shape is open must not be read by any node."""
+    unknown: list[tuple[str, PartialType | OpaqueType]] = []
+    for value in graph.input:
+        if value.name in parameters:
+            continue
+        kind = partial_type(value.type)
+        known: ValueType | None
+        if isinstance(kind, PartialType):
+            kind = dimensions.applied(value.name, kind)
+            known = kind.complete()
+        else:
+            known = kind
+        if isinstance(kind, OpaqueType) or known is None:
+            unknown.append((value.name, kind))
+        else:
+            scope.define(value.name, Known(known, scope.level))
+    if unknown:
+        used = {name for node in graph.node for name in reads(node)}
+        _refuse([(name, kind) for name, kind in unknown if name in used], dimensions)
+
+
+def _refuse(unknown: Sequence[tuple[str, PartialType | OpaqueType]], dimensions: Dimensions) -> None:
+    """Raise for the first of the inputs without a static size, if there is one; name what all of them need."""
+    for name, kind in unknown:
+        if isinstance(kind, OpaqueType):
+            raise InputError(
+                f"tensor {name!r} is a {kind.what}, which has no static size",
+                source=dimensions.source,
+                where="graph input",
+                remedy="cut the model after it",
+            )
+        others = [
+            key for other, its in unknown if isinstance(its, PartialType) for key in dimensions.keys_of(other, its)
+        ]
+        raise dimensions.unknown(name, kind, "graph input", also=others)
+
+
+def _tensors(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
+    """Return one tensor per output; what nobody reads and has no static size is left out."""
+    consumers: dict[str, list[str]] = {}
+    for op, op_name in zip(ops, names, strict=True):
+        for tensor in op.inputs:
+            consumers.setdefault(tensor, []).append(op_name)
+    return [
+        Tensor(tensor, op_name, tuple(consumers.get(tensor, ())), kind.bytes)
+        for op, op_name in zip(ops, names, strict=True)
+        for tensor, kind in op.outputs
+        if kind is not None and not isinstance(kind, OpaqueType)
+    ]
+
+
+def _summary(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
+    sizes: dict[str, int] = {}
+    readers: dict[str, list[str]] = {}
+    not_modelled: Counter[str] = Counter()
+    notes: list[dict[str, Any]] = []
+    for op, op_name in zip(record.ops, names, strict=True):
+        for parameter, size in op.parameters.items():
+            sizes[parameter] = max(size, sizes.get(parameter, 0))
+            readers.setdefault(parameter, []).append(op_name)
+        not_modelled += op.not_modelled
+        notes += [{**note, "op": op_name + note["op"], "kind": note["kind"] or op.kind} for note in op.notes]
+    shared = [
+        {"name": parameter, "bytes": sizes[parameter], "ops": ops} for parameter, ops in readers.items() if len(ops) > 1
+    ]
+    return {
+        "macs": sum(op.macs for op in record.ops),
+        "flops": sum(op.flops for op in record.ops),
+        "parameter_bytes": sum(sizes.values()),
+        "folded_constants": record.folded,
+        "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
+        "not_modelled": dict(sorted(not_modelled.items())),
+        "control_flow": notes,
+    }
+
+
+def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Dimensions) -> dict[str, Any]:
+    """Describe a graph input or output; ``bytes`` is left out where it is not known."""
+    known = scope.find(name)
+    kind: ValueType | PartialType = known.type if known is not None else PartialType()
+    if known is None:
+        partial = partial_type(declared)
+        kind = dimensions.applied(name, partial) if isinstance(partial, PartialType) else partial
+    if isinstance(kind, TensorType):
+        return {"name": name, "shape": list(kind.shape), "dtype": dtype_name(kind.dtype), "bytes": kind.bytes}
+    if isinstance(kind, PartialType):
+        shape = ["?" if dim is None else dim for dim in kind.dims or ()]
+        return {"name": name, "shape": shape, "dtype": dtype_name(kind.dtype or 0)}
+    if isinstance(kind, OpaqueType):
+        return {"name": name, "shape": [], "dtype": kind.what}
+    return {"name": name, "shape": [len(kind.elements)], "dtype": "sequence", "bytes": kind.bytes}

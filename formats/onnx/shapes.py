@@ -1,0 +1,149 @@
+"""Types of a node's outputs: by onnx's own shape inference, then by our rules, then as the file declares them.
+
+Inference runs node by node, in topological order, on static shapes: so it sees the small constants evaluated on
+the way (:mod:`mtpp.formats.onnx.values`), goes on after ops that onnx does not know, and is never misled by stale
+value_info.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+
+import onnx
+from onnx import NodeProto, TensorProto, TypeProto, defs, shape_inference
+
+from mtpp.formats.onnx.contrib_shapes import STANDARD_TWINS, contrib_output_types
+from mtpp.formats.onnx.inference_guard import fault_that_inference_misses
+from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.scope import Known
+from mtpp.formats.onnx.sequences import sequence_output_types
+from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType, partial_type
+
+_MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+OutputType = PartialType | SequenceType | OpaqueType
+
+
+@lru_cache(maxsize=512)
+def _schema(op_type: str, version: int, domain: str) -> defs.OpSchema | None:
+    """Return the schema in force, the last one of an op that was removed, or the first of one that came later.
+
+    Exporters do write LayerNormalization into opset 12 models: ONNX Runtime runs them.
+    """
+    for bound in (version, 10**6):
+        try:
+            schema = defs.get_schema(op_type, bound, domain)
+        except defs.SchemaError:
+            continue
+        while schema.deprecated and schema.since_version > 1:
+            try:
+                schema = defs.get_schema(op_type, schema.since_version - 1, domain)
+            except defs.SchemaError:
+                return None
+        return schema
+    return None
+
+
+class ShapeInference:
+    """Infers output types, one node at a time.
+
+    Parameters
+    ----------
+    opsets
+        Version by domain.
+    """
+
+    def __init__(self, opsets: Mapping[str, int], ir_version: int) -> None:
+        self._opsets = dict(opsets)
+        self._imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
+        self._ir_version = max(ir_version, 3)
+
+    def version(self, domain: str) -> int:
+        """Return the version of a domain's operator set, 1 if the model does not say."""
+        return self._opsets.get("" if domain == "ai.onnx" else domain, 1)
+
+    def infer(
+        self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None], declared: Mapping[str, TypeProto]
+    ) -> tuple[list[OutputType], str]:
+        """Return one type per output of *node*, as complete as it can be told, and why it is not complete."""
+        reason = ""
+        try:
+            own: Sequence[ValueType | None] | None = sequence_output_types(view)
+            if own is None and not self._has_schema(node):
+                own = contrib_output_types(view)
+        except _MISFITS as error:
+            own, reason = [], str(error)
+        if own is not None:
+            types = [_output_type(own[i] if i < len(own) else None) for i in range(len(node.output))]
+        elif (fault := fault_that_inference_misses(view, len(node.output))) is not None:
+            types, reason = [PartialType() for _ in node.output], fault
+        else:
+            types, reason = self._by_schema(node, inputs)
+            if node.op_type == "Dropout" and len(types) > 1:
+                # Older schemas leave the mask's shape open.
+                mask = types[1] if isinstance(types[1], PartialType) else PartialType()
+                types[1] = mask.merged(PartialType(TensorProto.BOOL, view.input(0).shape))
+        return with_declarations(types, node.output, declared), reason
+
+    def _has_schema(self, node: NodeProto) -> bool:
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        return _schema(node.op_type, self.version(domain), domain) is not None
+
+    def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None]) -> tuple[list[OutputType], str]:
+        unknown: list[OutputType] = [PartialType() for _ in node.output]
+        domain = "" if node.domain == "ai.onnx" else node.domain
+        twin = STANDARD_TWINS.get(f"{domain}:{node.op_type}")
+        if twin is not None:
+            op_type, used = twin
+            twin_node = NodeProto(op_type=op_type, input=node.input[:used], output=node.output[:1])
+            schema = _schema(op_type, self.version(""), "")
+            known_attributes = schema.attributes if schema else {}
+            twin_node.attribute.extend(a for a in node.attribute if a.name in known_attributes)
+            node = twin_node
+        else:
+            schema = _schema(node.op_type, self.version(domain), domain)
+        if schema is None:
+            return unknown, "no shape rule for this operator"
+        types: dict[str, TypeProto] = {}
+        data: dict[str, TensorProto] = {}
+        for name, known in zip(node.input, inputs, strict=False):
+            if not name or known is None:
+                continue
+            proto = known.type_proto
+            if proto is None:
+                return unknown, f"input {name!r} is no tensor"
+            types[name] = proto
+            contents = known.tensor_proto
+            if contents is not None:
+                data[name] = contents
+        try:
+            result = shape_inference.infer_node_outputs(
+                schema, node, types, data, opset_imports=self._imports, ir_version=self._ir_version
+            )
+        except Exception as error:  # onnx raises several unrelated types here, RuntimeError among them
+            return unknown, " ".join(str(error).split())[:200]
+        found = [partial_type(result[name]) if name in result else PartialType() for name in node.output]
+        return [*found, *unknown[len(found) :]], ""
+
+
+def _output_type(kind: ValueType | None) -> OutputType:
+    if kind is None:
+        return PartialType()
+    return PartialType(kind.dtype, kind.shape) if isinstance(kind, TensorType) else kind
+
+
+def with_declarations(
+    types: Sequence[OutputType], names: Sequence[str], declared: Mapping[str, TypeProto]
+) -> list[OutputType]:
+    """Fill what inference left open from value_info; an inferred size is never overruled by a declared one."""
+    result: list[OutputType] = []
+    for kind, name in zip(types, names, strict=True):
+        if isinstance(kind, PartialType) and kind.complete() is None and name in declared:
+            said = partial_type(declared[name])
+            if isinstance(said, PartialType):
+                kind = kind.merged(said)
+            elif kind == PartialType():
+                kind = said
+        result.append(kind)
+    return result

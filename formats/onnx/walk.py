@@ -1,0 +1,329 @@
+"""One pass over a graph in topological order: types, small constants, what folds away, and what the rest costs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import NodeProto, TensorProto
+
+from mtpp.errors import InputError
+from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
+from mtpp.formats.onnx.costs import configuration_inputs, node_cost
+from mtpp.formats.onnx.dimensions import Dimensions
+from mtpp.formats.onnx.flops_movement import is_view
+from mtpp.formats.onnx.node_view import NodeView, kind_of
+from mtpp.formats.onnx.record import BodyRecord, GraphRecord, OpRecord
+from mtpp.formats.onnx.scope import Known, Parameter, Scope
+from mtpp.formats.onnx.sequences import sequence_length
+from mtpp.formats.onnx.shapes import OutputType, ShapeInference, with_declarations
+from mtpp.formats.onnx.tensor_type import (
+    OpaqueType,
+    PartialType,
+    TensorType,
+    ValueType,
+    is_known_dtype,
+)
+from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe
+from mtpp.formats.onnx.values import Array, array_of, attribute_values, can_evaluate, dtype_number, evaluate
+from mtpp.system import System
+
+RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+"""What draws random numbers is an op even if it reads nothing."""
+
+SHAPE_ONLY = frozenset({"EyeLike", "SequenceLength", "Shape", "Size"})
+"""Ops that look at their input's static shape only: their result depends on no data."""
+
+_MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+class Walk:
+    """Walks a graph, and on the way the bodies nested in it.
+
+    Parameters
+    ----------
+    system
+        Models the work of an op from its FLOPs and bytes.
+    """
+
+    def __init__(self, system: System, inference: ShapeInference, dimensions: Dimensions, source: str) -> None:
+        self._system = system
+        self._inference = inference
+        self._dimensions = dimensions
+        self._source = source
+
+    def graph(self, graph: onnx.GraphProto, scope: Scope, path: str = "") -> GraphRecord:
+        """Walk over *graph*, whose inputs are already known in *scope*.
+
+        Parameters
+        ----------
+        path
+            Put before the names of parameters that a body stores itself.
+
+        Raises
+        ------
+        InputError
+            On broken wiring, an unknown shape, or operands that do not fit their operator.
+        """
+        nodes = check_and_sort(graph, scope.outer, self._source)
+        self._define_initializers(graph, scope, path)
+        declared = {value.name: value.type for group in (graph.output, graph.value_info) for value in group}
+        consumed = {name for placed in nodes for name in placed.reads}
+        returned = {value.name for value in graph.output}
+        record = GraphRecord()
+        for placed in nodes:
+            op = self._node(placed, scope, declared, consumed, returned, path)
+            if op is None:
+                record.folded += 1
+            else:
+                record.ops.append(op)
+                record.random = record.random or placed.node.op_type in RANDOM
+        return record
+
+    def _define_initializers(self, graph: onnx.GraphProto, scope: Scope, path: str) -> None:
+        for tensor in graph.initializer:
+            kind = self._initializer_type(tensor.name, tensor.data_type, tensor.dims)
+            scope.define(
+                tensor.name,
+                Known(kind, scope.level, Parameter(path + tensor.name, kind.bytes), array_of(tensor)),
+            )
+        for sparse in graph.sparse_initializer:
+            name = sparse.values.name
+            kind = self._initializer_type(name, sparse.values.data_type, sparse.dims)
+            stored = TensorType(kind.dtype, tuple(sparse.values.dims)).bytes
+            stored += TensorType(TensorProto.INT64, tuple(sparse.indices.dims)).bytes
+            scope.define(name, Known(kind, scope.level, Parameter(path + name, stored)))
+
+    def _initializer_type(self, name: str, dtype: int, dims: Sequence[int]) -> TensorType:
+        if not is_known_dtype(dtype) or any(size < 0 for size in dims):
+            raise InputError(
+                f"tensor {name!r} has element type {dtype} and shape {list(dims)}",
+                source=self._source,
+                where="initializers",
+                remedy="the file may be damaged, or newer than the installed onnx package",
+            )
+        return TensorType(dtype, tuple(dims))
+
+    def _node(
+        self,
+        placed: PlacedNode,
+        scope: Scope,
+        declared: Mapping[str, onnx.TypeProto],
+        consumed: set[str],
+        returned: set[str],
+        path: str,
+    ) -> OpRecord | None:
+        """Make the node's outputs known; return its record, or None if it folds away."""
+        node = placed.node
+        inputs = [scope.find(name) if name else None for name in node.input]
+        kind = kind_of(node.domain, node.op_type)
+        view = NodeView(
+            kind,
+            self._inference.version(node.domain),
+            attribute_values(node.attribute),
+            [known.type if known else None for known in inputs],
+            [known.value if known else None for known in inputs],
+        )
+        control: ControlRecord | None = None
+        values: list[Array] | None = None
+        reason = ""
+        rule = control_flow_rule(kind)
+        if rule is not None:
+            label = node.name or f"{node.op_type}_{placed.position}"
+
+            def walk_body(body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
+                return self._body(body, inputs, scope, f"{path}{label}/{name}/")
+
+            try:
+                control = rule(view, inputs, scope.level, walk_body)
+            except _MISFITS as error:
+                raise self._misfit(node, error) from None
+            constant = not control.captured and not control.random and _all_constant(inputs)
+            types: list[OutputType] = [*control.types, *(PartialType() for _ in node.output)][: len(node.output)]
+            types = with_declarations(types, node.output, declared)
+            if control.open_size is not None:
+                types = [
+                    self._closed(name, kind_, control.open_size) for name, kind_ in zip(node.output, types, strict=True)
+                ]
+        else:
+            constant = kind not in RANDOM and (
+                kind in SHAPE_ONLY or all(self._is_constant(name, scope) for name in placed.reads)
+            )
+            if constant:
+                try:
+                    values = _evaluated(view, len(node.output))
+                except _MISFITS as error:
+                    raise self._misfit(node, error) from None
+            if values is not None:
+                types = [PartialType(dtype_number(value), value.shape) for value in values]
+            else:
+                types, reason = self._inference.infer(node, view, inputs, declared)
+        outputs = self._complete(node, types, consumed, returned, reason)
+        root = self._root(view, inputs) if constant else None
+        for position, (name, known_type) in enumerate(zip(node.output, outputs, strict=True)):
+            if not name or known_type is None:
+                continue
+            parameter = None
+            if constant:
+                size = 0 if isinstance(known_type, OpaqueType) else known_type.bytes
+                parameter = root if root is not None and position == 0 else Parameter(path + name, size)
+            value = values[position] if values is not None else None
+            scope.define(name, Known(known_type, scope.level, parameter, value))
+        if constant:
+            return None
+        record = OpRecord(index=placed.position, label=node.name.strip(), kind=kind)
+        record.outputs = [(name, t) for name, t in zip(node.output, outputs, strict=True) if name]
+        reads = self._collect_inputs(placed, record, scope, configuration_inputs(kind))
+        if control is not None:
+            _take_over(record, control, captured_by_bodies=True)
+        else:
+            self._cost(node, record, view, outputs, reads)
+        return record
+
+    def _closed(self, name: str, kind: OutputType, size: int) -> OutputType:
+        """Give the first axis of a type *size* if nobody else says what it is."""
+        if isinstance(kind, PartialType):
+            kind = self._dimensions.applied(name, kind)
+            if kind.dims and not isinstance(kind.dims[0], int):
+                kind = PartialType(kind.dtype, (size, *kind.dims[1:]))
+        return kind
+
+    def _is_constant(self, name: str, scope: Scope) -> bool:
+        known = scope.find(name)
+        return known is not None and known.parameter is not None
+
+    def _root(self, view: NodeView, inputs: Sequence[Known | None]) -> Parameter | None:
+        """Return the stored parameter that a folded view shows, if it is one."""
+        if inputs and inputs[0] is not None and is_view(view):
+            return inputs[0].parameter
+        return None
+
+    def _complete(
+        self, node: NodeProto, types: Sequence[OutputType], consumed: set[str], returned: set[str], reason: str
+    ) -> list[ValueType | None]:
+        """Put the user's sizes in; refuse a type that stays open on a tensor that somebody needs."""
+        result: list[ValueType | None] = []
+        for name, kind in zip(node.output, types, strict=True):
+            if isinstance(kind, PartialType):
+                complete = kind.complete()
+                if complete is None or self._dimensions.is_given_by_axis(name):
+                    kind = self._dimensions.applied(name, kind)
+                    complete = kind.complete()
+                if complete is None and name and (name in consumed or name in returned):
+                    raise self._dimensions.unknown(name, kind, describe(node), reason)
+                result.append(complete)
+                continue
+            if isinstance(kind, OpaqueType) and name in consumed:
+                raise InputError(
+                    f"tensor {name!r} is a {kind.what}, which has no static size",
+                    source=self._source,
+                    where=describe(node),
+                    remedy="cut the model before it",
+                )
+            result.append(kind)
+        return result
+
+    def _collect_inputs(self, placed: PlacedNode, record: OpRecord, scope: Scope, configuration: frozenset[int]) -> int:
+        """Enter activations and parameters that the node reads; return their bytes."""
+        explicit = list(placed.node.input)
+        settled = {explicit[index] for index in configuration if index < len(explicit)}
+        settled -= {name for index, name in enumerate(explicit) if index not in configuration}
+        # The bodies of control flow report what they capture; those of other ops count as read by the op.
+        names = explicit if control_flow_rule(record.kind) is not None else placed.reads
+        reads = 0
+        for name in dict.fromkeys(names):
+            known = scope.find(name) if name else None
+            if known is None:
+                continue
+            if known.parameter is None:
+                record.inputs[name] = known.level
+                reads += 0 if isinstance(known.type, OpaqueType) else known.type.bytes
+            elif name not in settled:
+                record.parameters[known.parameter.root] = known.parameter.bytes
+                reads += known.parameter.bytes
+        return reads
+
+    def _cost(
+        self, node: NodeProto, record: OpRecord, view: NodeView, outputs: Sequence[ValueType | None], reads: int
+    ) -> None:
+        full = NodeView(view.kind, view.opset, view.attributes, view.inputs, view.values, outputs)
+        try:
+            cost, modelled = node_cost(full)
+        except _MISFITS as error:
+            raise self._misfit(node, error) from None
+        if not modelled:
+            record.not_modelled[view.kind] += 1
+        writes = sum(kind.bytes for kind in outputs if kind is not None and not isinstance(kind, OpaqueType))
+        traffic = (reads if cost.reads is None else cost.reads) + (writes if cost.writes is None else cost.writes)
+        record.flops, record.macs = cost.flops, cost.macs
+        record.work_ps = self._system.modelled_work_ps(cost.flops, traffic)
+
+    def _body(self, body: onnx.GraphProto, arguments: Sequence[Known], outer: Scope, path: str) -> BodyRecord:
+        scope = Scope(outer)
+        if len(body.input) != len(arguments):
+            raise ValueError(f"the body takes {len(body.input)} inputs, not {len(arguments)}")
+        for value, known in zip(body.input, arguments, strict=True):
+            scope.define(value.name, known)
+        walked = self.graph(body, scope, path)
+        record = BodyRecord(random=walked.random)
+        for op in walked.ops:
+            _take_over(record, op)
+            for note in op.notes:
+                record.notes.append({**note, "op": f"/{op.place}{note['op']}", "kind": note["kind"] or op.kind})
+            record.captured |= {name: level for name, level in op.inputs.items() if level < scope.level}
+        for value in body.output:
+            result = scope.find(value.name)
+            if result is None:
+                raise ValueError(f"the body's output {value.name!r} has no type")
+            record.outputs.append(result)
+            if result.parameter is not None and result.parameter.bytes:
+                record.parameters[result.parameter.root] = result.parameter.bytes
+            elif result.parameter is None and result.level < scope.level:
+                record.captured[value.name] = result.level
+        return record
+
+    def _misfit(self, node: NodeProto, error: Exception) -> InputError:
+        return InputError(
+            f"operands do not fit the operator: {error}",
+            source=self._source,
+            where=describe(node),
+            remedy="check the model with onnx.checker",
+        )
+
+
+def _take_over(record: Any, part: Any, captured_by_bodies: bool = False) -> None:
+    """Add the sums of a part to a whole."""
+    record.work_ps += part.work_ps
+    record.flops += part.flops
+    record.macs += part.macs
+    record.parameters |= part.parameters
+    record.not_modelled += part.not_modelled
+    if captured_by_bodies:
+        record.notes += part.notes
+        record.inputs |= part.captured
+
+
+def _all_constant(inputs: Sequence[Known | None]) -> bool:
+    return all(known is None or known.parameter is not None for known in inputs)
+
+
+def _evaluated(view: NodeView, outputs: int) -> list[Array] | None:
+    """Return the contents of a constant node's outputs if they are small and computed from small ones."""
+    first = view.inputs[0] if view.inputs else None
+    if view.kind == "Shape" and isinstance(first, TensorType):
+        window = slice(view.attributes.get("start", 0), view.attributes.get("end"))
+        return [np.array(first.shape[window], dtype=np.int64)]
+    if view.kind == "Size" and isinstance(first, TensorType):
+        return [np.array(first.count, dtype=np.int64)]
+    if view.kind == "SequenceLength":
+        length = sequence_length(first)
+        return None if length is None else [length]
+    if not can_evaluate(view.kind):
+        return None
+    if any(kind is not None and value is None for kind, value in zip(view.inputs, view.values, strict=True)):
+        return None
+    return evaluate(view.kind, view.values, view.attributes, outputs)

@@ -1,0 +1,246 @@
+"""Which format a file is in: decided by its content, then by its suffix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import PurePath
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats import native, node_link, plan
+from mtpp.formats.json_shape import shown
+from mtpp.formats.json_text import parse_json
+from mtpp.formats.source import Source
+from mtpp.graph import CostGraph
+from mtpp.system import System, load_system
+
+_BOM = b"\xef\xbb\xbf"
+
+
+@dataclass(frozen=True)
+class Content:
+    """A source, and its JSON document if it is JSON (parsed when first asked for, at most once)."""
+
+    source: Source
+
+    @cached_property
+    def is_json(self) -> bool:
+        """Whether it starts like a JSON object or array; no other format does."""
+        head = self.source.data[:4096].removeprefix(_BOM).lstrip()
+        return head[:1] in (b"{", b"[")
+
+    @cached_property
+    def document(self) -> Any:
+        """The parsed document."""
+        return parse_json(self.source.data, self.source.display)
+
+    def has(self, *keys: str) -> bool:
+        """Return whether it is a JSON object with all of *keys*."""
+        return self.is_json and isinstance(self.document, dict) and all(key in self.document for key in keys)
+
+
+@dataclass(frozen=True)
+class ReadOptions:
+    """What a caller says about a file beyond its bytes.
+
+    Attributes
+    ----------
+    dims
+        Values of symbolic dimensions.
+    system
+        Models the work of ops in formats that bring none.
+    """
+
+    dims: Mapping[str, int] = field(default_factory=dict)
+    system: System | None = None
+
+
+@dataclass(frozen=True)
+class GraphFormat:
+    """One format of graph files.
+
+    Attributes
+    ----------
+    name
+        As ``--from`` and ``--to`` call it.
+    suffixes
+        Lower case, without ``.gz``; the first is the usual one.
+    recognises
+        Whether some content is in this format, cheap and without complaint.
+    read
+        Makes a graph or raises InputError.
+    write
+        Returns the text of a file; None where there is no writer.
+    takes_dims
+        Whether it has symbolic dimensions for ``--dim`` to set.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    recognises: Callable[[Content], bool]
+    read: Callable[[Content, ReadOptions], CostGraph]
+    write: Callable[[CostGraph], str] | None = None
+    takes_dims: bool = False
+
+
+def _read_native(content: Content, options: ReadOptions) -> CostGraph:
+    return native.graph_from_document(content.document, content.source.display)
+
+
+def _read_node_link(content: Content, options: ReadOptions) -> CostGraph:
+    return node_link.graph_from_node_link(content.document, content.source.display, name=content.source.stem)
+
+
+def _is_onnx(content: Content) -> bool:
+    if content.is_json:
+        return False
+    from mtpp.formats.onnx import looks_like_onnx
+
+    return looks_like_onnx(content.source.data)
+
+
+def _read_onnx(content: Content, options: ReadOptions) -> CostGraph:
+    from mtpp.formats.onnx import read_onnx
+
+    source = content.source
+    return read_onnx(
+        source.path,
+        source.data,
+        source=source.display,
+        dims=options.dims,
+        system=options.system or load_system(),
+        name=source.stem,
+    )
+
+
+FORMATS = (
+    GraphFormat(
+        name="native",
+        suffixes=(".json",),
+        recognises=lambda content: content.has("format") and content.document["format"] == native.FORMAT,
+        read=_read_native,
+        write=native.write_native,
+    ),
+    GraphFormat(
+        name="node-link",
+        suffixes=(".nodelink", ".node-link"),
+        recognises=lambda content: content.has("nodes") and (content.has("edges") or content.has("links")),
+        read=_read_node_link,
+        write=node_link.write_node_link,
+    ),
+    GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes_dims=True),
+)
+"""Every format, in the order in which they are tried; a new one is one entry here."""
+
+READERS = tuple(format_.name for format_ in FORMATS)
+WRITERS = tuple(format_.name for format_ in FORMATS if format_.write)
+
+
+def read_graph(
+    source: Source,
+    *,
+    from_format: str | None = None,
+    dims: Mapping[str, int] | None = None,
+    system: System | None = None,
+) -> CostGraph:
+    """Read a graph in any format.
+
+    Parameters
+    ----------
+    from_format
+        One of :data:`READERS`; by default the content decides, then the suffix.
+    dims
+        Values of symbolic dimensions (ONNX only).
+    system
+        Models the work of ops that bring none (ONNX only); by default the preset ``reference``.
+
+    Raises
+    ------
+    InputError
+        If the content is in no known format, or broken.
+    """
+    content = Content(source)
+    chosen = _by_name(from_format, "--from", READERS) if from_format else recognise(content)
+    if dims and not chosen.takes_dims:
+        raise InputError(
+            f"has no effect on a {chosen.name} graph: {source.display}",
+            source="--dim",
+            remedy="leave it out; only ONNX models have symbolic dimensions",
+        )
+    return chosen.read(content, ReadOptions(dims=dims or {}, system=system))
+
+
+def recognise(content: Content) -> GraphFormat:
+    """Return the format of some content.
+
+    Raises
+    ------
+    InputError
+        If it is in none of them; the message says what it is instead, where that is clear.
+    """
+    for candidate in FORMATS:
+        if candidate.recognises(content):
+            return candidate
+    source = content.source
+    if content.is_json:
+        raise _unknown_json(content)
+    for candidate in FORMATS:
+        if source.suffix in candidate.suffixes:
+            return candidate
+    raise InputError(
+        "neither ONNX nor JSON", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
+    )
+
+
+def _unknown_json(content: Content) -> InputError:
+    source, document = content.source, content.document
+    name = document.get("format") if isinstance(document, dict) else None
+    if name == plan.FORMAT:
+        return InputError(
+            "a plan, not a graph",
+            source=source.display,
+            where="/format",
+            remedy="give the graph it was made from (mtpp verify reads plans)",
+        )
+    if name is not None:
+        remedy = f'a graph has "format": "{native.FORMAT}"'
+        return InputError(f"unknown format {shown(name)}", source=source.display, where="/format", remedy=remedy)
+    return InputError(
+        "not a graph: neither the key 'format' nor 'nodes' and 'edges'",
+        source=source.display,
+        where="/",
+        remedy=f'give "format": "{native.FORMAT}", or node-link data',
+    )
+
+
+def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
+    """Return the format to write a graph in: the one named, else the suffix's, else the native one.
+
+    Raises
+    ------
+    InputError
+        If no writer has that name, or the suffix belongs to a format without one.
+    """
+    if to_format:
+        return _by_name(to_format, "--to", WRITERS)
+    path = PurePath(path_or_dash)
+    suffix = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
+    for candidate in FORMATS:
+        if suffix in candidate.suffixes:
+            if candidate.write is None:
+                raise InputError(
+                    f"{candidate.name} files can be read, not written",
+                    source=path_or_dash,
+                    remedy=f"choose --to {' or '.join(WRITERS)}",
+                )
+            return candidate
+    return FORMATS[0]
+
+
+def _by_name(name: str, option: str, choices: tuple[str, ...]) -> GraphFormat:
+    for candidate in FORMATS:
+        if candidate.name == name and name in choices:
+            return candidate
+    raise InputError(f"unknown format {name!r}", source=option, remedy=f"use one of {', '.join(choices)}")

@@ -1,0 +1,166 @@
+"""Where bytes come from: a file or standard input, gzipped or not, never more of them than allowed."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from mtpp.errors import InputError
+from mtpp.units import format_bytes
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+DEFAULT_MAX_BYTES = 2 * 2**30
+"""Largest input that is read unless ``--max-input-size`` says otherwise: 2 GiB, also protobuf's limit."""
+
+_CHUNK = 2**20
+_GZIP_MAGIC = b"\x1f\x8b"
+
+
+@dataclass(frozen=True)
+class Source:
+    """Everything that was read from one file or from standard input.
+
+    Attributes
+    ----------
+    display
+        What messages call it: the path as given, or ``<stdin>``.
+    data
+        The content, decompressed.
+    sha256
+        Hex digest of the bytes as they stand in the file, hence of the compressed ones for a ``.gz``.
+    path
+        None for standard input.
+    """
+
+    display: str
+    data: bytes
+    sha256: str
+    path: Path | None = None
+
+    @property
+    def is_stdin(self) -> bool:
+        """Whether it came from standard input."""
+        return self.path is None
+
+    @property
+    def suffix(self) -> str:
+        """Lower-case suffix of the file without ``.gz``: ``.json`` for ``a.json.gz``; empty for standard input."""
+        return self._plain_path.suffix.lower()
+
+    @property
+    def stem(self) -> str:
+        """The file's name without its suffixes, the name of a graph that brings none; ``stdin`` for that."""
+        return self._plain_path.stem or "stdin"
+
+    @property
+    def _plain_path(self) -> Path:
+        path = self.path or Path()
+        return path.with_suffix("") if path.suffix.lower() == ".gz" else path
+
+
+def read_source(path_or_dash: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Source:
+    """Read a file, or standard input for ``-``; gzip is recognised by its first two bytes.
+
+    Parameters
+    ----------
+    max_bytes
+        Limit on the bytes in the file and on the bytes after decompression.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, a directory, unreadable, empty, broken gzip or beyond the limit.
+
+    Notes
+    -----
+    A gzip bomb is given up on as soon as it passes the limit; no more than the limit is held in memory.
+    """
+    if path_or_dash == "-":
+        if sys.stdin is None:
+            raise InputError("standard input is closed", source="<stdin>", remedy="give a file")
+        display, path = "<stdin>", None
+        with _reported(display):
+            reader = _HashingReader(sys.stdin.buffer, display, max_bytes)
+            data = _read_all(reader, display, max_bytes)
+    else:
+        display, path = path_or_dash, Path(path_or_dash)
+        with _reported(display), path.open("rb", buffering=0) as file:
+            reader = _HashingReader(file, display, max_bytes)
+            data = _read_all(reader, display, max_bytes)
+    if not data:
+        raise InputError("the input is empty", source=display, remedy="give an ONNX model or a graph in JSON")
+    return Source(display=display, data=data, sha256=reader.digest.hexdigest(), path=path)
+
+
+@contextmanager
+def _reported(display: str) -> Iterator[None]:
+    try:
+        yield
+    except IsADirectoryError:
+        raise InputError("is a directory", source=display, remedy="give a file in it") from None
+    except FileNotFoundError:
+        raise InputError("no such file", source=display, remedy="check the path") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise InputError(f"broken gzip: {error}", source=display, remedy="compress or copy the file again") from None
+    except OSError as error:
+        problem = f"cannot be read: {error.strerror or error}"
+        raise InputError(problem, source=display, remedy="check the path and its permissions") from None
+    except ValueError as error:  # a NUL in the path
+        raise InputError(f"cannot be read: {error}", source=display) from None
+
+
+def _too_large(display: str, max_bytes: int, what: str = "the input") -> InputError:
+    return InputError(
+        f"{what} is larger than {format_bytes(max_bytes)}", source=display, remedy="raise --max-input-size"
+    )
+
+
+class _HashingReader(io.RawIOBase):
+    """Passes bytes on while it hashes and counts them, and knows the first two in advance."""
+
+    def __init__(self, raw: BinaryIO | io.RawIOBase, display: str, max_bytes: int) -> None:
+        self.raw = raw
+        self.display = display
+        self.max_bytes = max_bytes
+        self.digest = hashlib.sha256()
+        self.count = 0
+        self.head = b""
+        while len(self.head) < len(_GZIP_MAGIC) and (part := raw.read(len(_GZIP_MAGIC) - len(self.head))):
+            self.head += part
+        self.is_gzip = self.head == _GZIP_MAGIC
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        part = self.head or self.raw.read(len(view)) or b""
+        self.head = b""
+        view[: len(part)] = part
+        self.digest.update(part)
+        self.count += len(part)
+        if self.count > self.max_bytes:
+            raise _too_large(self.display, self.max_bytes)
+        return len(part)
+
+
+def _read_all(reader: _HashingReader, display: str, max_bytes: int) -> bytes:
+    stream: BinaryIO | io.RawIOBase | gzip.GzipFile = reader
+    if reader.is_gzip:
+        stream = gzip.GzipFile(fileobj=io.BufferedReader(reader, _CHUNK))
+    content = io.BytesIO()
+    while part := stream.read(_CHUNK):
+        if content.tell() + len(part) > max_bytes:
+            raise _too_large(display, max_bytes, "the decompressed input")
+        content.write(part)
+    return content.getvalue()
