@@ -1,0 +1,61 @@
+"""What ``verify`` reads and shows around the independent verifier."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.verify import Report
+
+
+def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str) -> Report:
+    """Read a plan, and the model if one is given, and verify."""
+    from mtpp.formats.plan import read_plan
+    from mtpp.formats.source import read_source
+    from mtpp.units import parse_bytes
+    from mtpp.verify import verify_plan
+
+    limit = parse_bytes(max_input_size)
+    source = read_source(plan_path, max_bytes=limit)
+    plan = read_plan(source.data, source.display)
+    try:
+        if model_path is None:
+            return verify_plan(plan, None)
+        graph, sha256 = _model_document(plan, model_path, limit)
+        return verify_plan(plan, graph, graph_sha256=sha256, model_given=True)
+    except InputError as error:
+        where = error.source or source.display
+        raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _model_document(plan: dict[str, Any], path: str, limit: int) -> tuple[dict[str, Any], str]:
+    """Return the model as a graph document, read with the dimensions and the system that the plan states."""
+    from mtpp.formats.native import to_document
+    from mtpp.formats.recognise import read_graph
+    from mtpp.formats.source import read_source
+    from mtpp.system import System
+
+    source = read_source(path, max_bytes=limit)
+    model, system = plan.get("model"), plan.get("system")
+    dims = model.get("dims", {}) if isinstance(model, dict) else {}
+    if not isinstance(dims, dict) or not all(type(value) is int for value in dims.values()):
+        raise InputError("not an object of whole numbers", where="/model/dims")
+    if not isinstance(system, dict):
+        raise InputError("missing key", where="/system")
+    graph = read_graph(source, dims=dims, system=System.from_document(system))
+    return to_document(graph), source.sha256
+
+
+def report_text(report: Report, output_format: str) -> str:
+    """Return a verification report as ``table`` or ``json``."""
+    if output_format == "json":
+        from mtpp.formats.json_text import dump_json
+
+        return dump_json(report.to_document())
+    mark = {True: "ok", False: "WRONG", None: "–"}
+    width = max(len(check.name) for check in report.checks)
+    lines = [f"{mark[check.passed]:<6} {check.name:<{width}}  {check.detail}" for check in report.checks]
+    verdict = "valid" if report.passed else "INVALID"
+    return "\n".join([*lines, "", f"{verdict}; the lower bound is of tier {report.tier}"])

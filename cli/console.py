@@ -1,0 +1,104 @@
+"""Standard error for people: warnings, notes, and a live line while a search runs on a terminal."""
+
+from __future__ import annotations
+
+import sys
+import time
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.status import Status
+
+    from mtpp.instance import Instance
+
+
+class Console:
+    """Where a command says things that are not its result."""
+
+    def __init__(self, *, quiet: bool, verbose: bool) -> None:
+        self.quiet = quiet
+        self.verbose = verbose
+
+    def warn(self, text: str) -> None:
+        """Print a warning unless told to be quiet."""
+        if not self.quiet:
+            print(f"warning: {text}", file=sys.stderr)
+
+    def note(self, text: str) -> None:
+        """Print a note if told to be verbose."""
+        if self.verbose and not self.quiet:
+            print(text, file=sys.stderr)
+
+    def say(self, text: str) -> None:
+        """Print something that the user should know while waiting, unless told to be quiet."""
+        if not self.quiet:
+            print(text, file=sys.stderr, flush=True)
+
+
+class LiveLine(AbstractContextManager["LiveLine"]):
+    """An observer that shows best, bound, ratio and speed on one line, only where standard error is a terminal."""
+
+    def __init__(self, console: Console, instance: Instance) -> None:
+        self._console = console
+        self._instance = instance
+        self._status: Status | None = None
+        self._best: int | None = None
+        self._bound: int | None = None
+        self._phase = ""
+        self._evaluations = 0
+        self._start = time.monotonic()
+
+    def __enter__(self) -> LiveLine:
+        if sys.stderr.isatty() and not self._console.quiet:
+            from rich.console import Console as RichConsole
+
+            self._status = RichConsole(stderr=True).status("searching")
+            self._status.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._status:
+            self._status.stop()
+
+    def phase(self, name: str) -> None:
+        """Take note that the search enters the part called *name*."""
+        self._phase = name
+        self._console.note(f"search: {name}")
+        self._show()
+
+    def incumbent(self, bottleneck: int) -> None:
+        """Take note of a better partition."""
+        if self._best is None or bottleneck < self._best:
+            self._best = bottleneck
+            self._console.note(f"best so far: {self._instance.describe(bottleneck)}")
+        self._show()
+
+    def bound(self, value: int) -> None:
+        """Take note of a better lower bound."""
+        self._bound = value
+        self._console.note(f"lower bound: {self._instance.describe(value)}")
+        self._show()
+
+    def evaluated(self, count: int) -> None:
+        """Take note that *count* more candidates were evaluated."""
+        self._evaluations += count
+        self._show()
+
+    def _show(self) -> None:
+        if not self._status:
+            return
+        parts = [self._phase]
+        if self._best is not None:
+            parts.append(f"best {self._instance.describe(self._best)}")
+        if self._bound is not None:
+            parts.append(f"bound {self._instance.describe(self._bound)}")
+        if self._best is not None and self._bound:
+            parts.append(f"ratio {self._best / self._bound:.3f}")
+        elapsed = time.monotonic() - self._start
+        if self._evaluations and elapsed > 0:
+            parts.append(f"{self._evaluations / elapsed:,.0f} evaluations/s")
+        self._status.update(" · ".join(part for part in parts if part))

@@ -1,0 +1,51 @@
+"""``mtpp evaluate``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.options import model_options, output_options
+
+
+@click.command("evaluate")
+@click.argument("model")
+@click.option("--assignment", metavar="FILE", help='A plan, or JSON {"op": stage, …}; - is standard input.')
+@click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
+@click.option("-k", "--stages", "k", type=click.IntRange(min=1), help="Stages at most [default: as many as are used].")
+@click.option(
+    "--peak", type=click.Choice(["reserve", "order"]), help="Activations: a fixed reserve, or as run in order."
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the scored plan as JSON.")
+@click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
+@model_options()
+@output_options("table", "json", "csv", "markdown")
+@click.pass_context
+def command(
+    ctx: click.Context, model: str, assignment: str | None, cuts: str | None, output_format: str, **options: Any
+) -> None:
+    """Score a partition of MODEL that was made by hand or by another tool.
+
+    A partition whose stages need each other's results in a circle is invalid: exit code 1.
+    """
+    from mtpp.cli.console import Console
+    from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts
+    from mtpp.cli.options import read_model
+    from mtpp.cli.planning import deliver_plan
+    from mtpp.formats.sink import check_output
+
+    if (assignment is None) == (cuts is None):
+        raise click.UsageError("give either --assignment or --cuts", ctx)
+    if assignment == "-" and model == "-":
+        raise click.UsageError("model and assignment cannot both be standard input", ctx)
+    if options["output"] not in (None, "-"):
+        check_output(options["output"])
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    read = read_model(model, options, console.warn)
+    if assignment is not None:
+        labels = labels_of_assignment(read.graph, assignment)
+    else:
+        labels = labels_of_cuts(read.graph, cuts or "")
+    plan = given_plan(read, labels, options["k"], options["peak"])
+    deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"])

@@ -1,0 +1,106 @@
+"""Partitions that users bring along: read from a file or from cut points, and scored."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtpp.errors import InputError, InvalidPartition
+from mtpp.instance import Instance
+from mtpp.partition import Partition
+from mtpp.plan import Plan
+
+if TYPE_CHECKING:
+    from mtpp.cli.options import Model
+    from mtpp.graph import CostGraph
+
+
+def labels_of_assignment(graph: CostGraph, path: str) -> list[int]:
+    """Read the stage of each op from a plan or from a JSON object op → stage.
+
+    Raises
+    ------
+    InputError
+        If the file is neither, or names an op that the graph has not, or a stage that is no whole number.
+    InvalidPartition
+        If an op has no stage.
+    """
+    from mtpp.formats.json_text import parse_json
+    from mtpp.formats.source import read_source
+
+    source = read_source(path)
+    document: Any = parse_json(source.data, source.display)
+    prefix = ""
+    if isinstance(document, dict) and "assignment" in document and "stages" in document:
+        document, prefix = document["assignment"], "/assignment"
+    if not isinstance(document, dict):
+        raise InputError("no assignment", source=source.display, remedy='give a plan or {"op": stage, …}')
+    known = {name: v for v, name in enumerate(graph.op_names)}
+    labels: list[int | None] = [None] * graph.op_count
+    for name, stage in document.items():
+        where = f"{prefix}/{name}"
+        if name not in known:
+            raise InputError("the model has no such op", source=source.display, where=where)
+        if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < 2**31:
+            raise InputError(f"{stage!r} is not the number of a stage", source=source.display, where=where)
+        labels[known[name]] = stage
+    missing = [graph.op_names[v] for v, label in enumerate(labels) if label is None]
+    if missing:
+        raise InvalidPartition(
+            f"{len(missing)} of {graph.op_count} ops have no stage, the first is {missing[0]!r}", source=source.display
+        )
+    return [label for label in labels if label is not None]
+
+
+def labels_of_cuts(graph: CostGraph, cuts: str) -> list[int]:
+    """Return the stage of each op when the stages end after the named ops, in the graph's own order.
+
+    Raises
+    ------
+    InputError
+        If a name is no op of the graph.
+    """
+    position = {graph.op_names[v]: i for i, v in enumerate(graph.order.tolist())}
+    ends = []
+    for name in (part.strip() for part in cuts.split(",")):
+        if name not in position:
+            raise InputError(
+                f"no op is called {name!r}", source="--cuts", remedy="`mtpp inspect --ops` lists the names"
+            )
+        ends.append(position[name] + 1)
+    stage = np.searchsorted(np.array(sorted(set(ends))), np.arange(graph.op_count), side="right")
+    labels = np.empty(graph.op_count, dtype=np.int64)
+    labels[graph.order] = stage
+    return [int(label) for label in labels]
+
+
+def given_plan(model: Model, labels: Sequence[int], k: int | None, peak: str | None) -> Plan:
+    """Score a partition; *k* defaults to the number of stages that the labels span.
+
+    Raises
+    ------
+    InvalidPartition
+        If the quotient graph has a cycle, or more than k stages are used.
+    """
+    from mtpp.solvers.bounds.simple import simple_bound
+
+    system = replace(model.system, peak=peak) if peak else model.system
+    instance = Instance.build(model.graph, system, k or max(labels) + 1)
+    partition = Partition.from_labels(instance, labels)
+    lower = simple_bound(instance)
+    plan = Plan(
+        graph=model.graph,
+        instance=instance,
+        partition=partition,
+        lower=lower,
+        algorithm="given",
+        found_by="given",
+        seed=0,
+        evaluations=1,
+        stopped="finished",
+    )
+    _ = plan.certificate
+    return plan

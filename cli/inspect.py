@@ -1,0 +1,31 @@
+"""``mtpp inspect``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.options import model_options, output_options
+
+
+@click.command("inspect")
+@click.argument("model")
+@click.option("--ops", is_flag=True, help="List every op with its work and sizes.")
+@model_options()
+@output_options("table", "json", "csv", "markdown")
+def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
+    """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
+    from mtpp.cli.console import Console
+    from mtpp.cli.inspection import inspection_document, inspection_text
+    from mtpp.cli.options import read_model
+    from mtpp.cli.results import write_stdout
+    from mtpp.formats.json_text import dump_json
+
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    read = read_model(model, options, console.warn)
+    document = inspection_document(read, ops=ops)
+    if output_format == "json":
+        write_stdout(dump_json(document))
+    else:
+        write_stdout(inspection_text(document, output_format))

@@ -1,0 +1,111 @@
+"""The ``mtpp`` command: finds the subcommand, and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from importlib import import_module
+from types import FrameType
+from typing import NoReturn
+
+import click
+
+from mtpp import __version__
+from mtpp.errors import MtppError
+
+INTERRUPTED = 130
+BROKEN_PIPE = 141
+INTERNAL_ERROR = 70
+
+COMMANDS = {
+    "partition": "Cut a model into k pipeline stages and prove how good the cut is.",
+    "evaluate": "Score a partition that was made by hand or by another tool.",
+    "verify": "Check a plan from scratch, and the proof that it carries.",
+    "inspect": "Show what a model is made of and what its ops cost.",
+    "convert": "Write a model as a graph with costs, in another format.",
+    "warmup": "Compile all inner loops now, so that later runs start at once.",
+}
+"""Subcommand → its line of help. Kept here so that ``mtpp --help`` imports none of them."""
+
+
+class LazyGroup(click.Group):
+    """A group that imports a subcommand's module when it is called, not before."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import and return one subcommand."""
+        if cmd_name not in COMMANDS:
+            return None
+        command = import_module(f"mtpp.cli.{cmd_name}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the subcommands from the table."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.version_option(__version__, prog_name="mtpp", message="%(prog)s %(version)s")
+def root() -> None:
+    """Cut neural networks into pipeline stages, and prove how close to optimal the cut is.
+
+    Exit codes: 0 done; 1 checked and false (invalid partition, failed verification, unmet requirement,
+    infeasible); 2 usage or bad input; 130 interrupted (the best answer so far is still written).
+    """
+
+
+def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> NoReturn:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        code = root.main(prog_name="mtpp", standalone_mode=False)
+        sys.stdout.flush()
+    except MtppError as error:
+        code = _fail(str(error), error.exit_code)
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        code = 2
+    except click.ClickException as error:
+        code = _fail(_usage_message(error), 2)
+    except (KeyboardInterrupt, click.Abort):
+        code = _fail("interrupted", INTERRUPTED)
+    except BrokenPipeError:
+        # The reader of our output has seen enough. Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BROKEN_PIPE
+    except Exception as error:
+        if "--debug" in sys.argv:
+            raise
+        code = _fail(f"internal error: {type(error).__name__}: {error}; run again with --debug", INTERNAL_ERROR)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _fail(message: str, code: int) -> int:
+    if "--debug" in sys.argv and sys.exc_info()[0] is not None:
+        import traceback
+
+        traceback.print_exc()
+    try:
+        print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    except UnicodeEncodeError:
+        print(f"error: {message.encode('ascii', 'backslashreplace').decode()}", file=sys.stderr)
+    return code
+
+
+def _usage_message(error: click.ClickException) -> str:
+    text = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "mtpp"
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        text = f"{'/'.join(error.param.opts)}: {error.message.rstrip('.')}"
+    return f"{text}; see `{command} --help`"

@@ -1,0 +1,141 @@
+"""Options that several commands share, and the objects they turn into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.source import Source
+    from mtpp.graph import CostGraph
+    from mtpp.system import System
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+    def apply(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+def output_options(*formats: str) -> Callable[[F], F]:
+    """Add ``--format``, ``-q``, ``-v`` and ``--debug``."""
+    return _stack(
+        click.option(
+            "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True,
+            help="What to print on standard output.",
+        ),
+        noise_options(),
+    )  # fmt: skip
+
+
+def noise_options() -> Callable[[F], F]:
+    """Add ``-q``, ``-v`` and ``--debug``."""
+    return _stack(
+        click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is being done."),
+        click.option("--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."),
+    )
+
+
+def model_options() -> Callable[[F], F]:
+    """Add what says how to read a model and what it runs on: see :class:`ModelOptions`."""
+    return _stack(
+        click.option("--system", default=None, metavar="NAME|FILE", help="Preset or TOML file [default: reference]."),
+        click.option("--bandwidth", metavar="RATE", help="Of the link between stages, such as 25GB/s."),
+        click.option("--fast-memory", metavar="SIZE", help="Of one stage, such as 24MiB; what exceeds it is streamed."),
+        click.option("--activation-reserve", metavar="SIZE", help="Part of the fast memory kept for activations."),
+        click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
+        click.option("--from", "from_format", metavar="FORMAT", help="Read as native, node-link or onnx."),
+        click.option(
+            "--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs."
+        ),
+    )
+
+
+MODEL_OPTION_NAMES = (
+    "system",
+    "bandwidth",
+    "fast_memory",
+    "activation_reserve",
+    "dims",
+    "from_format",
+    "max_input_size",
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as read: its file, its graph, and the system that it runs on."""
+
+    source: Source
+    graph: CostGraph
+    system: System
+    dims: dict[str, int]
+
+
+def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) -> Model:
+    """Read the model at *path* with what :func:`model_options` collected."""
+    from mtpp.formats.recognise import read_graph
+    from mtpp.formats.source import read_source
+    from mtpp.units import parse_bytes
+
+    system = system_of(options)
+    dims = parse_dims(options["dims"])
+    source = read_source(path, max_bytes=_named("--max-input-size", parse_bytes, options["max_input_size"]))
+    graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system)
+    if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
+        warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
+    return Model(source, graph, system, dims)
+
+
+def system_of(options: dict[str, Any]) -> System:
+    """Return the system that ``--system`` and its overrides describe."""
+    from mtpp.system import DEFAULT_PRESET, load_system, override
+    from mtpp.units import parse_bandwidth, parse_bytes
+
+    return override(
+        load_system(options["system"] or DEFAULT_PRESET),
+        bandwidth_bytes_per_s=_named("--bandwidth", parse_bandwidth, options["bandwidth"]),
+        fast_memory_bytes=_named("--fast-memory", parse_bytes, options["fast_memory"]),
+        activation_reserve_bytes=_named("--activation-reserve", parse_bytes, options["activation_reserve"]),
+    )
+
+
+def _named(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except InputError as error:
+        raise InputError(error.problem, source=option, remedy=error.remedy) from None
+
+
+def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
+    """Read ``--dim NAME=VALUE`` options.
+
+    Raises
+    ------
+    InputError
+        If one is malformed, given twice, or its value is no whole number above zero.
+    """
+    dims: dict[str, int] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value.strip().isdecimal() or int(value) < 1:
+            raise InputError(
+                f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
+            )
+        if name in dims:
+            raise InputError(f"{name!r} is set twice", source="--dim")
+        dims[name] = int(value)
+    return dims

@@ -1,0 +1,56 @@
+"""``mtpp partition``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.options import model_options, output_options
+
+INTERRUPTED = 130
+
+
+@click.command("partition")
+@click.argument("model")
+@click.option("-k", "--stages", "k", type=click.IntRange(min=1), help="Number of stages at most.")
+@click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
+@click.option("--algorithm", default="auto", show_default=True, help="auto, slice or random.")
+@click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
+@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="From process start.")
+@click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
+@click.option(
+    "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
+)
+@click.option("--require-ratio", type=click.FloatRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
+@click.option("--require-optimal", is_flag=True, help="Exit 1 unless the plan is proven optimal.")
+@click.option("-o", "--output", metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
+@model_options()
+@output_options("table", "json", "csv", "markdown")
+@click.pass_context
+def command(ctx: click.Context, model: str, output: str | None, output_format: str, **options: Any) -> None:
+    """Cut MODEL into k pipeline stages and prove how good the cut is.
+
+    MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
+    """
+    from mtpp.cli.console import Console
+    from mtpp.cli.options import read_model
+    from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, unmet_requirements
+    from mtpp.formats.sink import check_output
+
+    if (options["k"] is None) == (options["max_bottleneck"] is None):
+        raise click.UsageError("give either -k or --max-bottleneck", ctx)
+    if output not in (None, "-"):
+        check_output(output)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    read = read_model(model, options, console.warn)
+    plan = make_plan(read, PlanRequest.of(options), console)
+    deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
+    if plan.stopped == "interrupted":
+        ctx.exit(INTERRUPTED)
+    unmet = unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
+    if unmet:
+        click.echo(f"unmet: {unmet}", err=True)
+        ctx.exit(1)

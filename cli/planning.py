@@ -1,0 +1,209 @@
+"""From options to a plan and from a plan to its readers: what ``partition`` and ``evaluate`` share."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.cli.console import Console
+    from mtpp.cli.interruption import Interruption
+    from mtpp.cli.options import Model
+    from mtpp.instance import Instance
+    from mtpp.plan import Plan
+    from mtpp.progress import Observer
+    from mtpp.solvers.search import SearchLimits, SearchResult
+
+
+@dataclass(frozen=True)
+class PlanRequest:
+    """What the user asks of ``mtpp partition``, besides the model; see its help."""
+
+    k: int | None
+    max_bottleneck: str | None
+    algorithm: str
+    together: tuple[tuple[str, ...], ...]
+    time_limit_s: float | None
+    work_limit: int | None
+    seed: int
+    jobs: int
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> PlanRequest:
+        """Read the command's options."""
+        return cls(
+            k=options["k"],
+            max_bottleneck=options["max_bottleneck"],
+            algorithm=options["algorithm"],
+            together=tuple(tuple(parse_group(text)) for text in options["together"]),
+            time_limit_s=options["time_limit"],
+            work_limit=options["work_limit"],
+            seed=options["seed"],
+            jobs=options["jobs"] or available_cores(),
+        )
+
+
+def available_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def parse_group(text: str) -> list[str]:
+    """Read the ops of one ``--together a,b`` option."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if len(set(names)) < 2:
+        raise InputError(f"{text!r} names fewer than two ops", source="--together", remedy="write --together a,b")
+    return names
+
+
+def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
+    """Partition a model as requested; progress goes to standard error."""
+    from mtpp.cli.console import LiveLine
+    from mtpp.cli.interruption import Interruption
+    from mtpp.instance import Instance
+    from mtpp.solvers import registry
+    from mtpp.solvers.compiling import compiled
+    from mtpp.solvers.solve import solve
+
+    registry.partitioner(request.algorithm)
+    if not compiled():
+        console.say("compiling (once) …")
+    start: SearchResult | None = None
+    instance = Instance.build(model.graph, model.system, request.k or 1)
+    with Interruption() as interruption, LiveLine(console, instance) as live:
+        if request.max_bottleneck is not None:
+            instance, start = _fewest(model, request, live, interruption)
+        elif instance.k > instance.op_count:
+            console.warn(f"k = {instance.k} is more than the {instance.op_count} ops: some stages stay empty")
+        limits = _limits(request, instance, live, interruption)
+        return solve(instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start)
+
+
+def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:
+    from mtpp.deadline import Deadline
+    from mtpp.solvers.registry import default_evaluations
+    from mtpp.solvers.search import UNLIMITED, SearchLimits
+
+    evaluations = request.work_limit
+    if evaluations is None:
+        timed = request.time_limit_s is not None
+        evaluations = UNLIMITED if timed else default_evaluations(instance.op_count, instance.k)
+    return SearchLimits(
+        evaluations,
+        Deadline(request.time_limit_s),
+        seed=request.seed,
+        jobs=request.jobs,
+        observer=observer,
+        interrupted=lambda: interruption.requested,
+    )
+
+
+def _fewest(
+    model: Model, request: PlanRequest, observer: Observer, interruption: Interruption
+) -> tuple[Instance, SearchResult]:
+    """Return the instance with the fewest stages found for ``--max-bottleneck``, and the partition that shows it."""
+    from mtpp.instance import Instance
+    from mtpp.solvers.fewest import find_fewest_stages
+    from mtpp.solvers.registry import default_evaluations
+    from mtpp.solvers.search import SearchResult
+    from mtpp.solvers.slicing import slice_order
+    from mtpp.solvers.solve import contracted
+
+    assert request.max_bottleneck is not None
+    allowed = parse_bottleneck(request.max_bottleneck, model.graph.time_unit)
+    widest = Instance.build(model.graph, model.system, model.graph.op_count)
+    limit = min(int(allowed * widest.ticks_per_unit), int(widest.work.sum()) + int(widest.transfer.sum()) + 1)
+    limits = _limits(request, widest, observer, interruption)
+    if request.work_limit is None:
+        # How many stages it will be is not known yet; a typical stage has fifty ops.
+        orders = default_evaluations(widest.op_count, max(2, widest.op_count // 50))
+        limits = replace(limits, evaluations=orders)
+    observer.phase("fewest stages")
+    inner = contracted(widest, request.together)
+    k, order = find_fewest_stages(inner, limit, limits)
+    instance = Instance.build(model.graph, model.system, k)
+    cut = slice_order(contracted(instance, request.together), order)
+    assert cut is not None
+    return instance, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
+
+
+def parse_bottleneck(text: str, time_unit: str) -> Any:
+    """Read ``--max-bottleneck``, in the graph's time unit: a duration, or a plain number for an abstract graph."""
+    from fractions import Fraction
+
+    from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
+
+    try:
+        if time_unit == "1":
+            value = exact_decimal(text)
+            if value < 0:
+                raise ValueError(f"{text!r} must be at least zero")
+            return value
+        return Fraction(parse_duration(text), PICOSECONDS[time_unit])
+    except InputError as error:
+        raise InputError(error.problem, source="--max-bottleneck", remedy=error.remedy) from None
+    except ValueError as error:
+        raise InputError(
+            f"{error}", source="--max-bottleneck", remedy="the graph has no time unit: write a plain number"
+        ) from None
+
+
+def deliver_plan(
+    plan: Plan, model: Model, console: Console, output: str | None, output_format: str, *, embed: bool
+) -> None:
+    """Write and print a plan, and warn of what its reader should know."""
+    from mtpp.cli.plan_view import plan_text
+    from mtpp.cli.results import deliver
+
+    def json_text() -> str:
+        from mtpp.deadline import process_age_s
+        from mtpp.formats.native import ticks_document
+        from mtpp.formats.plan import write_plan
+
+        embedded = None
+        if embed or model.source.is_stdin:
+            embedded = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
+        document = plan.to_document(
+            sha256=model.source.sha256, dims=model.dims, elapsed_s=process_age_s(), graph_document=embedded
+        )
+        return write_plan(document)
+
+    def shown() -> str:
+        return json_text() if output_format == "json" else plan_text(plan, output_format, assumptions(model))
+
+    empty = plan.partition.empty_stages
+    if empty:
+        console.warn(f"{len(empty)} of {plan.partition.k} stages stay empty: {', '.join(map(str, empty[:8]))}")
+    deliver(output, json_text, shown)
+
+
+def assumptions(model: Model) -> list[str]:
+    """Return what the figures rest on, for people."""
+    texts = [f"system {model.system.describe()}"]
+    dims = dict(model.dims)
+    if dims:
+        texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in dims.items()))
+    inputs = model.graph.metadata.get("inputs")
+    if isinstance(inputs, list) and inputs:
+        shapes = [f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)]
+        texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
+    return texts
+
+
+def unmet_requirements(plan: Plan, ratio: float | None, *, optimal: bool) -> str | None:
+    """Return what a requirement of the user's lacks, or None."""
+    certificate = plan.certificate
+    if optimal and not certificate.optimal:
+        proven = "no ratio is proven" if certificate.ratio is None else f"the proven ratio is {certificate.ratio:.6g}"
+        return f"--require-optimal: not proven optimal; {proven}"
+    if ratio is not None and (certificate.ratio is None or certificate.ratio > ratio):
+        proven = "none" if certificate.ratio is None else f"{certificate.ratio:.6g}"
+        return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
+    return None

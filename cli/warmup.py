@@ -1,0 +1,25 @@
+"""``mtpp warmup``."""
+
+from __future__ import annotations
+
+import click
+
+from mtpp.cli.options import noise_options
+
+
+@click.command("warmup")
+@noise_options()
+def command(quiet: bool, verbose: bool) -> None:
+    """Compile all inner loops now, so that later runs start at once.
+
+    Machine code is kept beside the installed package (or in the user's cache folder where that cannot be written).
+    Run it once when building a container image.
+    """
+    from mtpp.cli.console import Console
+    from mtpp.cli.results import write_stdout
+    from mtpp.deadline import process_age_s
+    from mtpp.solvers.compiling import compile_all
+
+    Console(quiet=quiet, verbose=verbose).note("compiling …")
+    count = compile_all()
+    write_stdout(f"ready: {count} solvers compiled in {process_age_s():.1f} s")

@@ -1,0 +1,146 @@
+"""``evaluate``, ``verify``, ``inspect``, ``convert``, ``warmup`` and the group itself, as processes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes import run
+
+from mtpp.cli.main import COMMANDS
+from mtpp.formats.native import read_native
+
+
+@pytest.mark.parametrize("name", sorted(COMMANDS))
+def test_every_command_has_help(name: str) -> None:
+    """Each command's module exists and explains itself."""
+    done = run(name, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Usage: mtpp {name} ")
+
+
+def test_the_group_lists_the_commands() -> None:
+    """The table of commands is what ``--help`` shows."""
+    text = " ".join(run("--help").stdout.split())
+    for name, line in COMMANDS.items():
+        assert f"{name} {line}" in text
+
+
+def test_version_and_no_arguments() -> None:
+    """``--version`` prints one line; no arguments print the help and exit 2."""
+    assert run("--version").stdout.startswith("mtpp ")
+    bare = run()
+    assert bare.returncode == 2
+    assert "Commands:" in bare.stderr
+
+
+def test_unknown_command_and_option_are_one_line(chain_file: Path) -> None:
+    """Usage errors are one line with a pointer to the help."""
+    for arguments in (("portition",), ("partition", chain_file, "--stage", "3"), ("partition", chain_file)):
+        done = run(*arguments)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        assert done.stderr.startswith("error: ")
+        assert done.stderr.count("\n") == 1
+
+
+def test_evaluate_scores_cuts_and_assignments(chain_file: Path, tmp_path: Path) -> None:
+    """Cuts by name, a JSON object and a plan give the same scored partition, which verifies."""
+    by_hand = tmp_path / "assignment.json"
+    by_hand.write_text(json.dumps({"op0": 0, "op1": 0, "op2": 1, "op3": 2}))
+    output = tmp_path / "plan.json"
+    cuts = run("evaluate", chain_file, "--cuts", "op1,op2", "--format", "json")
+    given = run("evaluate", chain_file, "--assignment", by_hand, "--format", "json", "-o", output)
+    again = run("evaluate", chain_file, "--assignment", output, "--format", "json")
+    plans = [json.loads(done.stdout) for done in (cuts, given, again)]
+    for plan in plans:
+        plan.pop("elapsed_s")
+    assert plans[0] == plans[1] == plans[2]
+    assert plans[0]["bottleneck"] == 41 * 10**9
+    assert [stage["cost"] for stage in plans[0]["stages"]] == [31 * 10**9, 32 * 10**9, 41 * 10**9]
+    assert run("verify", output, "--model", chain_file).returncode == 0
+
+
+def test_evaluate_refuses_cycles(chain_file: Path, tmp_path: Path) -> None:
+    """Stages that wait for each other are an invalid partition: exit code 1, one line."""
+    by_hand = tmp_path / "assignment.json"
+    by_hand.write_text(json.dumps({"op0": 0, "op1": 1, "op2": 0, "op3": 1}))
+    done = run("evaluate", chain_file, "--assignment", by_hand)
+    assert done.returncode == 1
+    assert done.stderr == "error: the blocks 0, 1 wait for each other: their quotient graph is cyclic\n"
+
+
+def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:
+    """With ``--peak order`` the working memory of each stage counts against the fast memory, and it verifies."""
+    model = tmp_path / "model.json"
+    ops = [{"name": name, "work": 1, "param_bytes": 10} for name in "abc"]
+    tensors = [
+        {"name": "t", "producer": "a", "consumers": ["b"], "bytes": 100},
+        {"name": "u", "producer": "b", "consumers": ["c"], "bytes": 50},
+    ]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "us", "ops": ops, "tensors": tensors}
+    model.write_text(json.dumps(graph))
+    output = tmp_path / "plan.json"
+    arguments = ("evaluate", model, "--cuts", "b", "--fast-memory", "120B", "--peak", "order", "-o", output)
+    assert run(*arguments).returncode == 0
+    plan = json.loads(output.read_text())
+    assert [stage["peak_bytes"] for stage in plan["stages"]] == [150, 50]
+    assert [stage["overflow"] for stage in plan["stages"]] == [50 * 40, 0]
+    assert run("verify", output, "--model", model).returncode == 0
+
+
+def test_verify_finds_what_is_wrong(chain_file: Path, tmp_path: Path) -> None:
+    """A plan with a false figure exits 1 and names it; another model is noticed by its digest."""
+    output = tmp_path / "plan.json"
+    run("partition", chain_file, "-k", "2", "-q", "-o", output)
+    plan = json.loads(output.read_text())
+    plan["bottleneck"] -= 1
+    wrong = tmp_path / "wrong.json"
+    wrong.write_text(json.dumps(plan))
+    done = run("verify", wrong, "--model", chain_file)
+    assert done.returncode == 1
+    assert any(line.startswith("WRONG") and "bottleneck" in line for line in done.stdout.splitlines())
+    other = tmp_path / "other.json"
+    other.write_text(chain_file.read_text() + "\n")
+    assert run("verify", output, "--model", other).returncode == 1
+    assert json.loads(run("verify", output, "--model", chain_file, "--format", "json").stdout)["valid"] is True
+    assert run("verify", output, "--model", chain_file, "--require-tier", "exact").returncode == 0
+
+
+def test_verify_without_a_model_needs_the_graph(chain_file: Path, tmp_path: Path) -> None:
+    """A plan that embeds nothing cannot be checked alone: exit code 2 and what to do."""
+    output = tmp_path / "plan.json"
+    run("partition", chain_file, "-k", "2", "-q", "-o", output)
+    done = run("verify", output)
+    assert done.returncode == 2
+    assert "--model" in done.stderr
+
+
+def test_inspect_in_every_format(chain_file: Path) -> None:
+    """Totals and kinds as table, JSON, CSV and markdown."""
+    document = json.loads(run("inspect", chain_file, "--format", "json").stdout)
+    assert document["work"] == 10**11
+    assert document["largest_op"] == {"name": "op3", "work": 4 * 10**10}
+    assert "100.0 ms in all, the largest op 40.00 ms (op3)" in run("inspect", chain_file).stdout
+    assert run("inspect", chain_file, "--ops", "--format", "csv").stdout.splitlines()[1] == "op0,,10000000000,0"
+    assert "| kind | ops | work |" in run("inspect", chain_file, "--format", "markdown").stdout
+
+
+def test_convert_round_trips_through_files(random_file: Path, tmp_path: Path) -> None:
+    """Native → gz → node-link → native is the same file."""
+    packed, linked, back = tmp_path / "a.json.gz", tmp_path / "b.nodelink", tmp_path / "c.json"
+    for source, target in ((random_file, packed), (packed, linked), (linked, back)):
+        done = run("convert", source, target)
+        assert (done.returncode, done.stdout) == (0, "")
+    assert packed.read_bytes()[:2] == b"\x1f\x8b"
+    first = read_native(random_file.read_bytes(), "first")
+    last = read_native(back.read_bytes(), "last")
+    assert (first.work, first.transfer, first.op_names) == (last.work, last.transfer, last.op_names)
+
+
+def test_warmup_compiles() -> None:
+    """Afterwards everything is ready."""
+    done = run("warmup")
+    assert done.returncode == 0
+    assert done.stdout.startswith("ready: ")

@@ -1,0 +1,227 @@
+"""``mtpp partition`` as a process: results, formats, limits, requirements, pipes, interruption."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import random_graph
+from processes import MTPP, ROOT, environment, run
+
+from mtpp.formats.native import write_native
+
+
+def _plan(path: Path) -> dict[str, Any]:
+    plan = json.loads(path.read_text())
+    assert isinstance(plan, dict)
+    return plan
+
+
+def test_table_says_what_an_engineer_asks(chain_file: Path) -> None:
+    """The table holds the stages and, below, bottleneck, throughput, latency, ratio, tier and assumptions."""
+    done = run("partition", chain_file, "-k", "2")
+    assert (done.returncode, done.stderr) == (0, "")
+    words = [line.split() for line in done.stdout.splitlines()]
+    assert words[0] == ["chain:", "4", "ops,", "3", "tensors,", "k", "=", "2"]
+    assert words[2][:10] == ["0", "3", "op0", "op2", "60.0", "0.0", "1.0", "–", "61.0", "100.0%"]
+    assert words[3][:10] == ["1", "1", "op3", "op3", "40.0", "1.0", "0.0", "–", "41.0", "67.2%"]
+    for text in (
+        "bottleneck        61.00 ms (stage 0)",
+        "throughput        16.4 inferences/s",
+        "pipeline latency  122.0 ms (2 busy stages × bottleneck)",
+        "ratio             1.2200 proven: lower bound 50.00 ms by simple, tier exact",
+        "crossing tensors  1 of 3",
+        "reference: 20 TFLOP/s, memory 200 GB/s, link 25 GB/s, no fast-memory limit",
+    ):
+        assert text in done.stdout
+
+
+def test_json_is_the_plan_contract(chain_file: Path) -> None:
+    """The plan has the documented keys, in order, and its figures are those of the cut by hand."""
+    done = run("partition", chain_file, "-k", "2", "--format", "json")
+    plan = json.loads(done.stdout)
+    assert list(plan) == [
+        "format", "version", "model", "system", "k", "algorithm", "found_by", "seed", "evaluations", "stopped",
+        "ticks_per_unit", "time_unit", "together", "bottleneck", "lower_bound", "ratio", "optimal", "stages",
+        "assignment", "elapsed_s",
+    ]  # fmt: skip
+    assert (plan["bottleneck"], plan["ratio"], plan["optimal"]) == (61 * 10**9, 1.22, False)
+    assert plan["lower_bound"]["proof"] == {"rule": "average-work", "total_work": 10**11, "k": 2}
+    assert plan["assignment"] == {"op0": 0, "op1": 0, "op2": 0, "op3": 1}
+    assert [stage["cost"] for stage in plan["stages"]] == [61 * 10**9, 41 * 10**9]
+
+
+def test_csv_and_markdown(chain_file: Path) -> None:
+    """CSV has one row per stage in ticks; markdown has a pipe table."""
+    rows = list(csv.DictReader(io.StringIO(run("partition", chain_file, "-k", "3", "--format", "csv").stdout)))
+    assert [int(row["cost"]) for row in rows] == [31 * 10**9, 32 * 10**9, 41 * 10**9]
+    markdown = run("partition", chain_file, "-k", "3", "--format", "markdown").stdout
+    assert "| 2 | 1 | op3 | op3 | 40.0 | 1.0 | 0.0 | – | 41.0 | 100.0% |" in markdown
+
+
+def test_same_seed_gives_the_same_bytes_for_any_jobs(random_file: Path, tmp_path: Path) -> None:
+    """Apart from the time it took, the JSON does not depend on --jobs, and it does depend on --seed."""
+    plans = []
+    for jobs, seed in (("1", "3"), ("2", "3"), ("2", "4")):
+        output = tmp_path / f"plan-{jobs}-{seed}.json"
+        done = run("partition", random_file, "-k", "5", "--jobs", jobs, "--seed", seed, "-q", "-o", output)
+        assert done.returncode == 0
+        plans.append([line for line in output.read_text().splitlines() if "elapsed_s" not in line])
+    assert plans[0] == plans[1]
+    assert plans[0] != plans[2]
+
+
+def test_every_plan_verifies(random_file: Path, chain_file: Path, tmp_path: Path) -> None:
+    """For each algorithm and k, with the model and with the embedded graph alone."""
+    for name in ("auto", "slice", "random"):
+        for model, k in ((random_file, "4"), (random_file, "70"), (chain_file, "1")):
+            output = tmp_path / "plan.json"
+            arguments = ("partition", model, "-k", k, "--algorithm", name, "--work-limit", "50", "--embed", "-q")
+            assert run(*arguments, "-o", output).returncode == 0
+            assert run("verify", output, "--model", model).returncode == 0
+            assert run("verify", output).returncode == 0
+
+
+def test_requirements_set_the_exit_code(chain_file: Path) -> None:
+    """A ratio that is not proven exits 1 after printing the result; one that is exits 0."""
+    unmet = run("partition", chain_file, "-k", "2", "--require-ratio", "1.2")
+    assert unmet.returncode == 1
+    assert unmet.stderr == "unmet: --require-ratio 1.2: the proven ratio is 1.22\n"
+    assert "61.00 ms" in unmet.stdout
+    assert run("partition", chain_file, "-k", "2", "--require-ratio", "1.22").returncode == 0
+    assert run("partition", chain_file, "-k", "2", "--require-optimal").returncode == 1
+    assert run("partition", chain_file, "-k", "1", "--require-optimal").returncode == 0
+
+
+def test_together_keeps_ops_in_one_stage(chain_file: Path, tmp_path: Path) -> None:
+    """The group and what lies between share a stage; the bound counts them as one op; it verifies."""
+    output = tmp_path / "plan.json"
+    arguments = ("partition", chain_file, "-k", "4", "--together", "op1,op3", "-q", "-o", output)
+    assert run(*arguments).returncode == 0
+    plan = _plan(output)
+    assert plan["assignment"] == {"op0": 0, "op1": 1, "op2": 1, "op3": 1}
+    assert plan["lower_bound"]["value"] == 90 * 10**9
+    assert plan["together"] == [["op1", "op3"]]
+    assert run("verify", output, "--model", chain_file).returncode == 0
+
+
+def test_max_bottleneck_finds_the_fewest_stages(chain_file: Path) -> None:
+    """61 ms need two stages, 42 ms three, 41 ms three; 39 ms are proven impossible."""
+    for limit, stages in (("61ms", 2), ("60.9ms", 3), ("41ms", 3)):
+        plan = json.loads(run("partition", chain_file, "--max-bottleneck", limit, "--format", "json").stdout)
+        assert plan["k"] == stages
+    impossible = run("partition", chain_file, "--max-bottleneck", "39ms")
+    assert impossible.returncode == 1
+    assert impossible.stderr == (
+        "error: --max-bottleneck: proven infeasible: op 'op3' alone takes 40.00 ms, more than the 39.00 ms allowed\n"
+    )
+    none_found = run("partition", chain_file, "--max-bottleneck", "40ms")
+    assert none_found.returncode == 1
+    assert "none found" in none_found.stderr
+
+
+def test_fast_memory_costs_overflow(tmp_path: Path) -> None:
+    """Parameters beyond the fast memory are streamed over the link, and the plan with them verifies."""
+    model = tmp_path / "model.json"
+    model.write_text(write_native(random_graph(5, 12, time_unit="us")))
+    output = tmp_path / "plan.json"
+    memory = ("--fast-memory", "40B", "--activation-reserve", "8B")
+    assert run("partition", model, "-k", "3", *memory, "-q", "-o", output).returncode == 0
+    plan = _plan(output)
+    assert plan["system"]["fast_memory_bytes"] == 40
+    for stage in plan["stages"]:
+        excess = max(0, stage["param_bytes"] + stage["peak_bytes"] - 40) if stage["ops"] else 0
+        assert stage["overflow"] == -(-excess * 10**12 // (25 * 10**9))
+    assert run("verify", output, "--model", model).returncode == 0
+
+
+def test_more_stages_than_ops_is_a_warning(chain_file: Path) -> None:
+    """Stages stay empty, which is said on standard error unless -q is given."""
+    done = run("partition", chain_file, "-k", "6")
+    assert done.returncode == 0
+    assert done.stderr.startswith("warning: k = 6 is more than the 4 ops: some stages stay empty\n")
+    assert run("partition", chain_file, "-k", "6", "-q").stderr == ""
+
+
+def test_bandwidth_without_effect_is_a_warning(chain_file: Path) -> None:
+    """On a graph whose tensors carry their transfer times, --bandwidth changes nothing and says so."""
+    done = run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s")
+    assert done.returncode == 0
+    assert "warning: --bandwidth has no effect" in done.stderr
+
+
+def test_pipes(random_file: Path) -> None:
+    """A graph through standard input gives a plan that embeds it, which verifies from standard input."""
+    converted = run("convert", random_file, "-")
+    plan = run("partition", "-", "-k", "4", "--format", "json", stdin=converted.stdout.encode())
+    assert plan.returncode == 0
+    verified = run("verify", "-", stdin=plan.stdout.encode())
+    assert (verified.returncode, verified.stderr) == (0, "")
+    assert "valid" in verified.stdout
+
+
+def test_a_reader_that_leaves_early_is_no_error(random_file: Path) -> None:
+    """``mtpp … | head -1`` ends without a word on standard error."""
+    command = " ".join([*MTPP, "inspect", str(random_file), "--ops", "--format", "csv"])
+    shell = f"({command}; echo $? >&2) | head -1"
+    for _ in range(2):
+        done = subprocess.run(["sh", "-c", shell], env=environment(), cwd=ROOT, capture_output=True, text=True)
+        assert done.stdout == "op,kind,work,param_bytes\n"
+        assert done.stderr in ("141\n", "0\n")
+
+
+def test_output_on_standard_output_replaces_the_table(chain_file: Path) -> None:
+    """``-o -`` prints the JSON and nothing else."""
+    assert json.loads(run("partition", chain_file, "-k", "2", "-o", "-").stdout)["k"] == 2
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_search_still_gives_its_best(tmp_path: Path, number: signal.Signals) -> None:
+    """Ctrl-C and SIGTERM end the search with exit code 130; the plan is written, says so, and verifies."""
+    model = tmp_path / "model.json"
+    model.write_text(write_native(random_graph(11, 300)))
+    output = tmp_path / "plan.json"
+    command = [*MTPP, "partition", str(model), "-k", "8", "--time-limit", "120", "-v", "-o", str(output)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("search: random"):
+            break
+    process.send_signal(number)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "bottleneck" in stdout
+    assert _plan(output)["stopped"] == "interrupted"
+    assert run("verify", output, "--model", model).returncode == 0
+
+
+def test_the_time_limit_ends_the_search(tmp_path: Path) -> None:
+    """A limit that has passed before the search began still gives the first partition."""
+    model = tmp_path / "model.json"
+    model.write_text(write_native(random_graph(11, 200)))
+    plan = json.loads(run("partition", model, "-k", "4", "--time-limit", "0.01", "--format", "json").stdout)
+    assert plan["stopped"] == "time-limit"
+    assert plan["found_by"] == "slice"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="file modes")
+def test_output_appears_whole_with_ordinary_permissions(chain_file: Path, tmp_path: Path) -> None:
+    """The plan file follows the umask, and no temporary file stays behind."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    previous = os.umask(0o022)
+    try:
+        assert run("partition", chain_file, "-k", "2", "-q", "-o", folder / "plan.json").returncode == 0
+    finally:
+        os.umask(previous)
+    assert [path.name for path in folder.iterdir()] == ["plan.json"]
+    assert (folder / "plan.json").stat().st_mode & 0o777 == 0o644
