@@ -23,7 +23,7 @@ from mtpp.cli.options import model_options, output_options
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, model: str, assignment: str | None, cuts: str | None, output_format: str, **options: Any
+    ctx: click.Context, /, model: str, assignment: str | None, cuts: str | None, output_format: str, **options: Any
 ) -> None:
     """Score a partition of MODEL that was made by hand or by another tool.
 

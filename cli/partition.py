@@ -30,7 +30,7 @@ INTERRUPTED = 130
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
-def command(ctx: click.Context, model: str, output: str | None, output_format: str, **options: Any) -> None:
+def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.

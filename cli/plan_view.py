@@ -14,8 +14,12 @@ if TYPE_CHECKING:
 
     from mtpp.plan import Plan
 
-_BAR_WIDTH = 16
+_BAR_WIDTH = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
+_NAME_WIDTHS = (8, 28)
+"""Fewest and most characters of an op's name in the table; the middle of longer ones is left out."""
+
+_PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 
 def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str:
@@ -32,19 +36,13 @@ def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str
 
 def _title(plan: Plan) -> str:
     graph = plan.graph
-    return f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, k = {plan.partition.k}"
+    unit, _ = _common_unit(plan)
+    times = f" (times in {unit})" if unit else ""
+    return f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, k = {plan.partition.k}{times}"
 
 
 def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    unit, ticks = _common_unit(plan)
-    scale = f" ({unit})" if unit else ""
-    header = [
-        "stage",
-        "ops",
-        "first op",
-        "last op",
-        *(f"{c}{scale}" for c in ("work", "in", "out", "overflow", "cost")),
-    ]
+    _, ticks = _common_unit(plan)
     bottleneck = plan.certificate.upper
     no_memory = plan.instance.system.fast_memory_bytes is None
     rows = []
@@ -52,16 +50,11 @@ def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
         figures = [f"{row[part] / ticks:,.1f}" for part in ("work", "input", "output", "overflow", "cost")]
         if no_memory:
             figures[3] = "–"
+        share = f"{row['cost'] / bottleneck if bottleneck else 0.0:.1%}"
         if not row["ops"]:
-            figures = ["–"] * 5
-        share = row["cost"] / bottleneck if bottleneck else 0.0
-        rows.append(
-            [
-                *(str(row["index"]), str(row["ops"]), row["first"] or "–", row["last"] or "–", *figures),
-                f"{share:.1%}" if row["ops"] else "–",
-            ]
-        )
-    return [*header, "of bottleneck"], rows
+            figures, share = ["–"] * 5, "–"
+        rows.append([str(row["index"]), str(row["ops"]), row["first"] or "–", row["last"] or "–", *figures, share])
+    return ["stage", "ops", "first op", "last op", "work", "in", "out", "overflow", "cost", "share"], rows
 
 
 def _common_unit(plan: Plan) -> tuple[str, float]:
@@ -112,20 +105,23 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
 
     header, rows = _stage_cells(plan)
     console = _terminal()
+    fixed = _fixed_width(header, rows)
+    bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
+    limit = _name_limit(console.width - fixed - (_BAR_WIDTH + 2 if bars else 0))
+    rows = [[*row[:2], _shortened(row[2], limit), _shortened(row[3], limit), *row[4:]] for row in rows]
     table = Table(
         title=Text(_title(plan), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for index, name in enumerate(header):
-        if index in (2, 3):
-            table.add_column(Text(name), overflow="ellipsis", no_wrap=True, max_width=28)
-        else:
-            table.add_column(Text(name), justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
+        table.add_column(Text(name), justify="left" if index in (2, 3) else "right", no_wrap=True)
+    if bars:
+        table.add_column("", no_wrap=True)
     bottleneck = plan.certificate.upper
     for row, cost in zip(rows, plan.costs.cost.tolist(), strict=True):
         share = cost / bottleneck if bottleneck else 0.0
         style = "bold red" if share == 1 else "cyan"
-        table.add_row(*(Text(cell) for cell in row), Text(_bar(share, console), style))
+        bar = [Text(_bar(share, console), style)] if bars else []
+        table.add_row(*(Text(cell) for cell in row), *bar)
     figures = Table.grid(padding=(0, 2, 0, 0))
     figures.add_column(style="bold", no_wrap=True)
     figures.add_column(overflow="fold")
@@ -142,8 +138,26 @@ def _terminal() -> RichConsole:
     from rich.console import Console as RichConsole
 
     if sys.stdout.isatty():
-        return RichConsole()
-    return RichConsole(width=140, no_color=True, force_terminal=False)
+        return RichConsole(highlight=False)
+    return RichConsole(width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+
+
+def _fixed_width(header: list[str], rows: list[list[str]]) -> int:
+    """Return the width of all columns but the names and the bar, gaps included."""
+    others = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(header) if i not in (2, 3)]
+    return sum(others) + 2 * (len(header) - 1)
+
+
+def _name_limit(room: int) -> int:
+    least, most = _NAME_WIDTHS
+    return min(max(room // 2, least), most)
+
+
+def _shortened(name: str, limit: int) -> str:
+    if len(name) <= limit:
+        return name
+    kept = limit - 1
+    return f"{name[: kept // 2]}…{name[len(name) - (kept - kept // 2) :]}"
 
 
 def _bar(share: float, console: RichConsole) -> str:

@@ -20,6 +20,7 @@ from mtpp.cli.options import output_options
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     plan: str,
     model: str | None,
     require_tier: str | None,

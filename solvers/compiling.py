@@ -21,7 +21,7 @@ def compiled() -> bool:
 
 
 def _on_disk(kernel: object) -> bool:
-    folder = getattr(getattr(kernel, "stats", None), "cache_path", None)
+    folder = getattr(getattr(kernel, "stats", None), "cache_path", "")
     name = getattr(kernel, "__name__", "")
     return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
 

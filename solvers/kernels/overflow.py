@@ -31,7 +31,7 @@ def ceil_scaled(count: int, numerator: int, denominator: int, chunk: int) -> int
         remainder = (remainder << chunk) + rest * digit
         quotient = (quotient << chunk) + remainder // denominator
         remainder %= denominator
-    return whole * numerator + quotient + (1 if remainder > 0 else 0)
+    return int(whole * numerator + quotient + (1 if remainder > 0 else 0))
 
 
 @kernel

@@ -144,7 +144,7 @@ def fewest_stages(
             stages[right + 1] = best
             parent[right + 1] = start
             last_reached = right + 1
-    return stages[n]
+    return int(stages[n])
 
 
 @kernel
@@ -223,7 +223,7 @@ def best_segmentation(
                         row[j] = min(row[j], max(previous[j - 1], paid))
         for j in range(most + 1, stage_count + 1):
             row[j] = row[most]
-    return ring[n % width, stage_count]
+    return int(ring[n % width, stage_count])
 
 
 @kernel

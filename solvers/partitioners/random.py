@@ -13,6 +13,7 @@ from mtpp.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.kernels.random_orders import best_random_order
 from mtpp.solvers.kernels.slicing import INFEASIBLE
+from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import segment_below, slice_order
 
@@ -37,7 +38,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     Parameters
     ----------
     start
-        A partition to improve on; by default the graph's own order is cut first.
+        A partition to improve on; by default a first random order is cut, whatever it costs.
 
     Notes
     -----
@@ -46,7 +47,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     moves only between rounds of a fixed number of batches, so the result is the same for any number of threads.
     O(n·log n + n·w + pins) per order that does not improve, O(n·w·k) more for one that does.
     """
-    best = start or _own_order(instance)
+    best = start or _first_cut(instance, limits.seed)
     observer = limits.observer
     observer.incumbent(best.bottleneck)
     evaluations = best.evaluations
@@ -69,10 +70,11 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or "budget")
 
 
-def _own_order(instance: Instance) -> SearchResult:
-    found = slice_order(instance, instance.order)
-    assert found is not None
-    return SearchResult(found.partition, found.bottleneck, "slice", 1, "finished")
+def _first_cut(instance: Instance, seed: int) -> SearchResult:
+    priorities = np.random.Generator(np.random.PCG64(seed)).random(instance.op_count)
+    found = slice_order(instance, kahn_order(*order_arrays(instance), priorities))
+    assert found is not None  # without a cutoff there is always a segmentation
+    return SearchResult(found.partition, found.bottleneck, "random", 1, "budget")
 
 
 def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
@@ -80,7 +82,7 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
     per_batch = max(1, min(_BATCH_ORDERS, _BATCH_OPS // op_count))
     number = 0
     while orders > 0:
-        batches = []
+        batches: list[_Batch] = []
         while orders > 0 and len(batches) < _BATCHES_PER_ROUND:
             size = min(per_batch, orders)
             batches.append(_Batch(number, size))
@@ -90,14 +92,13 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
-    slicing = slicing_arrays(instance)
-    ordering = order_arrays(instance)
+    arrays = (*order_arrays(instance), *slicing_arrays(instance))
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:
         stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(batch.number,))))
         priorities = stream.random((batch.orders, instance.op_count))
         order = np.empty(instance.op_count, dtype=np.int32)
-        bottleneck = int(best_random_order(priorities, instance.k, cutoff, *ordering, *slicing, order))
+        bottleneck = int(best_random_order(priorities, instance.k, cutoff, *arrays, order))
         return None if bottleneck == INFEASIBLE else _Found(bottleneck, order)
 
     return search

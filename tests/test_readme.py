@@ -1,0 +1,36 @@
+"""The README shows what the program prints, and its two commands are there."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from pathlib import Path
+
+import pytest
+from processes import MTPP, ROOT, environment
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+EXAMPLES = re.findall(r"```console\n\$ ([^\n]+)\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.mark.parametrize(("command", "shown"), EXAMPLES, ids=[command for command, _ in EXAMPLES])
+def test_examples_print_what_the_readme_shows(command: str, shown: str) -> None:
+    """Every console example, run as it stands, prints exactly the text below it."""
+    line = re.sub(r"(^|\| )mtpp ", lambda match: f"{match[1]}{shlex.join(MTPP)} ", command)
+    done = subprocess.run(["sh", "-c", line], cwd=ROOT, env=environment(), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == shown
+
+
+def test_every_example_was_found() -> None:
+    """Partition, the pipe to verify, and inspect are shown."""
+    assert [command.split()[1] for command, _ in EXAMPLES] == ["partition", "convert", "inspect"]
+
+
+@pytest.mark.parametrize("end", [r"mtpp partition \S+\.onnx -k \d+", r"python -m pytest"])
+def test_set_up_is_one_line(end: str) -> None:
+    """One shell line installs and partitions a shipped model, one installs and runs the tests."""
+    (line,) = re.findall(rf"^(python3 -m venv .venv && .*{end})$", README, re.MULTILINE)
+    for name in re.findall(r"\S+\.onnx", line):
+        assert Path(ROOT / name).is_file()
