@@ -102,16 +102,20 @@ def read_onnx(
         "symbolic_dims": list(dimensions.symbols),
         **_summary(record, names),
     }
-    return CostGraph.build(
-        name=name or (path.stem if path is not None else "") or graph.name or "model",
-        time_unit="ps",
-        ops=[
-            Op(op_name, op.work_ps, op.kind, sum(op.parameters.values()))
-            for op_name, op in zip(names, record.ops, strict=True)
-        ],
-        tensors=_tensors(record.ops, names),
-        metadata=metadata,
-    )
+    ops = [
+        Op(op_name, op.work_ps, op.kind, sum(op.parameters.values()))
+        for op_name, op in zip(names, record.ops, strict=True)
+    ]
+    try:
+        return CostGraph.build(
+            name=name or (path.stem if path is not None else "") or graph.name or "model",
+            time_unit="ps",
+            ops=ops,
+            tensors=_tensors(record.ops, names),
+            metadata=metadata,
+        )
+    except InputError as error:
+        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
 
 
 def _define_inputs(graph: onnx.GraphProto, parameters: Collection[str], dimensions: Dimensions, scope: Scope) -> None:

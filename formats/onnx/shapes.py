@@ -18,6 +18,7 @@ from mtpp.formats.onnx.inference_guard import fault_that_inference_misses
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import sequence_output_types
+from mtpp.formats.onnx.standard_shapes import standard_output_types
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType, partial_type
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
@@ -80,11 +81,9 @@ class ShapeInference:
             types, reason = [PartialType() for _ in node.output], fault
         else:
             types, reason = self._by_schema(node, inputs)
-            if node.op_type == "Dropout" and len(types) > 1:
-                # Older schemas leave the mask's shape open.
-                mask = types[1] if isinstance(types[1], PartialType) else PartialType()
-                types[1] = mask.merged(PartialType(TensorProto.BOOL, view.input(0).shape))
-        return with_declarations(types, node.output, declared), reason
+            if not _all_complete(types):
+                types = _filled(types, view)
+        return _typed_like_input(with_declarations(types, node.output, declared), view), reason
 
     def _has_schema(self, node: NodeProto) -> bool:
         domain = "" if node.domain == "ai.onnx" else node.domain
@@ -127,10 +126,40 @@ class ShapeInference:
         return [*found, *unknown[len(found) :]], ""
 
 
+def _typed_like_input(types: list[OutputType], view: NodeView) -> list[OutputType]:
+    """Take the first input's element type where an op unknown to everybody does not say; the user may give sizes."""
+    dtype = next((kind.dtype for kind in view.inputs if isinstance(kind, TensorType)), None)
+    return [
+        PartialType(dtype, kind.dims) if isinstance(kind, PartialType) and kind.dtype is None else kind
+        for kind in types
+    ]
+
+
+def _all_complete(types: Sequence[OutputType]) -> bool:
+    return all(not isinstance(kind, PartialType) or kind.complete() is not None for kind in types)
+
+
+def _filled(types: Sequence[OutputType], view: NodeView) -> list[OutputType]:
+    """Fill gaps that onnx leaves from our own rules for standard ops."""
+    try:
+        told = standard_output_types(view)
+    except _MISFITS:
+        told = []
+    result = list(types)
+    for position, (kind, own) in enumerate(zip(types, told, strict=False)):
+        if isinstance(kind, PartialType) and own is not None:
+            result[position] = _partial(own) if kind.dims is None else kind.merged(_partial(own))
+    return result
+
+
+def _partial(kind: TensorType) -> PartialType:
+    return PartialType(kind.dtype, kind.shape)
+
+
 def _output_type(kind: ValueType | None) -> OutputType:
     if kind is None:
         return PartialType()
-    return PartialType(kind.dtype, kind.shape) if isinstance(kind, TensorType) else kind
+    return _partial(kind) if isinstance(kind, TensorType) else kind
 
 
 def with_declarations(

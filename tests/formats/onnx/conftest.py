@@ -1,0 +1,110 @@
+"""Small ONNX models built in memory, and systems under which costs are easy to read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+from mtpp.formats.onnx import read_onnx
+from mtpp.graph import CostGraph
+from mtpp.system import System
+
+Shape = Sequence[int | str | None]
+Typed = Shape | tuple[int, Shape]
+
+
+def _typed(kind: Any) -> tuple[int, list[Any]]:
+    """Return (element type, shape); float32 unless a pair says otherwise."""
+    if isinstance(kind, tuple) and len(kind) == 2 and isinstance(kind[1], list | tuple):
+        return int(kind[0]), list(kind[1])
+    return TensorProto.FLOAT, list(kind)
+
+
+class Reading:
+    """Builds models and reads them.
+
+    Parameters are stored as external data in a file that does not exist: reading one would fail.
+    """
+
+    source = "model.onnx"
+    roofline = System("roofline", 20 * 10**12, 200 * 10**9, 25 * 10**9)
+    bytes_only = System("bytes", 10**30, 10**12, 25 * 10**9)
+    """Under this system the work of an op in picoseconds is its traffic in bytes."""
+
+    @staticmethod
+    def parameter(name: str, kind: Any) -> TensorProto:
+        """Return an initializer whose data is absent."""
+        dtype, shape = _typed(kind)
+        tensor = TensorProto(name=name, data_type=dtype, dims=shape, data_location=TensorProto.EXTERNAL)
+        tensor.external_data.add(key="location", value="absent.bin")
+        return tensor
+
+    @classmethod
+    def model(
+        cls,
+        nodes: Sequence[onnx.NodeProto],
+        inputs: Mapping[str, Any],
+        outputs: Sequence[str],
+        parameters: Mapping[str, Any] | None = None,
+        constants: Mapping[str, Any] | None = None,
+        *,
+        opset: int = 20,
+        domains: Sequence[str] = (),
+        functions: Sequence[onnx.FunctionProto] = (),
+        value_info: Mapping[str, Any] | None = None,
+        ir_version: int = 10,
+    ) -> onnx.ModelProto:
+        """Return a model; outputs are declared without a type."""
+        stored = [cls.parameter(name, kind) for name, kind in (parameters or {}).items()]
+        stored += [numpy_helper.from_array(np.asarray(value), name) for name, value in (constants or {}).items()]
+        graph = helper.make_graph(
+            list(nodes),
+            "graph",
+            [helper.make_tensor_value_info(name, *_typed(kind)) for name, kind in inputs.items()],
+            [onnx.ValueInfoProto(name=name) for name in outputs],
+            stored,
+            value_info=[
+                helper.make_tensor_value_info(name, *_typed(kind)) for name, kind in (value_info or {}).items()
+            ],
+        )
+        imports = [helper.make_opsetid("", opset), *(helper.make_opsetid(domain, 1) for domain in domains)]
+        return helper.make_model(graph, opset_imports=imports, functions=list(functions), ir_version=ir_version)
+
+    @classmethod
+    def read(
+        cls,
+        model: onnx.ModelProto | bytes,
+        *,
+        dims: Mapping[str, int] | None = None,
+        system: System | None = None,
+        source: str | None = None,
+    ) -> CostGraph:
+        """Read a model, by default under the roofline."""
+        data = model if isinstance(model, bytes) else model.SerializeToString()
+        return read_onnx(None, data, source=source or cls.source, dims=dims, system=system or cls.roofline)
+
+    @classmethod
+    def graph(
+        cls, *args: Any, dims: Mapping[str, int] | None = None, system: System | None = None, **kw: Any
+    ) -> CostGraph:
+        """Build a model and read it."""
+        return cls.read(cls.model(*args, **kw), dims=dims, system=system)
+
+
+@pytest.fixture(scope="session")
+def reading() -> type[Reading]:
+    """Return the builder and reader of small models."""
+    return Reading
+
+
+@pytest.fixture(scope="session")
+def light_model() -> Callable[[str], bytes]:
+    """Return a function that gives the bytes of one of the nine light models inside the onnx package."""
+    folder = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+    return lambda name: (folder / f"light_{name}.onnx").read_bytes()

@@ -1,0 +1,197 @@
+"""Broken models: one line each, that says where."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from mtpp.errors import InputError
+from mtpp.formats.onnx import looks_like_onnx
+
+node = helper.make_node
+
+
+def _fails(reading, model) -> str:
+    with pytest.raises(InputError) as caught:
+        reading.read(model)
+    text = str(caught.value)
+    assert text.startswith("model.onnx: ")
+    assert "\n" not in text
+    return text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"{}",
+        b'{"format": "mtpp-graph"}',
+        b"hello world, this is text\n",
+        gzip.compress(b"x" * 99),
+        b"\x89PNG\r\n\x1a\n",
+        b"PK\x03\x04",
+    ],
+)
+def test_what_is_no_onnx_model_is_told_apart(reading, data):
+    """By its first bytes; reading it anyway says so."""
+    assert not looks_like_onnx(data)
+    assert "empty" in _fails(reading, data) or "not an ONNX model" in _fails(reading, data)
+
+
+def test_models_are_recognised_by_content(light_model, reading):
+    """Whole ones, truncated ones, and ones that begin with another field than the usual."""
+    data = light_model("squeezenet")
+    assert looks_like_onnx(data)
+    assert looks_like_onnx(data[: len(data) // 2])
+    nameless = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"])
+    nameless.ClearField("ir_version")
+    assert looks_like_onnx(nameless.SerializeToString())
+
+
+@pytest.mark.parametrize("part", [0.2, 0.5, 0.9, 0.9999])
+def test_a_truncated_model_says_so(reading, light_model, part):
+    """Wherever it breaks off."""
+    data = light_model("squeezenet")
+    text = _fails(reading, data[: int(len(data) * part)])
+    assert "truncated" in text
+
+
+def test_a_large_truncated_model_says_so(reading):
+    """Above the size from which weights are stepped over."""
+    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"], constants={"w": np.zeros(2**20, np.float32)})
+    data = model.SerializeToString()
+    assert "truncated" in _fails(reading, data[: 3 * 2**20])
+
+
+def test_a_model_cut_between_two_fields_says_so(reading):
+    """The last field names the operator sets: without it nothing can be read."""
+    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [1]}, ["y"])
+    model.ClearField("opset_import")
+    assert "names no operator set" in _fails(reading, model)
+
+
+def test_a_model_without_a_graph_or_nodes_is_refused(reading):
+    """There is nothing to partition."""
+    assert "no graph" in _fails(reading, onnx.ModelProto(ir_version=8, producer_name="p"))
+    assert "no nodes" in _fails(reading, reading.model([], {"x": [1]}, ["x"]))
+
+
+def test_a_model_that_folds_away_is_refused(reading):
+    """Every node depends on parameters alone."""
+    model = reading.model([node("Relu", ["W"], ["y"])], {"x": [1]}, ["y"], {"W": [4]})
+    assert "every node folds into a constant" in _fails(reading, model)
+
+
+def test_a_cycle_is_named(reading):
+    """With the nodes on it, in the direction of the data."""
+    nodes = [
+        node("Add", ["x", "c"], ["a"], name="A"),
+        node("Relu", ["a"], ["b"], name="B"),
+        node("Relu", ["b"], ["c"], name="C"),
+    ]
+    assert "the graph has a cycle: Add 'A' -> Relu 'B' -> Relu 'C' -> Add 'A'" in _fails(
+        reading, reading.model(nodes, {"x": [1]}, ["c"])
+    )
+
+
+def test_an_undefined_tensor_is_named(reading):
+    """With the node that reads it; inside a body as well."""
+    model = reading.model([node("Add", ["x", "ghost"], ["y"], name="sum")], {"x": [1]}, ["y"])
+    assert _fails(reading, model) == "model.onnx: Add 'sum': reads tensor 'ghost', which nothing defines"
+    bodies = [helper.make_graph([node("Add", ["x", "ghost"], ["o"])], "b", [], [onnx.ValueInfoProto(name="o")])] * 2
+    choose = node("If", ["c"], ["y"], name="choose", then_branch=bodies[0], else_branch=bodies[1])
+    model = reading.model([choose], {"x": [1], "c": (TensorProto.BOOL, [])}, ["y"])
+    assert "reads tensor 'ghost', which nothing defines" in _fails(reading, model)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "parameters", "where"),
+    [
+        ([node("Relu", ["x"], ["y"]), node("Neg", ["x"], ["y"], name="again")], {}, "Neg 'again'"),
+        ([node("Relu", ["x"], ["x"], name="self")], {}, "Relu 'self'"),
+        ([node("Relu", ["x"], ["W"], name="over")], {"W": [4]}, "Relu 'over'"),
+        ([node("Split", ["x"], ["y", "y"], name="twice", num_outputs=2)], {}, "Split 'twice'"),
+    ],
+)
+def test_a_tensor_defined_twice_is_refused(reading, nodes, parameters, where):
+    """Static single assignment, as ONNX demands."""
+    text = _fails(reading, reading.model(nodes, {"x": [4]}, ["y"], parameters))
+    assert where in text
+    assert "is defined twice" in text
+
+
+def test_duplicate_initializers_and_inputs_are_refused(reading):
+    """Names are unique over each list."""
+    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"], {"W": [4]})
+    model.graph.initializer.append(model.graph.initializer[0])
+    assert "initializers: tensor 'W' is defined twice" in _fails(reading, model)
+    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y"])
+    model.graph.input.append(model.graph.input[0])
+    assert "graph inputs: tensor 'x' is defined twice" in _fails(reading, model)
+
+
+def test_an_output_that_nothing_defines_is_refused(reading):
+    """Its name is in the message."""
+    model = reading.model([node("Relu", ["x"], ["y"])], {"x": [4]}, ["y", "ghost"])
+    assert "output 'ghost' is defined nowhere" in _fails(reading, model)
+
+
+def test_operands_that_the_cost_rule_cannot_use_are_refused(reading):
+    """A contrib op without the attribute its cost follows from."""
+    broken = node("MultiHeadAttention", ["x", "x", "x"], ["y"], domain="com.microsoft", name="mha")
+    model = reading.model([broken], {"x": [1, 2, 8]}, ["y"], domains=["com.microsoft"], value_info={"y": [1, 2, 8]})
+    assert "MultiHeadAttention 'mha'" in _fails(reading, model)
+    assert "lacks the attribute num_heads" in _fails(reading, model)
+
+
+def test_a_parameter_without_a_type_is_refused(reading):
+    """An initializer of an undefined element type has no size."""
+    model = reading.model([node("Add", ["x", "W"], ["y"])], {"x": [4]}, ["y"], {"W": [4]})
+    model.graph.initializer[0].data_type = 0
+    assert "initializers: tensor 'W' has element type 0" in _fails(reading, model)
+
+
+def test_names_that_are_no_text_are_refused(reading):
+    """Bytes that are no UTF-8 come from a damaged file."""
+    data = reading.model([node("Relu", ["x"], ["y"], name="relu")], {"x": [4]}, ["y"]).SerializeToString()
+    assert "is not UTF-8" in _fails(reading, data.replace(b"relu", b"r\xffl\xfe"))
+
+
+def test_sizes_beyond_64_bits_are_refused(reading):
+    """The graph's own check speaks with the file's name."""
+    model = reading.model(
+        [node("Expand", ["x", "s"], ["y"])], {"x": [1]}, ["y"], constants={"s": np.array([2**31] * 3)}
+    )
+    assert "/tensors/0/bytes" in _fails(reading, model) or "/ops/0" in _fails(reading, model)
+
+
+def test_nodes_out_of_order_are_sorted(reading):
+    """A file that is not topological but acyclic is read as if it were."""
+    nodes = [
+        node("Relu", ["b"], ["y"], name="C"),
+        node("Relu", ["a"], ["b"], name="B"),
+        node("Relu", ["x"], ["a"], name="A"),
+    ]
+    assert reading.graph(nodes, {"x": [4]}, ["y"]).op_names == ("A", "B", "C")
+
+
+@settings(max_examples=150)
+@given(data=st.data())
+def test_damage_anywhere_is_an_input_error_or_harmless(reading, light_model, data):
+    """Bytes overwritten at random, and a cut: never another exception."""
+    raw = bytearray(light_model("bvlc_alexnet"))
+    for _ in range(data.draw(st.integers(0, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    end = data.draw(st.sampled_from([len(raw), data.draw(st.integers(0, len(raw)))]))
+    try:
+        outcome = reading.read(bytes(raw[:end])).op_names
+    except InputError as error:
+        outcome = str(error).splitlines()
+        assert len(outcome) == 1
+    assert outcome

@@ -1,0 +1,299 @@
+"""If, Loop, Scan and local functions."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+from mtpp.errors import InputError
+
+node = helper.make_node
+BOOL, INT64, FLOAT = TensorProto.BOOL, TensorProto.INT64, TensorProto.FLOAT
+
+
+def _value(name: str, dtype: int | None = None, shape: list[int] | None = None) -> onnx.ValueInfoProto:
+    if dtype is None:
+        return onnx.ValueInfoProto(name=name)
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def _graph(nodes, inputs, outputs, initializers=()):
+    return helper.make_graph(
+        nodes, "body", [_value(name) for name in inputs], [_value(o) for o in outputs], initializers
+    )
+
+
+def _consumers(graph, tensor):
+    return [graph.op_names[v] for v in graph.tensor_consumers(graph.tensor_names.index(tensor))]
+
+
+@pytest.fixture
+def branching(reading):
+    """Return a model whose then-branch multiplies by W twice, whose else-branch only adds a captured tensor."""
+    then = _graph([node("MatMul", ["h", "W"], ["t"]), node("MatMul", ["t", "W"], ["then_out"])], [], ["then_out"])
+    other = _graph([node("Add", ["h", "g"], ["else_out"])], [], ["else_out"])
+    nodes = [
+        node("Relu", ["x"], ["h"], name="h"),
+        node("Neg", ["x"], ["g"], name="g"),
+        node("If", ["c"], ["y"], name="choose", then_branch=then, else_branch=other),
+    ]
+    return reading.model(nodes, {"x": [64, 64], "c": (BOOL, [])}, ["y"], {"W": [64, 64]})
+
+
+def test_an_if_costs_its_dearer_branch_and_reads_what_both_capture(reading, branching):
+    """Tensors of either branch are inputs of the one op, its parameters are in memory whichever is taken."""
+    graph = reading.read(branching)
+    assert graph.op_names == ("h", "g", "choose")
+    assert graph.metadata["macs"] == 2 * 64**3
+    assert _consumers(graph, "h") == ["choose"]
+    assert _consumers(graph, "g") == ["choose"]
+    assert graph.param_bytes.tolist() == [0, 0, 4 * 64 * 64]
+    note = graph.metadata["control_flow"]
+    assert [(entry["op"], entry["kind"], entry["trip_count"]) for entry in note] == [("choose", "If", 1)]
+    assert "then_branch" in note[0]["note"]
+
+
+def test_a_branch_that_a_constant_condition_rules_out_is_not_there(reading, branching):
+    """PyTorch writes such an If around a squeeze: the other branch may not even fit."""
+    branching.graph.input.pop()
+    branching.graph.initializer.append(helper.make_tensor("c", BOOL, [], [False]))
+    graph = reading.read(branching)
+    assert graph.metadata["macs"] == 0
+    assert graph.param_bytes.tolist() == [0, 0, 0]
+    assert graph.metadata["outputs"][0]["shape"] == [64, 64]
+
+
+def _looping(reading, trips, *, condition=True, inputs=None, goes_on="cond", carried="v2"):
+    body = _graph(
+        [
+            node("MatMul", ["v", "W"], ["vw"]),
+            node("Add", ["vw", "h"], ["v2"]),
+            node("Identity", [goes_on], ["again"]),
+            node("ReduceSum", ["v2"], ["norm"], keepdims=0),
+            node("Concat", ["v", "v"], ["grown"], axis=0),
+        ],
+        ["i", "cond", "v"],
+        ["again", carried, "norm"],
+    )
+    nodes = [
+        node("Relu", ["x"], ["h"], name="h"),
+        node(
+            "Loop",
+            ["M" if trips != "" else "", "C" if condition is not None else "", "x"],
+            ["y", "norms"],
+            name="loop",
+            body=body,
+        ),
+    ]
+    constants = {} if trips in ("", None) else {"M": np.int64(trips)}
+    if condition is not None:
+        constants["C"] = np.array(condition)
+    return reading.model(nodes, {"x": [8, 8], **(inputs or {})}, ["y", "norms"], {"W": [8, 8]}, constants)
+
+
+def test_a_loop_costs_its_body_times_a_constant_trip_count(reading):
+    """The body's parameters count once, what it captures is an input of the op, scan outputs are stacked."""
+    graph = reading.read(_looping(reading, 12))
+    once = reading.read(_looping(reading, 1))
+    assert graph.op_names == ("h", "loop")
+    assert graph.metadata["macs"] == 12 * 8**3
+    assert graph.work[1] == 12 * once.work[1]
+    assert graph.param_bytes.tolist() == [0, 256]
+    assert _consumers(graph, "h") == ["loop"]
+    assert [port["shape"] for port in graph.metadata["outputs"]] == [[8, 8], [12]]
+    assert graph.metadata["control_flow"] == [{"op": "loop", "kind": "Loop", "trip_count": 12, "note": "12 trips"}]
+
+
+@pytest.mark.parametrize(
+    ("trips", "options", "counted", "note"),
+    [
+        (None, {"inputs": {"M": (INT64, [])}}, 1, "the trip count is not known: one trip counted"),
+        (2**63 - 1, {}, 1, "the trip count is not known: one trip counted"),
+        ("", {}, 1, "the trip count is not known: one trip counted"),
+        (5, {"condition": None}, 5, "5 trips"),
+        (5, {"condition": False}, 0, "no trip: the condition is false from the start"),
+        (5, {"goes_on": "flag", "inputs": {"flag": (BOOL, [])}}, 5, "at most 5 trips: it may stop earlier"),
+    ],
+)
+def test_trip_counts_are_known_bounded_or_one(reading, trips, options, counted, note):
+    """What was assumed is told."""
+    graph = reading.read(_looping(reading, trips, **options))
+    assert graph.metadata["macs"] == counted * 8**3
+    entry = graph.metadata["control_flow"][0]
+    assert (entry["trip_count"], entry["note"]) == (counted, note)
+
+
+def test_a_value_that_grows_in_a_loop_has_no_static_size(reading):
+    """Its size is asked for, and taken where it is given."""
+    body = _graph(
+        [node("Concat", ["v", "x"], ["v2"], axis=0), node("Identity", ["cond"], ["again"])],
+        ["i", "cond", "v"],
+        ["again", "v2"],
+    )
+    nodes = [node("Loop", ["M", "", "x"], ["y"], name="loop", body=body)]
+    model = reading.model(nodes, {"x": [2, 8]}, ["y"], constants={"M": np.int64(4)})
+    with pytest.raises(InputError, match=r"Loop 'loop': tensor 'y' has an unknown dimension \(axis 0\); .*--dim y:0=1"):
+        reading.read(model)
+    assert reading.read(model, dims={"y:0": 10}).metadata["outputs"][0]["bytes"] == 320
+
+
+def test_captures_reach_through_nested_bodies(reading):
+    """An If inside a Loop captures from the main graph and from the loop; only the former is an input of the op."""
+    then = _graph([node("MatMul", ["v", "h"], ["t"])], [], ["t"])
+    other = _graph([node("Add", ["local", "V"], ["e"])], [], ["e"])
+    body = _graph(
+        [
+            node("Neg", ["v"], ["local"]),
+            node("ReduceSum", ["v"], ["s"], keepdims=0),
+            node("Cast", ["s"], ["c"], to=BOOL),
+            node("If", ["c"], ["v2"], name="inner", then_branch=then, else_branch=other),
+            node("Identity", ["cond"], ["again"]),
+        ],
+        ["i", "cond", "v"],
+        ["again", "v2"],
+    )
+    nodes = [
+        node("Relu", ["x"], ["h"], name="h"),
+        node("Sigmoid", ["x"], ["start"], name="start"),
+        node("Loop", ["M", "", "start"], ["y"], name="outer", body=body),
+    ]
+    graph = reading.graph(nodes, {"x": [64, 64]}, ["y"], {"V": [64]}, {"M": np.int64(3)})
+    assert graph.op_names == ("h", "start", "outer")
+    assert _consumers(graph, "h") == ["outer"]
+    assert graph.metadata["macs"] == 3 * 64**3
+    assert graph.param_bytes.tolist() == [0, 0, 256]
+    assert [entry["op"] for entry in graph.metadata["control_flow"]] == ["outer", "outer/inner"]
+
+
+def test_parameters_stored_inside_a_body_count(reading):
+    """Also when both branches call theirs the same."""
+    bodies = [
+        _graph([node("Mul", ["h", "w"], [f"o{i}"])], [], [f"o{i}"], [reading.parameter("w", [8, 8])]) for i in range(2)
+    ]
+    nodes = [
+        node("Relu", ["x"], ["h"], name="h"),
+        node("If", ["c"], ["y"], name="choose", then_branch=bodies[0], else_branch=bodies[1]),
+    ]
+    graph = reading.graph(nodes, {"x": [8, 8], "c": (BOOL, [])}, ["y"])
+    assert graph.param_bytes.tolist() == [0, 512]
+
+
+def test_control_flow_on_constants_folds(reading):
+    """A Loop that depends on no input is a parameter of its reader."""
+    body = _graph(
+        [node("Add", ["v", "v"], ["v2"]), node("Identity", ["cond"], ["again"])], ["i", "cond", "v"], ["again", "v2"]
+    )
+    nodes = [node("Loop", ["M", "", "W"], ["w"], body=body), node("Mul", ["x", "w"], ["y"], name="scale")]
+    graph = reading.graph(nodes, {"x": [8]}, ["y"], {"W": [8]}, {"M": np.int64(3)})
+    assert graph.op_names == ("scale",)
+    assert graph.param_bytes.tolist() == [32]
+
+
+@pytest.mark.parametrize(("axis", "length"), [(0, 7), (1, 3)])
+def test_a_scan_costs_its_body_times_the_length_of_the_sequence(reading, axis, length):
+    """Each trip sees one slice along the scan axis."""
+    body = _graph(
+        [
+            node("MatMul", ["slice", f"W{axis}"], ["p"]),
+            node("Add", ["state", "p"], ["next"]),
+            node("Identity", ["next"], ["out"]),
+        ],
+        ["state", "slice"],
+        ["next", "out"],
+    )
+    width = 3 if axis == 0 else 7
+    scan = node(
+        "Scan", ["zero", "x"], ["last", "all"], name="scan", body=body, num_scan_inputs=1, scan_input_axes=[axis]
+    )
+    graph = reading.graph([scan], {"x": [7, 3], "zero": [4]}, ["last", "all"], {f"W{axis}": [width, 4]})
+    assert graph.metadata["macs"] == length * width * 4
+    assert [port["shape"] for port in graph.metadata["outputs"]] == [[4], [length, 4]]
+    assert graph.metadata["control_flow"][0]["trip_count"] == length
+
+
+def test_a_scan_of_opset_8_has_a_batch_axis(reading):
+    """Batch first, then the sequence."""
+    body = _graph(
+        [node("Add", ["state", "slice"], ["next"]), node("Relu", ["next"], ["out"])],
+        ["state", "slice"],
+        ["next", "out"],
+    )
+    scan = node("Scan", ["", "start", "x"], ["last", "all"], body=body, num_scan_inputs=1)
+    graph = reading.graph([scan], {"start": [2, 4], "x": [2, 5, 4]}, ["last", "all"], opset=8)
+    assert graph.metadata["flops"] == 2 * 5 * (4 + 4)
+    assert [port["shape"] for port in graph.metadata["outputs"]] == [[2, 4], [2, 5, 4]]
+
+
+def test_a_sequence_map_costs_each_element(reading):
+    """Elements of different sizes cost differently."""
+    body = _graph([node("Relu", ["e"], ["r"])], ["e"], ["r"])
+    nodes = [
+        node("SequenceConstruct", ["a", "b"], ["s"]),
+        node("SequenceMap", ["s"], ["m"], name="map", body=body),
+        node("ConcatFromSequence", ["m"], ["y"], axis=0),
+    ]
+    graph = reading.graph(nodes, {"a": [3, 4], "b": [5, 4]}, ["y"])
+    assert graph.metadata["flops"] == 12 + 20
+    assert graph.metadata["outputs"][0]["shape"] == [8, 4]
+
+
+def _function(name, nodes, inputs, outputs, domain="local"):
+    imports = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
+    return helper.make_function(domain, name, inputs, outputs, nodes, imports)
+
+
+def test_local_functions_are_inlined(reading):
+    """Calls inside functions too; the ops of a body appear once per call, under names of their own."""
+    dense = _function(
+        "Dense",
+        [node("MatMul", ["a", "w"], ["m"], name="mm"), node("Relu", ["m"], ["r"], name="act")],
+        ["a", "w"],
+        ["r"],
+    )
+    twice = _function(
+        "Twice",
+        [node("Dense", ["a", "w"], ["h"], domain="local"), node("Dense", ["h", "w"], ["o"], domain="local")],
+        ["a", "w"],
+        ["o"],
+    )
+    graph = reading.graph(
+        [
+            node("Twice", ["x", "W"], ["h"], domain="local", name="t"),
+            node("Dense", ["h", "W"], ["y"], domain="local", name="d"),
+        ],
+        {"x": [2, 8]},
+        ["y"],
+        {"W": [8, 8]},
+        domains=["local"],
+        functions=[dense, twice],
+    )
+    assert graph.op_kinds == ("MatMul", "Relu") * 3
+    assert len(set(graph.op_names)) == 6
+    assert graph.metadata["macs"] == 3 * 2 * 64
+    assert graph.metadata["not_modelled"] == {}
+
+
+def test_functions_that_call_each_other_in_a_circle_are_refused(reading):
+    """Inlining them would never end."""
+    functions = [
+        _function("A", [node("B", ["a"], ["b"], domain="local")], ["a"], ["b"]),
+        _function("B", [node("A", ["a"], ["b"], domain="local")], ["a"], ["b"]),
+    ]
+    with pytest.raises(InputError, match="functions call each other in a circle: A -> B -> A"):
+        reading.graph(
+            [node("A", ["x"], ["y"], domain="local")], {"x": [8]}, ["y"], domains=["local"], functions=functions
+        )
+
+
+def test_functions_that_explode_are_refused(reading):
+    """Forty functions that call the one before twice would be 2^40 nodes."""
+    functions = [_function("F0", [node("Relu", ["a"], ["b"])], ["a"], ["b"])]
+    for i in range(1, 41):
+        calls = [node(f"F{i - 1}", ["a"], ["h"], domain="local"), node(f"F{i - 1}", ["h"], ["b"], domain="local")]
+        functions.append(_function(f"F{i}", calls, ["a"], ["b"]))
+    with pytest.raises(InputError, match="gives 1099511627776 nodes, more than 1000000"):
+        reading.graph(
+            [node("F40", ["x"], ["y"], domain="local")], {"x": [8]}, ["y"], domains=["local"], functions=functions
+        )
