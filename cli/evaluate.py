@@ -6,14 +6,16 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import model_options, output_options
+from mtpp.cli.options import MOST_STAGES, model_options, output_options
 
 
 @click.command("evaluate")
 @click.argument("model")
 @click.option("--assignment", metavar="FILE", help='A plan, or JSON {"op": stage, …}; - is standard input.')
 @click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
-@click.option("-k", "--stages", "k", type=click.IntRange(min=1), help="Stages at most [default: as many as are used].")
+@click.option(
+    "-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Stages at most [default: as many as are used]."
+)
 @click.option(
     "--peak", type=click.Choice(["reserve", "order"]), help="Activations: a fixed reserve, or as run in order."
 )

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mtpp.cli.options import MOST_STAGES
 from mtpp.errors import InputError, InvalidPartition
-from mtpp.instance import Instance
 from mtpp.partition import Partition
 from mtpp.plan import Plan
 
@@ -44,7 +44,7 @@ def labels_of_assignment(graph: CostGraph, path: str) -> list[int]:
         where = f"{prefix}/{name}"
         if name not in known:
             raise InputError("the model has no such op", source=source.display, where=where)
-        if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < 2**31:
+        if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < MOST_STAGES:
             raise InputError(f"{stage!r} is not the number of a stage", source=source.display, where=where)
         labels[known[name]] = stage
     missing = [graph.op_names[v] for v, label in enumerate(labels) if label is None]
@@ -88,7 +88,7 @@ def given_plan(model: Model, labels: Sequence[int], k: int | None, peak: str | N
     from mtpp.solvers.bounds.simple import simple_bound
 
     system = replace(model.system, peak=peak) if peak else model.system
-    instance = Instance.build(model.graph, system, k or max(labels) + 1)
+    instance = model.instance(k or max(labels) + 1, system)
     partition = Partition.from_labels(instance, labels)
     lower = simple_bound(instance)
     plan = Plan(

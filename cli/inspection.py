@@ -23,10 +23,8 @@ def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
 
     Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes. With *ops*, every op is listed.
     """
-    from mtpp.instance import Instance
-
     graph = model.graph
-    instance = Instance.build(graph, model.system, 1)
+    instance = model.instance(1)
     work = instance.work.tolist()
     params = graph.param_bytes.tolist()
     sizes = instance.tensor_bytes.tolist()

@@ -13,7 +13,11 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.formats.source import Source
     from mtpp.graph import CostGraph
+    from mtpp.instance import Instance
     from mtpp.system import System
+
+MOST_STAGES = 1_000_000
+"""A plan lists every stage, so -k has to have some limit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -82,6 +86,14 @@ class Model:
     system: System
     dims: dict[str, int]
 
+    def instance(self, k: int, system: System | None = None) -> Instance:
+        """Return the instance for k stages; errors name the model's file."""
+        from mtpp.formats.json_shape import attributed
+        from mtpp.instance import Instance
+
+        with attributed(self.source.display):
+            return Instance.build(self.graph, system or self.system, k)
+
 
 def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) -> Model:
     """Read the model at *path* with what :func:`model_options` collected."""
@@ -104,7 +116,7 @@ def system_of(options: dict[str, Any]) -> System:
     from mtpp.units import parse_bandwidth, parse_bytes
 
     return override(
-        load_system(options["system"] or DEFAULT_PRESET),
+        _named("--system", load_system, options["system"]) or load_system(DEFAULT_PRESET),
         bandwidth_bytes_per_s=_named("--bandwidth", parse_bandwidth, options["bandwidth"]),
         fast_memory_bytes=_named("--fast-memory", parse_bytes, options["fast_memory"]),
         activation_reserve_bytes=_named("--activation-reserve", parse_bytes, options["activation_reserve"]),
@@ -117,7 +129,8 @@ def _named(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
     try:
         return parse(text)
     except InputError as error:
-        raise InputError(error.problem, source=option, remedy=error.remedy) from None
+        place = ": ".join(part for part in (error.source, error.where) if part)
+        raise InputError(error.problem, source=option, where=place or None, remedy=error.remedy) from None
 
 
 def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:

@@ -6,14 +6,14 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import model_options, output_options
+from mtpp.cli.options import MOST_STAGES, model_options, output_options
 
 INTERRUPTED = 130
 
 
 @click.command("partition")
 @click.argument("model")
-@click.option("-k", "--stages", "k", type=click.IntRange(min=1), help="Number of stages at most.")
+@click.option("-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Number of stages at most.")
 @click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
 @click.option("--algorithm", default="auto", show_default=True, help="auto, slice or random.")
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")

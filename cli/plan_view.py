@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, markdown_text
 from mtpp.units import PICOSECONDS, format_bytes
@@ -19,6 +19,7 @@ _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _NAME_WIDTHS = (8, 28)
 """Fewest and most characters of an op's name in the table; the middle of longer ones is left out."""
 
+_EMPTY_LISTED = 8
 _PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 
@@ -46,7 +47,7 @@ def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
     bottleneck = plan.certificate.upper
     no_memory = plan.instance.system.fast_memory_bytes is None
     rows = []
-    for row in plan.stage_rows():
+    for row in _listed_stages(plan):
         figures = [f"{row[part] / ticks:,.1f}" for part in ("work", "input", "output", "overflow", "cost")]
         if no_memory:
             figures[3] = "–"
@@ -55,6 +56,14 @@ def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
             figures, share = ["–"] * 5, "–"
         rows.append([str(row["index"]), str(row["ops"]), row["first"] or "–", row["last"] or "–", *figures, share])
     return ["stage", "ops", "first op", "last op", "work", "in", "out", "overflow", "cost", "share"], rows
+
+
+def _listed_stages(plan: Plan) -> list[dict[str, Any]]:
+    """Return the stages worth a line: all of them, or only the busy ones where very many are empty."""
+    rows = plan.stage_rows()
+    if len(plan.partition.empty_stages) > _EMPTY_LISTED:
+        return [row for row in rows if row["ops"]]
+    return rows
 
 
 def _common_unit(plan: Plan) -> tuple[str, float]:
@@ -75,7 +84,9 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
     alone = int(instance.work.sum()) + instance.overflow_ticks(
         int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
     )
-    figures = [("bottleneck", f"{instance.describe(upper)} (stage {stage}), found by {plan.found_by}")]
+    empty = len(plan.partition.empty_stages)
+    figures = [("empty stages", f"{empty:,}, not listed")] if empty > _EMPTY_LISTED else []
+    figures += [("bottleneck", f"{instance.describe(upper)} (stage {stage}), found by {plan.found_by}")]
     if upper and instance.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
     figures.append(("pipeline latency", f"{instance.describe(busy * upper)} ({busy} busy stages × bottleneck)"))
@@ -87,12 +98,17 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
     elif certificate.ratio is None:
         figures.append(("ratio", f"none proven: {proven}"))
     else:
-        figures.append(("ratio", f"{certificate.ratio:.4f} proven: {proven}"))
+        figures.append(("ratio", f"{_ratio(certificate.ratio)} proven: {proven}"))
     size = int(instance.tensor_bytes[plan.crossing].sum())
     crossing = f"{len(plan.crossing)} of {instance.tensor_count}"
     figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
     figures.append(("assumptions", "; ".join(assumptions)))
     return figures
+
+
+def _ratio(ratio: float) -> str:
+    """Write a ratio above 1 so that it does not read as 1."""
+    return f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
 
 
 def _rate(per_second: float) -> str:
@@ -117,8 +133,8 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
     if bars:
         table.add_column("", no_wrap=True)
     bottleneck = plan.certificate.upper
-    for row, cost in zip(rows, plan.costs.cost.tolist(), strict=True):
-        share = cost / bottleneck if bottleneck else 0.0
+    for row, stage in zip(rows, _listed_stages(plan), strict=True):
+        share = stage["cost"] / bottleneck if bottleneck else 0.0
         style = "bold red" if share == 1 else "cyan"
         bar = [Text(_bar(share, console), style)] if bars else []
         table.add_row(*(Text(cell) for cell in row), *bar)

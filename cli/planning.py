@@ -67,7 +67,6 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     """Partition a model as requested; progress goes to standard error."""
     from mtpp.cli.console import LiveLine
     from mtpp.cli.interruption import Interruption
-    from mtpp.instance import Instance
     from mtpp.solvers import registry
     from mtpp.solvers.compiling import compiled
     from mtpp.solvers.solve import solve
@@ -76,12 +75,10 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     if not compiled():
         console.say("compiling (once) …")
     start: SearchResult | None = None
-    instance = Instance.build(model.graph, model.system, request.k or 1)
+    instance = model.instance(request.k or 1)
     with Interruption() as interruption, LiveLine(console, instance) as live:
         if request.max_bottleneck is not None:
             instance, start = _fewest(model, request, live, interruption)
-        elif instance.k > instance.op_count:
-            console.warn(f"k = {instance.k} is more than the {instance.op_count} ops: some stages stay empty")
         limits = _limits(request, instance, live, interruption)
         return solve(instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start)
 
@@ -109,7 +106,6 @@ def _fewest(
     model: Model, request: PlanRequest, observer: Observer, interruption: Interruption
 ) -> tuple[Instance, SearchResult]:
     """Return the instance with the fewest stages found for ``--max-bottleneck``, and the partition that shows it."""
-    from mtpp.instance import Instance
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import default_evaluations
     from mtpp.solvers.search import SearchResult
@@ -118,7 +114,7 @@ def _fewest(
 
     assert request.max_bottleneck is not None
     allowed = parse_bottleneck(request.max_bottleneck, model.graph.time_unit)
-    widest = Instance.build(model.graph, model.system, model.graph.op_count)
+    widest = model.instance(model.graph.op_count)
     limit = min(int(allowed * widest.ticks_per_unit), int(widest.work.sum()) + int(widest.transfer.sum()) + 1)
     limits = _limits(request, widest, observer, interruption)
     if request.work_limit is None:
@@ -128,7 +124,7 @@ def _fewest(
     observer.phase("fewest stages")
     inner = contracted(widest, request.together)
     k, order = find_fewest_stages(inner, limit, limits)
-    instance = Instance.build(model.graph, model.system, k)
+    instance = model.instance(k)
     cut = slice_order(contracted(instance, request.together), order)
     assert cut is not None
     return instance, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
@@ -180,7 +176,10 @@ def deliver_plan(
 
     empty = plan.partition.empty_stages
     if empty:
-        console.warn(f"{len(empty)} of {plan.partition.k} stages stay empty: {', '.join(map(str, empty[:8]))}")
+        k, ops = plan.partition.k, plan.graph.op_count
+        reason = f"k = {k} is more than the {ops} ops: " if k > ops else ""
+        listed = ", ".join(map(str, empty[:8])) + (", …" if len(empty) > 8 else "")
+        console.warn(f"{reason}{len(empty)} of {k} stages stay empty: {listed}")
     deliver(output, json_text, shown)
 
 

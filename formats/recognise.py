@@ -216,7 +216,7 @@ def _unknown_json(content: Content) -> InputError:
 
 
 def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
-    """Return the format to write a graph in: the one named, else the suffix's, else the native one.
+    """Return the format to write a graph in: the one named, else the suffix's; native without a suffix.
 
     Raises
     ------
@@ -236,6 +236,12 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
                     remedy=f"choose --to {' or '.join(WRITERS)}",
                 )
             return candidate
+    if suffix:
+        raise InputError(
+            f"no format goes with the suffix {suffix!r}",
+            source=path_or_dash,
+            remedy=f"choose --to {' or '.join(WRITERS)}",
+        )
     return FORMATS[0]
 
 

@@ -79,7 +79,6 @@ class Instance:
         if graph.time_unit == "1" and system.fast_memory_bytes is not None:
             raise InputError(
                 "a fast memory needs a graph with a time unit: overflow is a time",
-                source=graph.name,
                 where="/time_unit",
                 remedy="give the graph a time unit or leave --fast-memory out",
             )
@@ -94,8 +93,8 @@ class Instance:
             raise InputError(
                 f"the costs are too large: {k} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
                 f"{graph.time_unit if graph.time_unit != '1' else 'unit'}",
-                source=graph.name,
-                remedy="check the time unit and the bandwidth",
+                where=_largest_cost(work, transfer),
+                remedy="check the costs, the time unit and the bandwidth",
             )
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         offsets, pins = _pins(graph)
@@ -199,6 +198,14 @@ def _tick(cost: Exact, ticks_per_unit: int) -> int:
 
 def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
     return [_tick(cost, ticks_per_unit) for cost in costs]
+
+
+def _largest_cost(work: list[int], transfer: list[int]) -> str:
+    """Return the place of the largest cost as a JSON pointer."""
+    op = max(range(len(work)), key=work.__getitem__)
+    if transfer and max(transfer) > work[op]:
+        return f"/tensors/{max(range(len(transfer)), key=transfer.__getitem__)}"
+    return f"/ops/{op}/work"
 
 
 def _largest_overflow(graph: CostGraph, system: System) -> int:

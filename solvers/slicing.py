@@ -49,7 +49,7 @@ def slice_order(
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
     if cutoff is None:
         cutoff = _reachable_cutoff(instance, order, arrays)
-    found = int(best_segmentation(order, instance.k, cutoff, *arrays))
+    found = int(best_segmentation(order, min(instance.k, instance.op_count), cutoff, *arrays))
     if found == INFEASIBLE:
         return None
     return Segmentation(segment_below(instance, order, found + 1, arrays=arrays), found)

@@ -93,12 +93,13 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
     arrays = (*order_arrays(instance), *slicing_arrays(instance))
+    stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:
         stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(batch.number,))))
         priorities = stream.random((batch.orders, instance.op_count))
         order = np.empty(instance.op_count, dtype=np.int32)
-        bottleneck = int(best_random_order(priorities, instance.k, cutoff, *arrays, order))
+        bottleneck = int(best_random_order(priorities, stages, cutoff, *arrays, order))
         return None if bottleneck == INFEASIBLE else _Found(bottleneck, order)
 
     return search
