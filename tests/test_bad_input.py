@@ -1,0 +1,254 @@
+"""Bad input of every kind: exit code 2, one line that says where and what, and nothing written."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from processes import run
+
+BAD = Path(__file__).resolve().parent / "data" / "bad"
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+FILES = {
+    "cycle.json": ("/tensors", "a -> b -> a"),
+    "duplicate-op.json": ("/ops/1/name", "duplicate name 'a'"),
+    "duplicate-tensor.json": ("/tensors/1/name", "duplicate name 't'"),
+    "duplicate-consumer.json": ("/tensors/0/consumers/1", "duplicate consumer 'b'"),
+    "self-loop.json": ("/tensors/0/consumers/1", "self-loop"),
+    "dangling-producer.json": ("/tensors/0/producer", "no op is called 'z'"),
+    "dangling-consumer.json": ("/tensors/0/consumers/0", "no op is called 'z'"),
+    "negative-work.json": ("/ops/1/work", "negative"),
+    "negative-bytes.json": ("/tensors/0/bytes", "at least 0"),
+    "negative-parameters.json": ("/ops/0/param_bytes", "at least 0"),
+    "fractional-bytes.json": ("/tensors/0/bytes", "whole number"),
+    "work-is-a-string.json": ("/ops/1/work", "number"),
+    "work-is-true.json": ("/ops/1/work", "number"),
+    "work-is-null.json": ("/ops/1/work", "number"),
+    "name-is-a-number.json": ("/ops/1/name", "string"),
+    "empty-name.json": ("/ops/1/name", "empty name"),
+    "unknown-key.json": ("/ops/1", "unknown key 'flops'"),
+    "unknown-top-level-key.json": ("unknown key 'comment'",),
+    "missing-work.json": ("/ops/1", "missing key 'work'"),
+    "missing-tensors.json": ("missing key 'tensors'",),
+    "tensor-without-cost.json": ("/tensors/0", "bytes or transfer"),
+    "wrong-version.json": ("/version", "version 1"),
+    "wrong-format.json": ("/format", "some-graph", "mtpp-graph"),
+    "wrong-time-unit.json": ("/time_unit", "ps, ns, us, ms, s, 1"),
+    "bytes-in-abstract-graph.json": ("/tensors/0", "give transfer"),
+    "no-ops.json": ("/ops", "no ops"),
+    "ops-is-an-object.json": ("/ops", "array"),
+    "too-large.json": ("/ops/1/work", "2^62"),
+    "not-a-number.json": ("/ops/1/work", "NaN"),
+    "infinity.json": ("/ops/1/work", "Infinity"),
+    "float-overflow.json": ("/ops/1/work", "1e500", "out of range"),
+    "duplicate-key.json": ("/ops/1/work", "duplicate key 'work'"),
+    "syntax.json": ("line 1, column", "not valid JSON"),
+    "truncated.json": ("truncated.json",),
+    "latin-1.json": ("UTF-8",),
+    "empty.json": ("empty",),
+    "blank.json": ("blank.json",),
+    "list.json": ("list.json",),
+    "undirected.nodelink": ("directed",),
+    "edge-to-nowhere.nodelink": ("/edges/0/target", "'z'"),
+    "not-onnx.onnx": ("not an ONNX model",),
+}
+"""Broken graph → what the message has to hold besides the file's name."""
+
+SYSTEMS = {
+    "bare-number.toml": ("bandwidth", "no unit"),
+    "unknown-key.toml": ("colour", "unknown key"),
+    "missing-key.toml": ("memory_bandwidth", "missing key"),
+    "syntax.toml": ("not a TOML file",),
+}
+
+OPTIONS = [
+    (("-k", "0"), ("-k", "0 is not in the range")),
+    (("-k", "-3"), ("-k",)),
+    (("-k", "many"), ("-k", "'many'")),
+    ((), ("-k", "--max-bottleneck")),
+    (("-k", "2", "--max-bottleneck", "1ms"), ("-k", "--max-bottleneck")),
+    (("--max-bottleneck", "5"), ("--max-bottleneck", "no unit", "1.5ms")),
+    (("-k", "2", "--bandwidth", "25"), ("--bandwidth", "no unit", "25GB/s")),
+    (("-k", "2", "--bandwidth", "0GB/s"), ("--bandwidth", "above zero")),
+    (("-k", "2", "--bandwidth", "25GX/s"), ("--bandwidth", "unknown unit", "25GB/s")),
+    (("-k", "2", "--fast-memory", "24"), ("--fast-memory", "no unit", "24MiB")),
+    (("-k", "2", "--fast-memory", "-1MiB"), ("--fast-memory", "at least zero")),
+    (("-k", "2", "--fast-memory", "1MiB", "--activation-reserve", "2MiB"), ("reserve", "above the fast memory")),
+    (("-k", "2", "--system", "no-such-machine"), ("--system", "no-such-machine", "reference")),
+    (("-k", "2", "--algorithm", "magic"), ("--algorithm", "'magic'", "auto, slice, random")),
+    (("-k", "2", "--dim", "batch=1"), ("--dim", "ONNX")),
+    (("-k", "2", "--dim", "batch=0"), ("--dim", "batch=0", "above zero")),
+    (("-k", "2", "--dim", "batch"), ("--dim", "'batch'", "batch=1")),
+    (("-k", "2", "--time-limit", "-1"), ("--time-limit",)),
+    (("-k", "2", "--work-limit", "0"), ("--work-limit",)),
+    (("-k", "2", "--jobs", "0"), ("--jobs",)),
+    (("-k", "2", "--seed", "-1"), ("--seed",)),
+    (("-k", "2", "--together", "a"), ("--together", "fewer than two")),
+    (("-k", "2", "--together", "a,z"), ("--together", "'z'", "mtpp inspect --ops")),
+    (("-k", "2", "--require-ratio", "0.5"), ("--require-ratio",)),
+    (("-k", "2", "--from", "gexf"), ("--from", "gexf", "onnx")),
+    (("-k", "2", "--format", "yaml"), ("--format", "json")),
+    (("-k", "2", "--max-input-size", "10B"), ("good.json", "--max-input-size")),
+    (("-k", "2", "--max-input-size", "big"), ("--max-input-size", "'big'")),
+]
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    """Return a graph that nothing is wrong with."""
+    path = tmp_path / "good.json"
+    ops = [{"name": "a", "work": 1, "param_bytes": 8}, {"name": "b", "work": 2}]
+    tensors = [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 8}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ms", "ops": ops, "tensors": tensors}
+    path.write_text(json.dumps(graph))
+    return path
+
+
+def _refused(tmp_path: Path, words: tuple[str, ...], *arguments: str | Path, output: bool = True) -> None:
+    """Run a command that has to fail, and hold its message against the rules."""
+    target = tmp_path / "out.json"
+    done = run(*arguments, *(("-o", target) if output else ()))
+    assert done.returncode == 2, done.stderr
+    assert done.stdout == ""
+    assert done.stderr.startswith("error: ")
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.endswith("\n")
+    for word in words:
+        assert word in done.stderr
+    assert not target.exists()
+
+
+def test_every_broken_file_is_listed() -> None:
+    """The folder and the tables above agree."""
+    assert {path.name for path in BAD.iterdir()} == {*FILES, *SYSTEMS}
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_broken_files(name: str, tmp_path: Path) -> None:
+    """The message names the file, the place and the fault."""
+    _refused(tmp_path, (name, *FILES[name]), "inspect", BAD / name, output=False)
+
+
+@pytest.mark.parametrize("name", sorted(SYSTEMS))
+def test_broken_systems(name: str, tmp_path: Path, good: Path) -> None:
+    """The message names --system, its file and the key."""
+    words = ("--system", name, *SYSTEMS[name])
+    _refused(tmp_path, words, "partition", good, "-k", "2", "--system", BAD / name)
+
+
+@pytest.mark.parametrize(("arguments", "words"), OPTIONS, ids=[" ".join(arguments) for arguments, _ in OPTIONS])
+def test_broken_options(arguments: tuple[str, ...], words: tuple[str, ...], tmp_path: Path, good: Path) -> None:
+    """The message names the option and what it takes."""
+    _refused(tmp_path, words, "partition", good, *arguments)
+
+
+def _truncated_onnx(folder: Path) -> Path:
+    path = folder / "truncated.onnx"
+    path.write_bytes((LIGHT / "light_resnet50.onnx").read_bytes()[:40_000])
+    return path
+
+
+def _symbolic_onnx(folder: Path) -> Path:
+    tensors = [
+        [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)]
+        for name, shape in (("x", ["batch", 3]), ("y", None))
+    ]
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "g", *tensors)
+    path = folder / "symbolic.onnx"
+    path.write_bytes(helper.make_model(graph).SerializeToString())
+    return path
+
+
+def _nested(folder: Path) -> Path:
+    path = folder / "nested.json"
+    path.write_bytes(b"[" * 10**7)
+    return path
+
+
+def _huge_integer(folder: Path) -> Path:
+    path = folder / "digits.json"
+    path.write_text('{"format": "mtpp-graph", "version": ' + "9" * 5000 + "}")
+    return path
+
+
+def _bomb(folder: Path) -> Path:
+    path = folder / "bomb.json.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(64):
+            file.write(b" " * 2**20)
+    return path
+
+
+def _cut_gzip(folder: Path) -> Path:
+    path = folder / "cut.json.gz"
+    path.write_bytes(gzip.compress(b'{"format": "mtpp-graph"}' * 100)[:-12])
+    return path
+
+
+def _link_loop(folder: Path) -> Path:
+    path = folder / "loop.json"
+    path.symlink_to(path)
+    return path
+
+
+def _missing(folder: Path) -> Path:
+    return folder / "missing.json"
+
+
+def _folder(folder: Path) -> Path:
+    return folder
+
+
+MADE: list[tuple[Callable[[Path], Path], tuple[str, ...], tuple[str, ...]]] = [
+    (_truncated_onnx, (), ("truncated.onnx", "truncated")),
+    (_symbolic_onnx, (), ("symbolic.onnx", "'x'", "'batch'", "--dim batch=1")),
+    (_symbolic_onnx, ("--dim", "nosuch=1"), ("symbolic.onnx", "'nosuch'", "batch")),
+    (_nested, (), ("nested.json", "nested")),
+    (_huge_integer, (), ("digits.json", "/version")),
+    (_bomb, ("--max-input-size", "10MB"), ("bomb.json.gz", "--max-input-size")),
+    (_cut_gzip, (), ("cut.json.gz", "gzip")),
+    (_link_loop, (), ("loop.json", "cannot be read")),
+    (_missing, (), ("missing.json", "no such file")),
+    (_folder, (), ("directory",)),
+]
+
+
+@pytest.mark.parametrize(("make", "arguments", "words"), MADE, ids=[f"{m.__name__}{' '.join(a)}" for m, a, _ in MADE])
+def test_broken_files_made_here(
+    make: Callable[[Path], Path], arguments: tuple[str, ...], words: tuple[str, ...], tmp_path: Path
+) -> None:
+    """Files too large or too odd to keep in a repository."""
+    _refused(tmp_path, words, "inspect", make(tmp_path), *arguments, output=False)
+
+
+def test_outputs_that_cannot_be_written(tmp_path: Path, good: Path) -> None:
+    """A missing folder and a folder in place of a file are noticed before the search."""
+    for target, word in ((tmp_path / "no" / "plan.json", "no directory"), (tmp_path, "is a directory")):
+        _refused(tmp_path, (str(target), word), "partition", good, "-k", "2", "-o", target, output=False)
+    _refused(tmp_path, ("'.xyz'", "--to"), "convert", good, tmp_path / "graph.xyz", output=False)
+    assert sorted(os.listdir(tmp_path)) == ["good.json"]
+
+
+def test_plans_and_graphs_are_not_confused(tmp_path: Path, good: Path) -> None:
+    """A plan where a graph belongs, and the other way round, is recognised as what it is."""
+    plan = tmp_path / "plan.json"
+    assert run("partition", good, "-k", "2", "-q", "-o", plan).returncode == 0
+    _refused(tmp_path, ("plan.json", "a plan, not a graph"), "partition", plan, "-k", "2")
+    _refused(tmp_path, ("good.json", "a graph, not a plan"), "verify", good, output=False)
+    _refused(tmp_path, ("plan.json", "--model"), "verify", plan, output=False)
+
+
+def test_a_fast_memory_on_an_abstract_graph(tmp_path: Path) -> None:
+    """Overflow is a time: the graph needs a unit."""
+    path = tmp_path / "abstract.json"
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": [{"name": "a", "work": 1}]}
+    path.write_text(json.dumps({**graph, "tensors": []}))
+    words = ("abstract.json", "/time_unit", "--fast-memory")
+    _refused(tmp_path, words, "partition", path, "-k", "2", "--fast-memory", "1MiB")
