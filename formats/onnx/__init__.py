@@ -11,8 +11,8 @@ Decisions
 * A constant operand that only configures an op (a shape, axes, a count) is no parameter and no traffic: older
   operator sets wrote it as an attribute (:data:`mtpp.formats.onnx.costs.CONFIGURATION_INPUTS`).
 * Views (Reshape, Squeeze, Identity …) take no time; lookups (Gather) read the rows they take, not the table.
-* A folded parameter counts as its readers see it: a dequantized weight as floats. Views of one tensor are one
-  parameter.
+* A folded parameter counts as its readers see it: a dequantized weight as floats. Views of one tensor, transposed
+  ones included, are one parameter.
 * An element of a string tensor counts as a pointer; a map has no size and must not be read by an op.
 """
 

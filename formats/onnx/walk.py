@@ -197,8 +197,8 @@ class Walk:
         return known is not None and known.parameter is not None
 
     def _root(self, view: NodeView, inputs: Sequence[Known | None]) -> Parameter | None:
-        """Return the stored parameter that a folded view shows, if it is one."""
-        if inputs and inputs[0] is not None and is_view(view):
+        """Return the stored parameter that a folded op shows as it is, or with its axes in another order."""
+        if inputs and inputs[0] is not None and (is_view(view) or view.kind == "Transpose"):
             return inputs[0].parameter
         return None
 

@@ -13,7 +13,10 @@ F = TypeVar("F", bound=Callable[..., object])
 
 def kernel(function: F) -> F:
     """Compile *function* on its first call, keep the result on disk, and release the GIL while it runs."""
-    return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    try:
+        return cast(F, numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    except RuntimeError:  # no folder to keep it in can be written: compile it every time
+        return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def _register_without_blas() -> None:

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto, helper
 
+from mtpp.datasets import sample_path
+from mtpp.formats.onnx import read_onnx
+from mtpp.system import load_system
+
 node = helper.make_node
 
 
@@ -167,3 +171,14 @@ def test_metadata_are_plain_json(reading, light_model):
         "parameter_bytes", "folded_constants", "shared_parameters", "not_modelled", "control_flow",
     ]  # fmt: skip
     assert metadata["format"] == "onnx"
+
+
+def test_a_tied_embedding_is_one_parameter() -> None:
+    """GPT-2's token embedding, transposed for the output layer, is stored once and listed as shared."""
+    path = sample_path("gpt2")
+    dims = {"batch": 1, "sequence": 1024}  # shorter ones read only part of the positions
+    graph = read_onnx(path, path.read_bytes(), source="gpt2", dims=dims, system=load_system())
+    constants = 4 * 1024 * 1024 + 4  # the causal mask and the scale of attention
+    assert graph.metadata["parameter_bytes"] == 4 * 124_439_808 + constants
+    sizes = {entry["name"]: entry["bytes"] for entry in graph.metadata["shared_parameters"]}
+    assert 4 * 50_257 * 768 in sizes.values()
