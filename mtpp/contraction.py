@@ -117,4 +117,6 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
         order=np.arange(count, dtype=np.int32),
         members=tuple(tuple(instance.op_names[v] for v in group) for group in members),
     )
-    return replace(result, order=np.array(first_come_order(count, *result.edges), dtype=np.int32))
+    sources, targets = result.edges
+    order = first_come_order(count, zip(sources.tolist(), targets.tolist(), strict=True))
+    return replace(result, order=np.array(order, dtype=np.int32))

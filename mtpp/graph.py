@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
-from mtpp.topological import first_come_order
+from mtpp.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact
 
 if TYPE_CHECKING:
@@ -203,30 +203,14 @@ class CostGraph:
         if bool(np.all(sources < targets)):
             order = np.arange(self.op_count, dtype=np.int32)
         else:
-            found = first_come_order(self.op_count, sources, targets)
+            edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
+            found = first_come_order(self.op_count, edges)
             if len(found) < self.op_count:
-                raise InputError(f"the graph has a cycle: {self._describe_cycle(found)}", where="/tensors")
+                cycle = [self.op_names[v] for v in find_cycle(self.op_count, edges, found)]
+                raise InputError(f"the graph has a cycle: {cycle_text(cycle)}", where="/tensors")
             order = np.array(found, dtype=np.int32)
         order.setflags(write=False)
         return order
-
-    def _describe_cycle(self, done: list[int]) -> str:
-        sources, targets = self.edges
-        stuck = set(range(self.op_count)).difference(done)
-        predecessor = {
-            v: u for u, v in zip(sources.tolist(), targets.tolist(), strict=True) if u in stuck and v in stuck
-        }
-        walk: list[int] = []
-        seen: dict[int, int] = {}
-        v = min(predecessor)
-        while v not in seen:
-            seen[v] = len(walk)
-            walk.append(v)
-            v = predecessor[v]
-        names = [self.op_names[u] for u in reversed([*walk[seen[v] :], v])]
-        if len(names) > 6:
-            names = [*names[:3], f"… {len(names) - 5} more …", *names[-2:]]
-        return " -> ".join(names)
 
     def to_networkx(self) -> nx.DiGraph:
         """Return the graph as a ``networkx.DiGraph`` on op names.

@@ -99,7 +99,7 @@ def _order_blocks(instance: Instance, dense: Int64Array, labels: list[int]) -> I
     sources, targets = instance.edges
     tails, heads = dense[sources], dense[targets]
     across = tails != heads
-    order = first_come_order(count, tails[across], heads[across])
+    order = first_come_order(count, zip(tails[across].tolist(), heads[across].tolist(), strict=True))
     if len(order) < count:
         stuck = [str(labels[b]) for b in sorted(set(range(count)).difference(order))]
         raise InvalidPartition(f"the blocks {', '.join(stuck[:8])} wait for each other: their quotient graph is cyclic")

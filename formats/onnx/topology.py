@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.scope import Scope
+from mtpp.topological import cycle_text, find_cycle, first_come_order
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
@@ -117,34 +117,10 @@ def _initial_names(graph: onnx.GraphProto, source: str) -> set[str]:
 
 
 def _sorted(graph: onnx.GraphProto, needs: list[list[int]], source: str) -> list[int]:
-    """Order by Kahn's algorithm: of all nodes whose inputs are there, the first in the file comes next."""
-    users: list[list[int]] = [[] for _ in needs]
-    waiting = [len(sources) for sources in needs]
-    for index, sources in enumerate(needs):
-        for producer in sources:
-            users[producer].append(index)
-    ready = [index for index, count in enumerate(waiting) if count == 0]
-    heapify(ready)
-    order: list[int] = []
-    while ready:
-        index = heappop(ready)
-        order.append(index)
-        for user in users[index]:
-            waiting[user] -= 1
-            if waiting[user] == 0:
-                heappush(ready, user)
+    """Order the nodes: of all whose inputs are there, the first in the file comes next."""
+    edges = [(producer, index) for index, sources in enumerate(needs) for producer in sources]
+    order = first_come_order(len(needs), edges)
     if len(order) < len(needs):
-        raise InputError(f"the graph has a cycle: {_cycle(graph, needs, waiting)}", source=source, where="graph")
+        cycle = [describe(graph.node[index]) for index in find_cycle(len(needs), edges, order)]
+        raise InputError(f"the graph has a cycle: {cycle_text(cycle)}", source=source, where="graph")
     return order
-
-
-def _cycle(graph: onnx.GraphProto, needs: list[list[int]], waiting: list[int]) -> str:
-    index = next(i for i, count in enumerate(waiting) if count > 0)
-    walk: dict[int, int] = {}
-    while index not in walk:
-        walk[index] = len(walk)
-        index = next(producer for producer in needs[index] if waiting[producer] > 0)
-    circle = [describe(graph.node[i]) for i in [*list(walk)[walk[index] :], index]][::-1]
-    if len(circle) > 6:
-        circle = [*circle[:3], f"… {len(circle) - 5} more …", *circle[-2:]]
-    return " -> ".join(circle)
