@@ -179,8 +179,12 @@ def _stored_tensors(table: Any, successors: Mapping[str, Mapping[str, None]]) ->
             _identity(consumer, f"{where}/consumers/{c}")
             for c, consumer in enumerate(require_list(row["consumers"], f"{where}/consumers"))
         )
-        for consumer in consumers:
-            if producer in successors and consumer in successors and consumer not in successors[producer]:
+        if producer not in successors:
+            raise InputError(f"no node has the id {producer!r}", where=f"{where}/producer")
+        for c, consumer in enumerate(consumers):
+            if consumer not in successors:
+                raise InputError(f"no node has the id {consumer!r}", where=f"{where}/consumers/{c}")
+            if consumer not in successors[producer]:
                 raise InputError(f"there is no edge from {producer!r} to {consumer!r}", where=where)
             uncovered.pop((producer, consumer), None)
         transfer = row.get("transfer")
@@ -202,7 +206,7 @@ def _in_node_link_terms(error: InputError, places: list[str]) -> InputError:
         where = (pointer("nodes", number) if what == "ops" else places[number]) + ("/id" if rest == "/name" else rest)
         if "time unit" in error.problem:
             remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
-        elif "no cost" in error.problem:
+        elif "no cost" in error.problem and where.startswith("/nodes/"):
             remedy = "give its node size_out or transfer"
     elif where == "/tensors":
         where = "/edges"
