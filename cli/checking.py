@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str) -> Report:
     """Read a plan, and the model if one is given, and verify."""
+    from mtpp.cli.options import input_limit
     from mtpp.formats.plan import read_plan
     from mtpp.formats.source import read_source
-    from mtpp.units import parse_bytes
     from mtpp.verify import verify_plan
 
-    limit = parse_bytes(max_input_size)
+    limit = input_limit(max_input_size)
     source = read_source(plan_path, max_bytes=limit)
     plan = read_plan(source.data, source.display)
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,10 +17,22 @@ if TYPE_CHECKING:
     from mtpp.instance import Instance
     from mtpp.system import System
 
+_DIM_DIGITS = 19
 MOST_STAGES = 1_000_000
 """A plan lists every stage, so -k has to have some limit."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN, which every comparison lets through, and without infinity."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number or fail."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
 
 
 def _stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
@@ -99,15 +112,22 @@ def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) 
     """Read the model at *path* with what :func:`model_options` collected."""
     from mtpp.formats.recognise import read_graph
     from mtpp.formats.source import read_source
-    from mtpp.units import parse_bytes
 
     system = system_of(options)
     dims = parse_dims(options["dims"])
-    source = read_source(path, max_bytes=_named("--max-input-size", parse_bytes, options["max_input_size"]))
+    source = read_source(path, max_bytes=input_limit(options["max_input_size"]))
     graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system)
     if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     return Model(source, graph, system, dims)
+
+
+def input_limit(text: str) -> int:
+    """Read ``--max-input-size``, in bytes."""
+    from mtpp.units import parse_bytes
+
+    limit: int = _named("--max-input-size", parse_bytes, text)
+    return limit
 
 
 def system_of(options: dict[str, Any]) -> System:
@@ -144,11 +164,13 @@ def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
     dims: dict[str, int] = {}
     for text in texts:
         name, equals, value = text.rpartition("=")
-        if not equals or not name or not value.strip().isdecimal() or int(value) < 1:
+        if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
             raise InputError(
                 f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
             )
         if name in dims:
             raise InputError(f"{name!r} is set twice", source="--dim")
+        if len(value) >= _DIM_DIGITS:
+            raise InputError(f"the value of {name!r} is too large", source="--dim")
         dims[name] = int(value)
     return dims

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import MOST_STAGES, model_options, output_options
+from mtpp.cli.options import MOST_STAGES, FiniteRange, model_options, output_options
 
 INTERRUPTED = 130
 
@@ -17,13 +17,13 @@ INTERRUPTED = 130
 @click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
 @click.option("--algorithm", default="auto", show_default=True, help="auto, slice or random.")
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), metavar="S", help="From process start.")
+@click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="From process start.")
 @click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
 )
-@click.option("--require-ratio", type=click.FloatRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
+@click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
 @click.option("--require-optimal", is_flag=True, help="Exit 1 unless the plan is proven optimal.")
 @click.option("-o", "--output", metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")

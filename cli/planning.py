@@ -69,13 +69,14 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     from mtpp.cli.interruption import Interruption
     from mtpp.solvers import registry
     from mtpp.solvers.compiling import compiled
-    from mtpp.solvers.solve import solve
+    from mtpp.solvers.solve import contracted, solve
 
     registry.partitioner(request.algorithm)
-    if not compiled():
-        console.say("compiling (once) …")
     start: SearchResult | None = None
     instance = model.instance(request.k or 1)
+    contracted(instance, request.together)  # what is wrong with the input is said before the wait
+    if not compiled():
+        console.say("compiling (once) …")
     with Interruption() as interruption, LiveLine(console, instance) as live:
         if request.max_bottleneck is not None:
             instance, start = _fewest(model, request, live, interruption)

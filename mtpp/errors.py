@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_LONGEST = 900
+"""Characters of a message: names in a graph may be of any length."""
+
 
 class MtppError(Exception):
     """Base of all errors that are reported in one line instead of a traceback.
@@ -40,7 +43,8 @@ class MtppError(Exception):
         text = ": ".join([*place, self.problem])
         if self.remedy:
             text = f"{text}; {self.remedy}"
-        return " ".join(text.split())
+        text = " ".join(text.split())
+        return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 2 // 3]} … {text[-_LONGEST // 3 :]}"
 
 
 class InputError(MtppError):

@@ -125,24 +125,25 @@ class CostGraph:
         index = _index_names([op.name for op in ops], "ops")
         _index_names([tensor.name for tensor in tensors], "tensors")
         for i, op in enumerate(ops):
-            _check_cost(op.work, f"/ops/{i}/work")
-            _check_bytes(op.param_bytes, f"/ops/{i}/param_bytes")
+            if type(op.work) is not int or op.work < 0:  # what nearly every cost is, in a graph of millions
+                _check_cost(op.work, f"/ops/{i}/work")
+            if op.param_bytes != 0:
+                _check_bytes(op.param_bytes, f"/ops/{i}/param_bytes")
 
         producer = np.empty(len(tensors), dtype=np.int32)
         offsets = np.zeros(len(tensors) + 1, dtype=np.int64)
         consumers: list[int] = []
         for t, tensor in enumerate(tensors):
             _check_tensor(tensor, t, abstract=time_unit == "1")
-            made_by = _lookup(index, tensor.producer, f"/tensors/{t}/producer")
+            made_by = index.get(tensor.producer, -1)
+            if made_by < 0:
+                raise _unknown_op(tensor.producer, f"/tensors/{t}/producer")
             producer[t] = made_by
             readers: set[int] = set()
             for c, consumer in enumerate(tensor.consumers):
-                where = f"/tensors/{t}/consumers/{c}"
-                read_by = _lookup(index, consumer, where)
-                if read_by == made_by:
-                    raise InputError(f"op {consumer!r} consumes its own output (self-loop)", where=where)
-                if read_by in readers:
-                    raise InputError(f"duplicate consumer {consumer!r}", where=where, remedy="list each op once")
+                read_by = index.get(consumer, -1)
+                if read_by < 0 or read_by == made_by or read_by in readers:
+                    raise _wrong_consumer(consumer, f"/tensors/{t}/consumers/{c}", read_by, made_by)
                 readers.add(read_by)
                 consumers.append(read_by)
             offsets[t + 1] = len(consumers)
@@ -268,12 +269,11 @@ class CostGraph:
         stored = graph.graph.get("tensors")
         if isinstance(stored, Mapping):
             tensors = [
-                Tensor(str(t), d["producer"], tuple(d["consumers"]), d.get("bytes"), d.get("transfer"))
-                for t, d in stored.items()
+                _tensor(str(t), d["producer"], tuple(d["consumers"]), d, f"tensor {t!r}") for t, d in stored.items()
             ]
         else:
             tensors = [
-                _tensor_of_node(str(node), data, tuple(str(v) for v in graph.successors(node)))
+                _tensor(str(node), str(node), tuple(str(v) for v in graph.successors(node)), data, f"node {node!r}")
                 for node, data in graph.nodes(data=True)
                 if graph.out_degree(node) or _first(data, "size_out", "bytes", "transfer") is not None
             ]
@@ -297,11 +297,16 @@ def _index_names(names: list[str], what: str) -> dict[str, int]:
     return index
 
 
-def _lookup(index: dict[str, int], name: str, where: str) -> int:
-    try:
-        return index[name]
-    except KeyError:
-        raise InputError(f"no op is called {name!r}", where=where) from None
+def _unknown_op(name: str, where: str) -> InputError:
+    return InputError(f"no op is called {name!r}", where=where, remedy="name one of /ops")
+
+
+def _wrong_consumer(name: str, where: str, op: int, producer: int) -> InputError:
+    if op < 0:
+        return _unknown_op(name, where)
+    if op == producer:
+        return InputError(f"op {name!r} consumes its own output (self-loop)", where=where)
+    return InputError(f"duplicate consumer {name!r}", where=where, remedy="list each op once")
 
 
 def _check_cost(value: Exact, where: str) -> None:
@@ -366,13 +371,12 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
     return Op(name, _exact(data["work"], f"{where}, work"), str(data.get("kind", "")), params)
 
 
-def _tensor_of_node(name: str, data: Mapping[str, Any], consumers: tuple[str, ...]) -> Tensor:
-    where = f"node {name!r}"
+def _tensor(name: str, producer: str, consumers: tuple[str, ...], data: Mapping[str, Any], where: str) -> Tensor:
     size = _first(data, "bytes", "size_out")
     transfer = _first(data, "transfer")
     return Tensor(
         name,
-        name,
+        producer,
         consumers,
         None if size is None else _whole(size, f"{where}, bytes"),
         None if transfer is None else _exact(transfer, f"{where}, transfer"),

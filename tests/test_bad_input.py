@@ -87,6 +87,9 @@ OPTIONS = [
     (("-k", "2", "--dim", "batch=0"), ("--dim", "batch=0", "above zero")),
     (("-k", "2", "--dim", "batch"), ("--dim", "'batch'", "batch=1")),
     (("-k", "2", "--time-limit", "-1"), ("--time-limit",)),
+    (("-k", "2", "--time-limit", "nan"), ("--time-limit", "finite")),
+    (("-k", "2", "--require-ratio", "nan"), ("--require-ratio", "finite")),
+    (("-k", "2", "--dim", "batch=" + "9" * 5000), ("--dim", "too large")),
     (("-k", "2", "--work-limit", "0"), ("--work-limit",)),
     (("-k", "2", "--jobs", "0"), ("--jobs",)),
     (("-k", "2", "--seed", "-1"), ("--seed",)),
@@ -143,7 +146,7 @@ def test_broken_systems(name: str, tmp_path: Path, good: Path) -> None:
     _refused(tmp_path, words, "partition", good, "-k", "2", "--system", BAD / name)
 
 
-@pytest.mark.parametrize(("arguments", "words"), OPTIONS, ids=[" ".join(arguments) for arguments, _ in OPTIONS])
+@pytest.mark.parametrize(("arguments", "words"), OPTIONS, ids=[" ".join(arguments)[:60] for arguments, _ in OPTIONS])
 def test_broken_options(arguments: tuple[str, ...], words: tuple[str, ...], tmp_path: Path, good: Path) -> None:
     """The message names the option and what it takes."""
     _refused(tmp_path, words, "partition", good, *arguments)

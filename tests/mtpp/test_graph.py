@@ -70,6 +70,14 @@ def test_networkx_round_trip_keeps_everything(graph: CostGraph) -> None:
         assert np.array_equal(getattr(back, field), getattr(graph, field))
 
 
+def test_networkx_tables_may_hold_floats() -> None:
+    """A table of tensors that went through JSON comes back with floats, read as the decimals they print as."""
+    graph = _build([A, B], [Tensor("t", "a", ("b",), transfer=Fraction(1, 2))])
+    digraph = graph.to_networkx()
+    digraph.graph["tensors"]["t"]["transfer"] = 0.5
+    assert CostGraph.from_networkx(digraph).transfer == (Fraction(1, 2),)
+
+
 def test_reads_a_plain_networkx_graph() -> None:
     """The papers' attributes on nodes make one tensor per op, with floats read as the decimals they print as."""
     digraph = nx.DiGraph()
