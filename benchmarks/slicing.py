@@ -46,25 +46,25 @@ def measure(graph: CostGraph, k: int) -> list[str]:
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     plain = (slicing.work, slicing.transfer, slicing.pin_offsets, instance.pins.copy())
     priorities = np.random.default_rng(0).random((ORDERS, instance.op_count))
-    bottlenecks = [int(textbook_slice(kahn_order(*ordering, row), k, *plain)) for row in priorities]
+    bottlenecks = [int(textbook_slice(kahn_order(ordering, row), k, *plain)) for row in priorities]
     best = min(bottlenecks)
 
     def textbook(i: int) -> int:
-        return textbook_slice(kahn_order(*ordering, priorities[i % ORDERS]), k, *plain)
+        return textbook_slice(kahn_order(ordering, priorities[i % ORDERS]), k, *plain)
 
     def improve(i: int) -> int:
-        order = kahn_order(*ordering, priorities[i % ORDERS])
+        order = kahn_order(ordering, priorities[i % ORDERS])
         known = bottlenecks[i % ORDERS]
-        return best_segmentation(order, k, known + known // 50 + 1, *slicing)
+        return best_segmentation(order, k, known + known // 50 + 1, slicing)
 
     def cut(i: int) -> int:
-        found = slice_order(instance, kahn_order(*ordering, priorities[i % ORDERS]), arrays=slicing)
+        found = slice_order(instance, kahn_order(ordering, priorities[i % ORDERS]), arrays=slicing)
         return -1 if found is None else found.bottleneck
 
     receiver = np.empty(instance.op_count, dtype=np.int32)
 
     def search(i: int) -> int:
-        return best_random_order(priorities, k, best, *ordering, *slicing, receiver)
+        return best_random_order(priorities, k, best, ordering, slicing, receiver)
 
     for i, expected in enumerate(bottlenecks):
         if not expected == cut(i) == improve(i) or search(0) != INFEASIBLE:

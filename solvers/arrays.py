@@ -1,4 +1,4 @@
-"""An instance as the flat arrays that kernels take, in the order in which they take them.
+"""An instance as the flat arrays that kernels take, each set of them as one argument.
 
 Read-only arrays are another type to numba: an instance's arrays are copied, so that each kernel compiles once.
 """
@@ -19,7 +19,21 @@ _PICOSECONDS_PER_S = 10**12
 
 
 class SlicingArrays(NamedTuple):
-    """Trailing arguments of every kernel that slices an order."""
+    """What the kernels that slice an order need of an instance.
+
+    Attributes
+    ----------
+    work, param_bytes
+        Ticks and bytes of each op, int64, shape (n,).
+    transfer
+        Ticks of each tensor, int64, shape (m,).
+    pin_offsets
+        Differences are the numbers of ops that touch each tensor, int64, shape (m + 1,).
+    op_tensor_offsets, op_tensors
+        Tensors that each op makes or reads, CSR, int64, shape (n + 1,), and int32.
+    memory
+        See :func:`~mtpp.solvers.kernels.overflow.overflow_ticks`.
+    """
 
     work: Int64Array
     transfer: Int64Array
@@ -31,7 +45,15 @@ class SlicingArrays(NamedTuple):
 
 
 class OrderArrays(NamedTuple):
-    """Leading arguments of every kernel that makes topological orders."""
+    """What the kernels that make topological orders need of an instance.
+
+    Attributes
+    ----------
+    successor_offsets, successors
+        Distinct successors of each op, CSR, int64, shape (n + 1,), and int32.
+    indegree
+        Number of distinct predecessors, int32, shape (n,).
+    """
 
     successor_offsets: Int64Array
     successors: Int32Array

@@ -56,14 +56,14 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
     best = n + 1
     best_order = order = instance.order.copy()
     for _ in range(max(1, limits.evaluations)):
-        count = int(fewest_stages(order, limit + 1, best - 1, *slicing, parent))
+        count = int(fewest_stages(order, limit + 1, best - 1, slicing, parent))
         if count < best:
             best, best_order = count, order
             if best <= least:
                 break
         if limits.stop:
             break
-        order = kahn_order(*ordering, stream.random(n))
+        order = kahn_order(ordering, stream.random(n))
     if best > n:
         raise Infeasible(
             f"none found: no order tried can be cut into stages of at most {instance.describe(limit)} each",

@@ -49,7 +49,7 @@ def slice_order(
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
     if cutoff is None:
         cutoff = _reachable_cutoff(instance, order, arrays)
-    found = int(best_segmentation(order, min(instance.k, instance.op_count), cutoff, *arrays))
+    found = int(best_segmentation(order, min(instance.k, instance.op_count), cutoff, arrays))
     if found == INFEASIBLE:
         return None
     return Segmentation(segment_below(instance, order, found + 1, arrays=arrays), found)
@@ -71,7 +71,7 @@ def segment_below(
     """
     arrays = arrays or slicing_arrays(instance)
     parent = np.empty(instance.op_count + 1, dtype=np.int32)
-    count = int(fewest_stages(order.copy(), cutoff, instance.k, *arrays, parent))
+    count = int(fewest_stages(order.copy(), cutoff, instance.k, arrays, parent))
     if count > instance.k:
         raise ValueError(f"no cut of this order into {instance.k} segments stays below {cutoff} ticks")
     stage = np.empty(instance.op_count, dtype=np.int32)
@@ -93,7 +93,7 @@ def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArra
     gap = max(1, bound // 64)
     cutoff = bound + 1
     while cutoff <= everything:
-        if fewest_stages(order, cutoff, instance.k, *arrays, parent) <= instance.k:
+        if fewest_stages(order, cutoff, instance.k, arrays, parent) <= instance.k:
             return cutoff
         cutoff = bound + 1 + gap
         gap *= 2

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.graph import Int32Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 from mtpp.solvers.kernels.topological import kahn_order
+
+if TYPE_CHECKING:
+    from mtpp.solvers.arrays import OrderArrays, SlicingArrays
 
 
 @kernel
@@ -16,16 +21,8 @@ def best_random_order(
     priorities: NDArray[np.float64],
     stage_count: int,
     cutoff: int,
-    successor_offsets: Int64Array,
-    successors: Int32Array,
-    indegree: Int32Array,
-    work: Int64Array,
-    transfer: Int64Array,
-    pin_offsets: Int64Array,
-    op_tensor_offsets: Int64Array,
-    op_tensors: Int32Array,
-    param_bytes: Int64Array,
-    memory: Int64Array,
+    ordering: OrderArrays,
+    slicing: SlicingArrays,
     best_order: Int32Array,
 ) -> int:
     """Slice the order of every row of *priorities* and keep the first of the best ones.
@@ -46,17 +43,11 @@ def best_random_order(
     best = INFEASIBLE
     parent = np.empty(len(best_order) + 1, dtype=np.int32)
     for i in range(len(priorities)):
-        order = kahn_order(successor_offsets, successors, indegree, priorities[i])
+        order = kahn_order(ordering, priorities[i])
         # Most orders do not improve, and this tells so without the factor k of the full programme.
-        needed = fewest_stages(
-            order, cutoff, stage_count, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
-            param_bytes, memory, parent,
-        )  # fmt: skip
+        needed = fewest_stages(order, cutoff, stage_count, slicing, parent)
         if needed <= stage_count:
-            best = best_segmentation(
-                order, stage_count, cutoff, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
-                param_bytes, memory,
-            )  # fmt: skip
+            best = best_segmentation(order, stage_count, cutoff, slicing)
             cutoff = best
             for v in range(len(order)):
                 best_order[v] = order[v]

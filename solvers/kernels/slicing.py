@@ -8,11 +8,16 @@ Archer et al. (2024), Algorithms 4 and 5, and gives the same costs.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.overflow import overflow_ticks
+
+if TYPE_CHECKING:
+    from mtpp.solvers.arrays import SlicingArrays
 
 INFEASIBLE = np.iinfo(np.int64).max
 """Stands for "no segmentation has all its costs below the cutoff"."""
@@ -23,11 +28,7 @@ def _extend_segments(
     right: int,
     left: int,
     op: int,
-    work: Int64Array,
-    transfer: Int64Array,
-    pin_offsets: Int64Array,
-    op_tensor_offsets: Int64Array,
-    op_tensors: Int32Array,
+    slicing: SlicingArrays,
     first_pin: Int64Array,
     last_pin: Int64Array,
     pins_seen: Int64Array,
@@ -40,12 +41,12 @@ def _extend_segments(
     the segments that start after the previous pin begin to pay; when it is the last pin, those that start at or
     before the first pin (the producer) hold all of them and stop. Both are ranges of l, added up in one pass.
     """
-    for e in range(op_tensor_offsets[op], op_tensor_offsets[op + 1]):
-        t = op_tensors[e]
-        pins = pin_offsets[t + 1] - pin_offsets[t]
+    for e in range(slicing.op_tensor_offsets[op], slicing.op_tensor_offsets[op + 1]):
+        t = slicing.op_tensors[e]
+        pins = slicing.pin_offsets[t + 1] - slicing.pin_offsets[t]
         if pins < 2:
             continue
-        paid = transfer[t]
+        paid = slicing.transfer[t]
         change[right] += paid
         if pins_seen[t] == 0:
             first_pin[t] = right
@@ -56,7 +57,7 @@ def _extend_segments(
         if pins_seen[t] == pins and first_pin[t] >= left:
             change[first_pin[t]] -= paid
     cost[right] = 0
-    added = work[op]
+    added = slicing.work[op]
     for begin in range(right, left - 1, -1):
         added += change[begin]
         change[begin] = 0
@@ -68,13 +69,7 @@ def fewest_stages(
     order: Int32Array,
     cutoff: int,
     most: int,
-    work: Int64Array,
-    transfer: Int64Array,
-    pin_offsets: Int64Array,
-    op_tensor_offsets: Int64Array,
-    op_tensors: Int32Array,
-    param_bytes: Int64Array,
-    memory: Int64Array,
+    slicing: SlicingArrays,
     parent: Int32Array,
 ) -> int:
     """Return the least number of segments of *order* that all cost less than *cutoff*.
@@ -87,6 +82,8 @@ def fewest_stages(
         Ticks, above 0.
     most
         Give up above this many segments.
+    slicing
+        The instance, :func:`mtpp.solvers.arrays.slicing_arrays`.
     parent
         Filled for the caller, int32, shape (n + 1,): the last segment of the best segmentation of the first r ops
         starts at position ``parent[r]``; valid along the chain from n if the result is at most *most*.
@@ -100,7 +97,8 @@ def fewest_stages(
     O(n·w + pins) time, w being the longest run of ops whose work is below the cutoff, and O(n + m) memory.
     """
     n = len(order)
-    m = len(transfer)
+    work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
+    m = len(slicing.transfer)
     limit = cutoff - 1 if cutoff > 1 else 1
     first_pin = np.zeros(m, dtype=np.int64)
     last_pin = np.zeros(m, dtype=np.int64)
@@ -128,10 +126,7 @@ def fewest_stages(
             left += 1
         if left > last_reached:  # every segment that ends here starts where no segmentation does
             return most + 1
-        _extend_segments(
-            right, left, op, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
-            first_pin, last_pin, pins_seen, change, cost,
-        )  # fmt: skip
+        _extend_segments(right, left, op, slicing, first_pin, last_pin, pins_seen, change, cost)
         best = most + 1
         start = left
         for begin in range(left, right + 1):
@@ -148,18 +143,7 @@ def fewest_stages(
 
 
 @kernel
-def best_segmentation(
-    order: Int32Array,
-    stage_count: int,
-    cutoff: int,
-    work: Int64Array,
-    transfer: Int64Array,
-    pin_offsets: Int64Array,
-    op_tensor_offsets: Int64Array,
-    op_tensors: Int32Array,
-    param_bytes: Int64Array,
-    memory: Int64Array,
-) -> int:
+def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing: SlicingArrays) -> int:
     """Return the least bottleneck of any cut of *order* into at most *stage_count* segments, if below *cutoff*.
 
     The dynamic programme of Archer et al. (2024), Algorithm 1, over a window: best[r][j] is the least bottleneck
@@ -175,7 +159,8 @@ def best_segmentation(
     O(n·w·k + pins) time and O(n + m + w·k) memory: a ring of w rows of the table.
     """
     n = len(order)
-    m = len(transfer)
+    work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
+    m = len(slicing.transfer)
     limit = cutoff - 1 if cutoff > 1 else 1
     width = _longest_window(order, work, cutoff) + 1
     first_pin = np.zeros(m, dtype=np.int64)
@@ -202,10 +187,7 @@ def best_segmentation(
             left += 1
         if left > right:
             return INFEASIBLE
-        _extend_segments(
-            right, left, op, work, transfer, pin_offsets, op_tensor_offsets, op_tensors,
-            first_pin, last_pin, pins_seen, change, cost,
-        )  # fmt: skip
+        _extend_segments(right, left, op, slicing, first_pin, last_pin, pins_seen, change, cost)
         least = max(1, (before + limit - 1) // limit)
         most = stage_count - (rest + limit - 1) // limit
         row = ring[(right + 1) % width]

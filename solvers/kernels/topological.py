@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.graph import Int32Array
 from mtpp.solvers.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from mtpp.solvers.arrays import OrderArrays
 
 
 @kernel
-def kahn_order(
-    successor_offsets: Int64Array, successors: Int32Array, indegree: Int32Array, priority: NDArray[np.float64]
-) -> Int32Array:
+def kahn_order(ordering: OrderArrays, priority: NDArray[np.float64]) -> Int32Array:
     """Return the topological order that always takes the ready op of highest priority.
 
     Equal priorities: the op first in the file. Any topological order results from some priorities (Theorem 4.3).
 
     Parameters
     ----------
-    successor_offsets, successors
-        Distinct successors of each op, CSR, int64 shape (n + 1,) and int32.
-    indegree
-        Number of distinct predecessors, int32, shape (n,); not changed.
+    ordering
+        The edges, :func:`mtpp.solvers.arrays.order_arrays`; not changed.
     priority
         float64, shape (n,).
 
@@ -34,9 +35,10 @@ def kahn_order(
     -----
     O(n log n + m) time, a binary heap of ops.
     """
-    n = len(indegree)
+    offsets, successors = ordering.successor_offsets, ordering.successors
+    n = len(ordering.indegree)
     order = np.empty(n, dtype=np.int32)
-    waiting = indegree.copy()
+    waiting = ordering.indegree.copy()
     heap = np.empty(n, dtype=np.int32)
     size = 0
     for v in range(n):
@@ -48,7 +50,7 @@ def kahn_order(
         size -= 1
         if size > 0:
             _sink(heap, size, heap[size], priority)
-        for e in range(successor_offsets[u], successor_offsets[u + 1]):
+        for e in range(offsets[u], offsets[u + 1]):
             v = successors[e]
             waiting[v] -= 1
             if waiting[v] == 0:

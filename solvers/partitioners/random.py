@@ -72,7 +72,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
 
 def _first_cut(instance: Instance, seed: int) -> SearchResult:
     priorities = np.random.Generator(np.random.PCG64(seed)).random(instance.op_count)
-    found = slice_order(instance, kahn_order(*order_arrays(instance), priorities))
+    found = slice_order(instance, kahn_order(order_arrays(instance), priorities))
     assert found is not None  # without a cutoff there is always a segmentation
     return SearchResult(found.partition, found.bottleneck, "random", 1, "budget")
 
@@ -92,14 +92,14 @@ def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:
 
 
 def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Found | None]:
-    arrays = (*order_arrays(instance), *slicing_arrays(instance))
+    ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
 
     def search(batch: _Batch, cutoff: int) -> _Found | None:
         stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(seed, spawn_key=(batch.number,))))
         priorities = stream.random((batch.orders, instance.op_count))
         order = np.empty(instance.op_count, dtype=np.int32)
-        bottleneck = int(best_random_order(priorities, stages, cutoff, *arrays, order))
+        bottleneck = int(best_random_order(priorities, stages, cutoff, ordering, slicing, order))
         return None if bottleneck == INFEASIBLE else _Found(bottleneck, order)
 
     return search

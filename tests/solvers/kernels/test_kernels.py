@@ -23,7 +23,7 @@ PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_s
 
 
 def _order(instance: Instance, priorities: list[float]) -> np.ndarray:
-    return kahn_order(*order_arrays(instance), np.array(priorities[: instance.op_count]))
+    return kahn_order(order_arrays(instance), np.array(priorities[: instance.op_count]))
 
 
 def _without_order_peak(problem: tuple[CostGraph, System, int]) -> bool:
@@ -46,10 +46,10 @@ def test_best_segmentation(problem: tuple[CostGraph, System, int], priorities: l
     order = _order(instance, priorities)
     arrays = slicing_arrays(instance)
     best = oracles.best_segmentation(graph, system, k, order.tolist())
-    assert best_segmentation(order, k, best + 1, *arrays) == best
-    assert best_segmentation(order, k, 2**61, *arrays) == best
+    assert best_segmentation(order, k, best + 1, arrays) == best
+    assert best_segmentation(order, k, 2**61, arrays) == best
     if best > 0:
-        assert best_segmentation(order, k, best, *arrays) == INFEASIBLE
+        assert best_segmentation(order, k, best, arrays) == INFEASIBLE
 
 
 @settings(max_examples=300)
@@ -64,14 +64,14 @@ def test_fewest_stages(problem: tuple[CostGraph, System, int], priorities: list[
         expected = oracles.fewest_stages(graph, system, order.tolist(), cutoff, k)
         parent = np.full(graph.op_count + 1, -1, dtype=np.int32)
         most = graph.op_count
-        found = fewest_stages(order, cutoff, most, *slicing_arrays(instance), parent)
+        found = fewest_stages(order, cutoff, most, slicing_arrays(instance), parent)
         assert found == (most + 1 if expected is None else expected)
         if expected is not None:
             end, steps = graph.op_count, 0
             while end > 0:
                 end, steps = int(parent[end]), steps + 1
             assert steps == expected
-            assert fewest_stages(order, cutoff, expected - 1, *slicing_arrays(instance), parent) == expected
+            assert fewest_stages(order, cutoff, expected - 1, slicing_arrays(instance), parent) == expected
 
 
 @given(graphs(max_ops=8), st.integers(0, 2**32), st.integers(1, 4))
@@ -82,7 +82,7 @@ def test_best_random_order(graph: CostGraph, seed: int, k: int) -> None:
     orders = [oracles.kahn_order(graph, row.tolist()) for row in priorities]
     values = [oracles.best_segmentation(graph, SYSTEM, k, order) for order in orders]
     kept = np.zeros(graph.op_count, dtype=np.int32)
-    arguments = (*order_arrays(instance), *slicing_arrays(instance), kept)
+    arguments = (order_arrays(instance), slicing_arrays(instance), kept)
     assert best_random_order(priorities, k, min(values) + 1, *arguments) == min(values)
     assert kept.tolist() == orders[values.index(min(values))]
     if min(values) > 0:
