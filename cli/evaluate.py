@@ -16,9 +16,6 @@ from mtpp.cli.options import MOST_STAGES, model_options, output_options
 @click.option(
     "-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Stages at most [default: as many as are used]."
 )
-@click.option(
-    "--peak", type=click.Choice(["reserve", "order"]), help="Activations: a fixed reserve, or as run in order."
-)
 @click.option("-o", "--output", metavar="FILE", help="Write the scored plan as JSON.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
@@ -29,7 +26,8 @@ def command(
 ) -> None:
     """Score a partition of MODEL that was made by hand or by another tool.
 
-    A partition whose stages need each other's results in a circle is invalid: exit code 1.
+    A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
+    invalid: exit code 1.
     """
     from mtpp.cli.console import Console
     from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts
@@ -49,5 +47,5 @@ def command(
         labels = labels_of_assignment(read.graph, assignment)
     else:
         labels = labels_of_cuts(read.graph, cuts or "")
-    plan = given_plan(read, labels, options["k"], options["peak"])
+    plan = given_plan(read, labels, options["k"])
     deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"])

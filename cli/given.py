@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mtpp.cli.options import MOST_STAGES
 from mtpp.errors import InputError, InvalidPartition
+from mtpp.objective import check_stage_memory
 from mtpp.partition import Partition
 from mtpp.plan import Plan
 
@@ -77,18 +77,17 @@ def labels_of_cuts(graph: CostGraph, cuts: str) -> list[int]:
     return [int(label) for label in labels]
 
 
-def given_plan(model: Model, labels: Sequence[int], k: int | None, peak: str | None) -> Plan:
+def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
     """Score a partition; *k* defaults to the number of stages that the labels span.
 
     Raises
     ------
     InvalidPartition
-        If the quotient graph has a cycle, or more than k stages are used.
+        If the quotient graph has a cycle, more than k stages are used, or one needs more than the stage memory.
     """
     from mtpp.solvers.bounds.simple import simple_bound
 
-    system = replace(model.system, peak=peak) if peak else model.system
-    instance = model.instance(k or max(labels) + 1, system)
+    instance = model.instance(k or max(labels) + 1)
     partition = Partition.from_labels(instance, labels)
     lower = simple_bound(instance)
     plan = Plan(
@@ -103,4 +102,5 @@ def given_plan(model: Model, labels: Sequence[int], k: int | None, peak: str | N
         stopped="finished",
     )
     _ = plan.certificate
+    check_stage_memory(instance, plan.costs)
     return plan

@@ -70,7 +70,13 @@ def model_options() -> Callable[[F], F]:
         click.option("--system", default=None, metavar="NAME|FILE", help="Preset or TOML file [default: reference]."),
         click.option("--bandwidth", metavar="RATE", help="Of the link between stages, such as 25GB/s."),
         click.option("--fast-memory", metavar="SIZE", help="Of one stage, such as 24MiB; what exceeds it is streamed."),
-        click.option("--activation-reserve", metavar="SIZE", help="Part of the fast memory kept for activations."),
+        click.option("--activation-reserve", metavar="SIZE", help="Part of the memory kept for activations."),
+        click.option(
+            "--peak",
+            type=click.Choice(["reserve", "order"]),
+            help="Activations of a stage: the reserve, or as its ops run in the file's order [default: reserve].",
+        ),
+        click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
         click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
         click.option("--from", "from_format", metavar="FORMAT", help="Read as native, node-link or onnx."),
         click.option(
@@ -84,6 +90,8 @@ MODEL_OPTION_NAMES = (
     "bandwidth",
     "fast_memory",
     "activation_reserve",
+    "peak",
+    "stage_memory",
     "dims",
     "from_format",
     "max_input_size",
@@ -99,13 +107,13 @@ class Model:
     system: System
     dims: dict[str, int]
 
-    def instance(self, k: int, system: System | None = None) -> Instance:
+    def instance(self, k: int) -> Instance:
         """Return the instance for k stages; errors name the model's file."""
         from mtpp.formats.json_shape import attributed
         from mtpp.instance import Instance
 
         with attributed(self.source.display):
-            return Instance.build(self.graph, system or self.system, k)
+            return Instance.build(self.graph, self.system, k)
 
 
 def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) -> Model:
@@ -140,6 +148,8 @@ def system_of(options: dict[str, Any]) -> System:
         bandwidth_bytes_per_s=_named("--bandwidth", parse_bandwidth, options["bandwidth"]),
         fast_memory_bytes=_named("--fast-memory", parse_bytes, options["fast_memory"]),
         activation_reserve_bytes=_named("--activation-reserve", parse_bytes, options["activation_reserve"]),
+        peak=options["peak"],
+        stage_memory_bytes=_named("--stage-memory", parse_bytes, options["stage_memory"]),
     )
 
 

@@ -15,7 +15,8 @@ from mtpp.system import System
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
 
 LARGEST_TOTAL = 2**62
-"""k · (Σ work + Σ transfer + overflow) must stay below this many ticks: int64 kernels wrap silently."""
+"""k · (Σ work + Σ transfer + overflow) must stay below this many ticks, and all sizes together below this many bytes:
+int64 kernels wrap silently."""
 
 _EXACT_FLOAT = 2**53
 
@@ -65,8 +66,8 @@ class Instance:
         Raises
         ------
         InputError
-            If k < 1, if the total cost times k reaches 2^62 ticks, or if an abstract graph (time unit ``"1"``)
-            meets a fast memory, whose overflow is a time.
+            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^62 bytes, or if an abstract graph
+            (time unit ``"1"``) meets a fast memory, whose overflow is a time.
 
         Notes
         -----
@@ -88,7 +89,12 @@ class Instance:
             system.link_ps(size) if given is None else _tick(given, ticks_per_unit)
             for given, size in zip(graph.transfer, graph.tensor_bytes.tolist(), strict=True)
         ]
-        overflow = _largest_overflow(graph, system)
+        sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
+        held = sum(graph.param_bytes.tolist())
+        held += system.activation_reserve_bytes if system.peak == "reserve" else sum(sizes.tolist())
+        if held >= LARGEST_TOTAL:
+            raise InputError("the sizes are too large: their total reaches 2^62 bytes", remedy="check the sizes")
+        overflow = 0 if system.fast_memory_bytes is None else system.link_ps(held)
         if k * (sum(work) + sum(transfer) + overflow) >= LARGEST_TOTAL:
             raise InputError(
                 f"the costs are too large: {k} × their total reaches 2^62 ticks of 1/{ticks_per_unit} "
@@ -96,7 +102,6 @@ class Instance:
                 where=_largest_cost(work, transfer),
                 remedy="check the costs, the time unit and the bandwidth",
             )
-        sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         offsets, pins = _pins(graph)
         instance = cls(
             op_names=graph.op_names,
@@ -206,15 +211,6 @@ def _largest_cost(work: list[int], transfer: list[int]) -> str:
     if transfer and max(transfer) > work[op]:
         return f"/tensors/{max(range(len(transfer)), key=transfer.__getitem__)}"
     return f"/ops/{op}/work"
-
-
-def _largest_overflow(graph: CostGraph, system: System) -> int:
-    """Return an upper bound on the overflow of any stage: all parameters and all tensors at once, in ticks."""
-    if system.fast_memory_bytes is None:
-        return 0
-    held = sum(graph.param_bytes.tolist())
-    held += system.activation_reserve_bytes if system.peak == "reserve" else sum(map(abs, graph.tensor_bytes.tolist()))
-    return system.link_ps(held)
 
 
 def _pins(graph: CostGraph) -> tuple[Int64Array, Int32Array]:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtpp.errors import InvalidPartition
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.partition import Partition
+from mtpp.units import format_bytes
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +82,19 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     )
     cost = work + arriving + leaving + overflow
     return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak)
+
+
+def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
+    """Raise :class:`~mtpp.errors.InvalidPartition` if a stage needs more than the stage memory; names the worst."""
+    limit = instance.system.stage_memory_bytes
+    worst = int((costs.param_bytes + costs.peak_bytes).argmax())
+    params, peak = int(costs.param_bytes[worst]), int(costs.peak_bytes[worst])
+    if limit is not None and params + peak > limit:
+        raise InvalidPartition(
+            f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
+            f"than the {limit:,} ({format_bytes(limit)}) allowed",
+            source="--stage-memory",
+        )
 
 
 def bottleneck(instance: Instance, partition: Partition) -> int:

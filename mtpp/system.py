@@ -33,7 +33,9 @@ _LEAST = {
     "bandwidth_bytes_per_s": 1,
     "fast_memory_bytes": 0,
     "activation_reserve_bytes": 0,
+    "stage_memory_bytes": 0,
 }
+_MAY_BE_NONE = ("fast_memory_bytes", "stage_memory_bytes")
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,8 @@ class System:
         peak(S) of every non-empty stage when *peak* is ``"reserve"``.
     peak
         One of :data:`PEAK_MODES`.
+    stage_memory_bytes
+        No stage may need more for parameters and activations; None: no limit.
     """
 
     name: str
@@ -61,11 +65,12 @@ class System:
     fast_memory_bytes: int | None = None
     activation_reserve_bytes: int = 0
     peak: str = "reserve"
+    stage_memory_bytes: int | None = None
 
     def __post_init__(self) -> None:
         for quantity, least in _LEAST.items():
             value = getattr(self, quantity)
-            if value is None and quantity == "fast_memory_bytes":
+            if value is None and quantity in _MAY_BE_NONE:
                 continue
             if isinstance(value, bool) or not isinstance(value, int):
                 raise InputError(f"{quantity} {value!r} is not a whole number", source=self.name)
@@ -73,12 +78,18 @@ class System:
                 raise InputError(f"{quantity} must be {'above' if least else 'at least'} zero", source=self.name)
         if self.peak not in PEAK_MODES:
             raise InputError(f"unknown peak mode {self.peak!r}", remedy=f"use one of {', '.join(PEAK_MODES)}")
-        if self.fast_memory_bytes is not None and self.activation_reserve_bytes > self.fast_memory_bytes:
-            raise InputError(
-                f"the activation reserve ({format_bytes(self.activation_reserve_bytes)}) is above the fast memory "
-                f"({format_bytes(self.fast_memory_bytes)})",
-                remedy="lower --activation-reserve or raise --fast-memory",
-            )
+        for memory, what in ((self.fast_memory_bytes, "fast memory"), (self.stage_memory_bytes, "stage memory")):
+            if memory is not None and self.activation_reserve_bytes > memory:
+                raise InputError(
+                    f"the activation reserve ({format_bytes(self.activation_reserve_bytes)}) is above the {what} "
+                    f"({format_bytes(memory)})",
+                    remedy=f"lower --activation-reserve or raise --{what.replace(' ', '-')}",
+                )
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether the memory that a stage needs changes its cost or whether it may be at all."""
+        return self.fast_memory_bytes is not None or self.stage_memory_bytes is not None
 
     def modelled_work_ps(self, flops: int, traffic_bytes: int) -> int:
         """Return the roofline time of an op in picoseconds: max(flops / peak, bytes / memory bandwidth), rounded up."""
@@ -101,6 +112,7 @@ class System:
             "fast_memory_bytes": self.fast_memory_bytes,
             "activation_reserve_bytes": self.activation_reserve_bytes,
             "peak": self.peak,
+            "stage_memory_bytes": self.stage_memory_bytes,
         }
 
     @classmethod
@@ -123,10 +135,12 @@ class System:
             parts.append("no fast-memory limit")
         else:
             parts.append(f"fast memory {format_bytes(self.fast_memory_bytes)}")
-            if self.peak == "reserve":
-                parts.append(f"{format_bytes(self.activation_reserve_bytes)} of it reserved for activations")
-            else:
-                parts.append("activations as run in order")
+        if self.stage_memory_bytes is not None:
+            parts.append(f"at most {format_bytes(self.stage_memory_bytes)} per stage")
+        if self.limits_memory and self.peak == "reserve":
+            parts.append(f"{format_bytes(self.activation_reserve_bytes)} of it reserved for activations")
+        elif self.limits_memory:
+            parts.append("activations as run in order")
         return f"{self.name}: " + ", ".join(parts)
 
 
@@ -136,6 +150,7 @@ _KEYS: dict[str, tuple[str, Callable[[str], int]]] = {
     "bandwidth": ("bandwidth_bytes_per_s", parse_bandwidth),
     "fast_memory": ("fast_memory_bytes", parse_bytes),
     "activation_reserve": ("activation_reserve_bytes", parse_bytes),
+    "stage_memory": ("stage_memory_bytes", parse_bytes),
 }
 _REQUIRED = ("peak_flops", "memory_bandwidth", "bandwidth")
 _TEXT_KEYS = ("name", "description", "source", "sources", "peak")

@@ -73,10 +73,11 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
             _check_edges(subject, stage_of),
             _check_together(plan["together"], plan["assignment"]),
             _check_stages(plan, stages, subject),
+            _check_memory(stages, plan["system"]["stage_memory_bytes"]),
             _compare("bottleneck", plan["bottleneck"], bottleneck, "ticks"),
         ]
     else:
-        skipped = ("edges", "together", "stage costs", "bottleneck")
+        skipped = ("edges", "together", "stage costs", "stage memory", "bottleneck")
         checks += [Check(name, None, "not checked: the assignment is wrong") for name in skipped]
     bound, tier = _check_bound(plan, subject)
     checks.append(bound)
@@ -93,13 +94,11 @@ def _model(graph: Any, plan: dict[str, Any]) -> TickGraph:
 
 
 def _refuse_impossible_system(system: dict[str, Any], graph: TickGraph) -> None:
-    fast_memory = system["fast_memory_bytes"]
-    if fast_memory is None:
-        return
-    if graph.time_unit == ABSTRACT:
+    if system["fast_memory_bytes"] is not None and graph.time_unit == ABSTRACT:
         refuse("a fast memory needs a graph with a time unit", ("system", "fast_memory_bytes"))
-    if system["activation_reserve_bytes"] > fast_memory:
-        refuse("the activation reserve is above the fast memory", ("system", "activation_reserve_bytes"))
+    for memory, what in (("fast_memory_bytes", "fast memory"), ("stage_memory_bytes", "stage memory")):
+        if system[memory] is not None and system["activation_reserve_bytes"] > system[memory]:
+            refuse(f"the activation reserve is above the {what}", ("system", "activation_reserve_bytes"))
 
 
 def _compare(name: str, stated: int, derived: int, unit: str) -> Check:
@@ -212,6 +211,16 @@ def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures], graph: 
             if stated[figure] != mine:
                 return Check(name, False, f"stage {s}: the plan says {figure} {stated[figure]}, it is {mine}")
     return Check(name, True, f"{plan['k']} stages, {plan['k'] - len(stages)} of them empty")
+
+
+def _check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
+    name = "stage memory"
+    if limit is None:
+        return Check(name, True, "no limit")
+    held, stage = max((figures.param_bytes + figures.peak_bytes, -s) for s, figures in stages.items())
+    if held > limit:
+        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
+    return Check(name, True, f"at most {held} of {limit} bytes")
 
 
 def _check_bound(plan: dict[str, Any], graph: TickGraph) -> tuple[Check, str]:

@@ -229,6 +229,7 @@ _SYSTEM = record(
         "fast_memory_bytes": nullable(whole()),
         "activation_reserve_bytes": whole(),
         "peak": choice("reserve", "order"),
+        "stage_memory_bytes": nullable(whole()),
     }
 )
 

@@ -90,6 +90,23 @@ def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:
     assert run("verify", output, "--model", model).returncode == 0
 
 
+def test_evaluate_refuses_stages_above_the_stage_memory(tmp_path: Path) -> None:
+    """A stage that needs more than ``--stage-memory`` makes the partition invalid: exit code 1 and its figures."""
+    model = tmp_path / "model.json"
+    ops = [{"name": name, "work": 1, "param_bytes": 600} for name in "abc"]
+    tensors = [{"name": "t", "producer": "a", "consumers": ["c"], "bytes": 700, "transfer": 1}]
+    graph = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": ops, "tensors": tensors}
+    model.write_text(json.dumps(graph))
+    arguments = ("evaluate", model, "--cuts", "b", "--peak", "order", "--stage-memory")
+    assert run(*arguments, "1900B").returncode == 0
+    done = run(*arguments, "1899B")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == (
+        "error: --stage-memory: stage 0 needs 1,900 bytes (1,200 for parameters, 700 for activations), more than the "
+        "1,899 (1.854 KiB) allowed\n"
+    )
+
+
 def test_verify_finds_what_is_wrong(chain_file: Path, tmp_path: Path) -> None:
     """A plan with a false figure exits 1 and names it; another model is noticed by its digest."""
     output = tmp_path / "plan.json"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mtpp.errors import InputError
 from mtpp.system import DEFAULT_PRESET, System, load_system, override, preset_tables
 
-NUMBERS = ("peak_flops", "memory_bandwidth", "bandwidth", "fast_memory", "activation_reserve")
+NUMBERS = ("peak_flops", "memory_bandwidth", "bandwidth", "fast_memory", "activation_reserve", "stage_memory")
 PRESETS = sorted(preset_tables())
 
 MINIMAL = 'peak_flops = "1TFLOP/s"\nmemory_bandwidth = "10GB/s"\nbandwidth = "25GiB/s"\n'
@@ -76,10 +76,11 @@ def test_a_file_of_ones_own(tmp_path: Path) -> None:
     """A TOML file gives a system called after the file, or by its name; optional keys are read with their units."""
     assert load_system(written(tmp_path, MINIMAL)) == System("mine", 10**12, 10**10, 25 * 2**30)
     text = (
-        MINIMAL + 'name = "box"\nfast_memory = "24MiB"\nactivation_reserve = "1.5MB"\npeak = "reserve"\nsource = "us"\n'
+        MINIMAL + 'name = "box"\nfast_memory = "24MiB"\nactivation_reserve = "1.5MB"\npeak = "order"\nsource = "us"\n'
+        'stage_memory = "1GB"\n'
     )
     assert load_system(written(tmp_path, text)) == System(
-        "box", 10**12, 10**10, 25 * 2**30, fast_memory_bytes=24 * 2**20, activation_reserve_bytes=1_500_000
+        "box", 10**12, 10**10, 25 * 2**30, 24 * 2**20, 1_500_000, peak="order", stage_memory_bytes=10**9
     )
 
 
@@ -105,6 +106,7 @@ def test_a_preset_can_be_copied_into_a_file(tmp_path: Path) -> None:
         (MINIMAL + 'peak = "guess"\n', None, "unknown peak mode"),
         (MINIMAL + "peak = 3\n", None, "unknown peak mode"),
         (MINIMAL + 'fast_memory = "1MiB"\nactivation_reserve = "2MiB"\n', None, "above the fast memory"),
+        (MINIMAL + 'stage_memory = "1MiB"\nactivation_reserve = "2MiB"\n', None, "above the stage memory"),
         ("peak_flops =", None, "not a TOML file"),
         ("x = " + "[" * 100_000, None, "nested too deeply"),
     ],
@@ -150,6 +152,8 @@ def test_unknown_systems(name: str) -> None:
         {"activation_reserve_bytes": -1},
         {"activation_reserve_bytes": None},
         {"fast_memory_bytes": 10, "activation_reserve_bytes": 11},
+        {"stage_memory_bytes": -1},
+        {"stage_memory_bytes": 10, "activation_reserve_bytes": 11},
         {"peak": "sometimes"},
         {"colour": "red"},
     ],
@@ -165,6 +169,17 @@ def test_a_reserve_may_fill_the_fast_memory() -> None:
     system = override(load_system(), fast_memory_bytes=10, activation_reserve_bytes=10)
     assert (system.fast_memory_bytes, system.activation_reserve_bytes) == (10, 10)
     assert override(load_system(), activation_reserve_bytes=11).fast_memory_bytes is None
+
+
+def test_every_memory_is_described() -> None:
+    """The one line for people names the limits that there are, and how activations count."""
+    system = override(load_system(), stage_memory_bytes=2**20)
+    assert system.describe().endswith(
+        "no fast-memory limit, at most 1 MiB per stage, 0 B of it reserved for activations"
+    )
+    system = override(system, fast_memory_bytes=2**19, peak="order")
+    assert system.describe().endswith("fast memory 512 KiB, at most 1 MiB per stage, activations as run in order")
+    assert override(load_system(), peak="order").describe() == load_system().describe()
 
 
 def test_override_keeps_what_is_not_given() -> None:

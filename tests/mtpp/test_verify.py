@@ -200,6 +200,8 @@ CORRUPTIONS: list[tuple[Corrupt, set[str]]] = [
     (put("system", "activation_reserve_bytes", 20), set()),
     (put("system", "peak", "reserve"), {"stage costs", "bottleneck", "ratio"}),
     (put("system", "fast_memory_bytes", 99), {"stage costs", "bottleneck", "ratio"}),
+    (put("system", "stage_memory_bytes", 107), set()),
+    (put("system", "stage_memory_bytes", 106), {"stage memory"}),
     (put("system", "bandwidth_bytes_per_s", 10**9 - 1), {"embedded graph", "stage costs", "bottleneck", "ratio"}),
     (put("graph", "time_unit", "ns"), {"embedded graph"}),
     (put("graph", "ops", 1, "work", 2499), {"embedded graph"}),
@@ -228,6 +230,15 @@ def test_offending_edge_is_named(plan: dict[str, Any]) -> None:
     plan["assignment"]["d"] = 0
     text = detail(verify_plan(plan, None), "edges")
     assert text == "tensor 'tb' goes back from 'b' (stage 1) to 'd' (stage 0)"
+
+
+def test_stage_above_the_memory_is_named(plan: dict[str, Any]) -> None:
+    """The stage that needs most is named with its bytes and the limit; without a limit nothing can exceed it."""
+    assert detail(verify_plan(plan, None), "stage memory") == "no limit"
+    plan["system"]["stage_memory_bytes"] = 107
+    assert detail(verify_plan(plan, None), "stage memory") == "at most 107 of 107 bytes"
+    plan["system"]["stage_memory_bytes"] = 56
+    assert detail(verify_plan(plan, None), "stage memory") == "stage 1 needs 107 bytes, the limit is 56"
 
 
 def test_model_without_its_hash_fails(plan: dict[str, Any], model: dict[str, Any]) -> None:

@@ -70,6 +70,7 @@ ALSO_ACCEPTED = {
     "sha256": {"null"},
     "seed": {"null"},
     "fast_memory_bytes": {"integer"},
+    "stage_memory_bytes": {"integer"},
     "first": {"null"},
     "last": {"null"},
     "ratio": {"null", "integer"},
@@ -257,10 +258,11 @@ def test_abstract_graphs_need_transfers_and_no_memory() -> None:
     assert refusal(plan).where == "/system/fast_memory_bytes"
 
 
-def test_reserve_above_the_memory_is_refused() -> None:
+@pytest.mark.parametrize("memory", ["fast_memory_bytes", "stage_memory_bytes"])
+def test_reserve_above_the_memory_is_refused(memory: str) -> None:
     """A reserve that leaves no room for parameters is an error, not an overflow."""
     plan = good_plan()
-    plan["system"] |= {"fast_memory_bytes": 10, "activation_reserve_bytes": 11}
+    plan["system"] |= {memory: 10, "activation_reserve_bytes": 11}
     assert refusal(plan).where == "/system/activation_reserve_bytes"
 
 
