@@ -63,8 +63,8 @@ def contract(instance: Instance, groups: Sequence[Sequence[int]]) -> Contraction
 
     Notes
     -----
-    O(n + pins) time, apart from sorting. Peak memory in order is not defined on a merged op: only instances with a
-    fixed activation reserve can be searched after a contraction.
+    O(n + pins) time, apart from sorting. The working memory of a merged op depends on the ops that it stands for and
+    on their tensors, those inside the group included: the result keeps the original at hand (:attr:`Instance.ground`).
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -115,7 +115,8 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
         pin_offsets=np.array(offsets, dtype=np.int64),
         pins=np.array(pins, dtype=np.int32),
         order=np.arange(count, dtype=np.int32),
-        members=tuple(tuple(instance.op_names[v] for v in group) for group in members),
+        members=tuple(tuple(name for v in group for name in instance.members_of(v)) for group in members),
+        ground=instance.ground_below(group_of),
     )
     sources, targets = result.edges
     order = first_come_order(count, zip(sources.tolist(), targets.tolist(), strict=True))

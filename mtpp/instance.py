@@ -15,8 +15,10 @@ from mtpp.system import System
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
 
 LARGEST_TOTAL = 2**62
-"""k · (Σ work + Σ transfer + overflow) must stay below this many ticks, and all sizes together below this many bytes:
-int64 kernels wrap silently."""
+"""k · (Σ work + Σ transfer + overflow) must stay below this many ticks: int64 kernels wrap silently."""
+
+LARGEST_MEMORY = 2**61
+"""All that could be in one stage together must stay below this many bytes, for the same reason."""
 
 _EXACT_FLOAT = 2**53
 
@@ -43,6 +45,8 @@ class Instance:
         The graph's own topological order, int32, shape (n,).
     members
         Names of the graph's ops that each op stands for, where some were merged; None where none were.
+    ground
+        The ops before any were merged, and where they are now; None where none were.
     """
 
     op_names: tuple[str, ...]
@@ -58,6 +62,7 @@ class Instance:
     pins: Int32Array
     order: Int32Array
     members: tuple[tuple[str, ...], ...] | None = None
+    ground: Ground | None = None
 
     @classmethod
     def build(cls, graph: CostGraph, system: System, k: int) -> Instance:
@@ -66,7 +71,7 @@ class Instance:
         Raises
         ------
         InputError
-            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^62 bytes, or if an abstract graph
+            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, or if an abstract graph
             (time unit ``"1"``) meets a fast memory, whose overflow is a time.
 
         Notes
@@ -92,8 +97,8 @@ class Instance:
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         held = sum(graph.param_bytes.tolist())
         held += system.activation_reserve_bytes if system.peak == "reserve" else sum(sizes.tolist())
-        if held >= LARGEST_TOTAL:
-            raise InputError("the sizes are too large: their total reaches 2^62 bytes", remedy="check the sizes")
+        if held >= LARGEST_MEMORY:
+            raise InputError("the sizes are too large: their total reaches 2^61 bytes", remedy="check the sizes")
         overflow = 0 if system.fast_memory_bytes is None else system.link_ps(held)
         if k * (sum(work) + sum(transfer) + overflow) >= LARGEST_TOTAL:
             raise InputError(
@@ -140,6 +145,21 @@ class Instance:
         """Return the names of the graph's ops that *op* stands for."""
         return (self.op_names[op],) if self.members is None else self.members[op]
 
+    def ground_below(self, group_of: Int32Array) -> Ground:
+        """Return the ground of the instance in which op v of this one goes into op ``group_of[v]``."""
+        if self.ground is None:
+            return Ground(self, group_of)
+        return Ground(self.ground.instance, group_of[self.ground.op_of])
+
+    @cached_property
+    def most_ticks(self) -> int:
+        """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
+        peak = self.system.activation_reserve_bytes
+        if self.system.peak == "order":
+            peak = int((self if self.ground is None else self.ground.instance).tensor_bytes.sum())
+        overflow = self.overflow_ticks(int(self.param_bytes.sum()), peak)
+        return int(self.work.sum()) + int(self.transfer.sum()) + overflow
+
     @cached_property
     def producer(self) -> Int32Array:
         """Op that makes each tensor, int32, shape (m,)."""
@@ -182,6 +202,22 @@ class Instance:
         if memory is None:
             return 0
         return self.system.link_ps(max(0, param_bytes + peak_bytes - memory))
+
+
+@dataclass(frozen=True, eq=False)
+class Ground:
+    """What an instance was before any of its ops were merged: working memory depends on it.
+
+    Attributes
+    ----------
+    instance
+        The original, with nothing merged.
+    op_of
+        Op of the merged instance that each op of the original went into, int32.
+    """
+
+    instance: Instance
+    op_of: Int32Array
 
 
 def _ticks_per_unit(graph: CostGraph, k: int) -> int:

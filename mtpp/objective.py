@@ -11,6 +11,7 @@ from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.partition import Partition
 from mtpp.units import format_bytes
+from mtpp.working_memory import peaks_in_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +71,7 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     leaving = _sum_by(touching[cut & made_here], moved[cut & made_here], k)
 
     if instance.system.peak == "order":
-        peak = _peaks_in_order(instance, stage, k)
+        peak = peaks_in_order(instance, stage, k)
     else:
         peak = np.where(ops > 0, np.int64(instance.system.activation_reserve_bytes), np.int64(0))
     overflow = np.array(
@@ -121,39 +122,3 @@ def _stages_of_tensors(instance: Instance, stage: Int32Array) -> tuple[Int64Arra
     tensor_of_pin = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
     pairs = np.unique(tensor_of_pin * k + stage[instance.pins])
     return pairs // k, pairs % k
-
-
-def _peaks_in_order(instance: Instance, stage: Int32Array, k: int) -> Int64Array:
-    """Return the most bytes live at once in each stage, its ops run in the graph's order.
-
-    A tensor from outside lives from its first use in the stage to its last; one made inside from its production to
-    its last use, or to the end of the stage if another stage needs it.
-    """
-    step = np.empty(instance.op_count, dtype=np.int64)  # position of each op within its stage
-    stage_length = np.zeros(k, dtype=np.int64)
-    in_order = instance.order[np.argsort(stage[instance.order], kind="stable")]
-    for b in range(k):
-        members = in_order[np.searchsorted(stage[in_order], b) : np.searchsorted(stage[in_order], b, side="right")]
-        step[members] = np.arange(len(members))
-        stage_length[b] = len(members)
-    base = np.concatenate(([0], np.cumsum(stage_length + 1)))  # one slot more per stage: the end of its last step
-
-    tensor_of_pin = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
-    pin_stage = stage[instance.pins].astype(np.int64)
-    pairs, where = np.unique(tensor_of_pin * k + pin_stage, return_inverse=True)
-    tensor, holder = pairs // k, pairs % k
-    first = np.full(len(pairs), np.iinfo(np.int64).max)
-    last = np.full(len(pairs), -1, dtype=np.int64)
-    np.minimum.at(first, where, step[instance.pins])
-    np.maximum.at(last, where, step[instance.pins])
-    leaves = (holder == stage[instance.producer][tensor]) & (
-        np.bincount(tensor, minlength=instance.tensor_count)[tensor] > 1
-    )
-    last = np.where(leaves, stage_length[holder] - 1, last)
-
-    change = np.zeros(int(base[-1]), dtype=np.int64)
-    size = instance.tensor_bytes[tensor]
-    np.add.at(change, base[holder] + first, size)
-    np.add.at(change, base[holder] + last + 1, -size)
-    live = np.cumsum(change)
-    return np.array([live[base[b] : base[b + 1]].max() for b in range(k)], dtype=np.int64)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import oracles
 import pytest
-from graph_strategies import graphs
-from hypothesis import given
+from graph_strategies import problems
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.contraction import contract, contract_named
@@ -15,15 +15,18 @@ from mtpp.instance import Instance
 from mtpp.objective import stage_costs
 from mtpp.partition import Partition
 from mtpp.system import System
+from mtpp.working_memory import least_peaks
 
 SYSTEM = System("s", 1, 1, 10**9)
 
 
-@given(graphs(min_ops=2, max_ops=6), st.data())
-def test_groups_cost_what_the_definition_says(graph: CostGraph, data: st.DataObject) -> None:
-    """Every partition of the merged instance lifts to one of the same cost that keeps the group together."""
+@settings(max_examples=200)
+@given(problems(max_ops=7).filter(lambda problem: problem[0].op_count > 1), st.data())
+def test_groups_cost_what_the_definition_says(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
+    """Every partition of the merged instance lifts to one of the same costs that keeps the group together."""
+    graph, system, _ = problem
     group = data.draw(st.lists(st.integers(0, graph.op_count - 1), min_size=2, max_size=3, unique=True))
-    instance = Instance.build(graph, SYSTEM, 3)
+    instance = Instance.build(graph, system, 3)
     contraction = contract(instance, [group])
     inner = contraction.instance
     cuts = sorted(data.draw(st.lists(st.integers(0, inner.op_count), min_size=2, max_size=2)))
@@ -33,8 +36,33 @@ def test_groups_cost_what_the_definition_says(graph: CostGraph, data: st.DataObj
     partition = Partition.from_stages(inner, stage)
     lifted = contraction.lift(partition)
     assert len({int(lifted.assignment[v]) for v in group}) == 1
-    assert stage_costs(inner, partition).cost.tolist() == stage_costs(instance, lifted).cost.tolist()
-    assert oracles.bottleneck(graph, SYSTEM, lifted.assignment.tolist(), 3) == stage_costs(inner, partition).bottleneck
+    for part in ("cost", "param_bytes", "peak_bytes"):
+        assert (
+            getattr(stage_costs(inner, partition), part).tolist()
+            == getattr(stage_costs(instance, lifted), part).tolist()
+        )
+    assert oracles.bottleneck(graph, system, lifted.assignment.tolist(), 3) == stage_costs(inner, partition).bottleneck
+
+
+def test_merging_merged_ops() -> None:
+    """Contractions compose: members are the graph's own ops, and peaks in order are those of the graph."""
+    graph = CostGraph.build(
+        name="chain",
+        time_unit="1",
+        ops=[Op(name, 1, param_bytes=1) for name in "abcd"],
+        tensors=[Tensor(f"t{u}", u, (v,), size, 1) for u, v, size in (("a", "b", 5), ("b", "c", 7), ("c", "d", 11))],
+    )
+    instance = Instance.build(graph, System("s", 1, 1, 1, peak="order"), 2)
+    first = contract_named(instance, [["a", "b"]]).instance
+    second = contract(first, [[0, 1]]).instance
+    assert second.members == (("a", "b", "c"), ("d",))
+    assert second.ground is not None
+    assert second.ground.instance is instance
+    assert second.ground.op_of.tolist() == [0, 0, 0, 1]
+    costs = stage_costs(second, Partition.from_stages(second, [0, 1]))
+    assert costs.peak_bytes.tolist() == [18, 11]
+    assert second.most_ticks == 4 + 1
+    assert least_peaks(second).tolist() == [18, 11]
 
 
 def test_ops_on_a_path_between_members_belong_to_the_group() -> None:

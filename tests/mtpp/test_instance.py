@@ -84,17 +84,17 @@ def test_totals_that_would_wrap_are_refused(work: Fraction | int, k: int) -> Non
 
 @pytest.mark.parametrize("peak", ["reserve", "order"])
 def test_sizes_that_would_wrap_are_refused(peak: str) -> None:
-    """Everything that could be in one stage together must stay below 2^62 bytes."""
+    """Everything that could be in one stage together must stay below 2^61 bytes."""
     graph = CostGraph.build(
         name="g",
         time_unit="1",
-        ops=[Op("a", 1, param_bytes=2**61), Op("b", 1)],
-        tensors=[Tensor("t", "a", ("b",), 2**61, 1)],
+        ops=[Op("a", 1, param_bytes=2**60), Op("b", 1)],
+        tensors=[Tensor("t", "a", ("b",), 2**60, 1)],
     )
-    system = System("s", 1, 1, 1, activation_reserve_bytes=2**61, peak=peak)
+    system = System("s", 1, 1, 1, activation_reserve_bytes=2**60, peak=peak)
     with pytest.raises(InputError, match="sizes are too large"):
         Instance.build(graph, system, 2)
-    Instance.build(graph, System("s", 1, 1, 1, activation_reserve_bytes=2**61 - 1), 2)
+    Instance.build(graph, System("s", 1, 1, 1, activation_reserve_bytes=2**60 - 1), 2)
 
 
 def test_a_fast_memory_needs_a_time_unit() -> None:
