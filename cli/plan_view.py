@@ -81,17 +81,18 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
     upper = certificate.upper
     busy = plan.partition.k - len(plan.partition.empty_stages)
     stage = int(plan.costs.cost.argmax())
-    alone = int(instance.work.sum()) + instance.overflow_ticks(
-        int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
-    )
     empty = len(plan.partition.empty_stages)
     figures = [("empty stages", f"{empty:,}, not listed")] if empty > _EMPTY_LISTED else []
     figures += [("bottleneck", f"{instance.describe(upper)} (stage {stage}), found by {plan.found_by}")]
     if upper and instance.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
     figures.append(("pipeline latency", f"{instance.describe(busy * upper)} ({busy} busy stages × bottleneck)"))
-    if upper and instance.system.peak == "reserve":
-        figures.append(("speed-up", f"{alone / upper:.2f}× over one stage"))
+    if upper:
+        alone = _cost_of_one_stage(plan)
+        none = "none: one stage alone exceeds the stage memory"
+        figures.append(("speed-up", none if alone is None else f"{alone / upper:.2f}× over one stage"))
+    if instance.system.limits_memory:
+        figures.append(("memory", _memory_text(plan)))
     proven = f"lower bound {instance.describe(lower.value)} by {lower.method}, tier {lower.tier}"
     if certificate.optimal:
         figures.append(("ratio", f"1, optimal: {proven}"))
@@ -104,6 +105,28 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
     figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
     figures.append(("assumptions", "; ".join(assumptions)))
     return figures
+
+
+def _cost_of_one_stage(plan: Plan) -> int | None:
+    """Return the ticks of the whole graph in one stage; None if the stage memory rules that out."""
+    from mtpp.working_memory import peaks_in_order
+
+    instance = plan.instance
+    params, peak = int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
+    if instance.system.peak == "order" and instance.system.limits_memory:
+        peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
+    limit = instance.system.stage_memory_bytes
+    if limit is not None and params + peak > limit:
+        return None
+    return int(instance.work.sum()) + instance.overflow_ticks(params, peak)
+
+
+def _memory_text(plan: Plan) -> str:
+    held = plan.costs.param_bytes + plan.costs.peak_bytes
+    stage = int(held.argmax())
+    limit = plan.instance.system.stage_memory_bytes
+    allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
+    return f"at most {format_bytes(int(held[stage]))} per stage (stage {stage}){allowed}"
 
 
 def _ratio(ratio: float) -> str:

@@ -69,13 +69,16 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     from mtpp.cli.interruption import Interruption
     from mtpp.solvers import registry
     from mtpp.solvers.compiling import compiled
+    from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.solve import contracted, solve
 
     registry.partitioner(request.algorithm)
     start: SearchResult | None = None
     instance = model.instance(request.k or 1)
-    contracted(instance, request.together)  # what is wrong with the input is said before the wait
-    if not compiled():
+    inner = contracted(instance, request.together)  # what is wrong with the input is said before the wait
+    if request.k is not None:
+        refuse_infeasible(inner)
+    if not compiled(model.system):
         console.say("compiling (once) …")
     with Interruption() as interruption, LiveLine(console, instance) as live:
         if request.max_bottleneck is not None:
@@ -116,7 +119,7 @@ def _fewest(
     assert request.max_bottleneck is not None
     allowed = parse_bottleneck(request.max_bottleneck, model.graph.time_unit)
     widest = model.instance(model.graph.op_count)
-    limit = min(int(allowed * widest.ticks_per_unit), int(widest.work.sum()) + int(widest.transfer.sum()) + 1)
+    limit = min(int(allowed * widest.ticks_per_unit), widest.most_ticks)
     limits = _limits(request, widest, observer, interruption)
     if request.work_limit is None:
         # How many stages it will be is not known yet; a typical stage has fifty ops.

@@ -5,17 +5,13 @@ Read-only arrays are another type to numba: an instance's arrays are copied, so 
 
 from __future__ import annotations
 
-from math import gcd
 from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.errors import InputError
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
-from mtpp.solvers.kernels.overflow import NO_LIMIT
-
-_PICOSECONDS_PER_S = 10**12
+from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 
 
 class SlicingArrays(NamedTuple):
@@ -31,8 +27,8 @@ class SlicingArrays(NamedTuple):
         Differences are the numbers of ops that touch each tensor, int64, shape (m + 1,).
     op_tensor_offsets, op_tensors
         Tensors that each op makes or reads, CSR, int64, shape (n + 1,), and int32.
-    memory
-        See :func:`~mtpp.solvers.kernels.overflow.overflow_ticks`.
+    memory, ground
+        What stages may hold, and what that depends on when their ops run in the graph's order (else None).
     """
 
     work: Int64Array
@@ -41,7 +37,8 @@ class SlicingArrays(NamedTuple):
     op_tensor_offsets: Int64Array
     op_tensors: Int32Array
     param_bytes: Int64Array
-    memory: Int64Array
+    memory: MemoryArrays
+    ground: GroundArrays | None
 
 
 class OrderArrays(NamedTuple):
@@ -70,7 +67,8 @@ def slicing_arrays(instance: Instance) -> SlicingArrays:
         offsets,
         tensors,
         instance.param_bytes.copy(),
-        _memory_array(instance),
+        memory_arrays(instance),
+        ground_arrays(instance),
     )
 
 
@@ -79,24 +77,3 @@ def order_arrays(instance: Instance) -> OrderArrays:
     offsets, successors = instance.successors
     indegree = np.bincount(successors, minlength=instance.op_count).astype(np.int32)
     return OrderArrays(offsets, successors, indegree)
-
-
-def _memory_array(instance: Instance) -> Int64Array:
-    system = instance.system
-    if system.fast_memory_bytes is None:
-        return np.array([NO_LIMIT, 0, 1, 1], dtype=np.int64)
-    if system.peak != "reserve":
-        raise InputError(
-            f"slicing needs a fixed activation reserve, not peak mode {system.peak!r}",
-            source="--system",
-            remedy='use peak = "reserve"',
-        )
-    divisor = gcd(_PICOSECONDS_PER_S, system.bandwidth_bytes_per_s)
-    denominator = system.bandwidth_bytes_per_s // divisor
-    chunk = 61 - denominator.bit_length()
-    if chunk < 1:
-        raise InputError(
-            "the bandwidth is too large for exact overflow", source="--bandwidth", remedy="stay below 1 EB/s"
-        )
-    headroom = system.fast_memory_bytes - system.activation_reserve_bytes
-    return np.array([headroom, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20)], dtype=np.int64)

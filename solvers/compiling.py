@@ -6,18 +6,23 @@ from pathlib import Path
 
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.system import load_system
+from mtpp.system import System, load_system, override
 
 
-def compiled() -> bool:
-    """Return whether the outermost kernels have machine code on disk.
+def compiled(system: System) -> bool:
+    """Return whether the outermost kernels have machine code on disk, those that *system* needs.
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
     from mtpp.solvers.kernels.random_orders import best_random_order
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
 
-    return all(_on_disk(kernel) for kernel in (best_random_order, best_segmentation, fewest_stages))
+    kernels: list[object] = [best_random_order, best_segmentation, fewest_stages]
+    if system.limits_memory and system.peak == "order":
+        from mtpp.solvers.kernels.working_memory import window_peaks
+
+        kernels.append(window_peaks)
+    return all(_on_disk(kernel) for kernel in kernels)
 
 
 def _on_disk(kernel: object) -> bool:
@@ -27,7 +32,10 @@ def _on_disk(kernel: object) -> bool:
 
 
 def compile_all() -> int:
-    """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run."""
+    """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
+
+    Once without and once with peaks in order, which kernels are compiled for separately.
+    """
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import SearchLimits
@@ -36,10 +44,12 @@ def compile_all() -> int:
         name="warmup",
         time_unit="ps",
         ops=[Op(name, 3) for name in "abcd"],
-        tensors=[Tensor("t", "a", ("b", "c"), transfer=1), Tensor("u", "c", ("d",), transfer=1)],
+        tensors=[Tensor("t", "a", ("b", "c"), 1, transfer=1), Tensor("u", "c", ("d",), 1, transfer=1)],
     )
-    instance = Instance.build(graph, load_system(), 2)
-    for entry in PARTITIONERS.values():
-        entry.load()(instance, SearchLimits(evaluations=4))
-    find_fewest_stages(instance, 12, SearchLimits(evaluations=2))
+    system = load_system()
+    for known in (system, override(system, stage_memory_bytes=9, peak="order")):
+        instance = Instance.build(graph, known, 2)
+        for entry in PARTITIONERS.values():
+            entry.load()(instance, SearchLimits(evaluations=4))
+        find_fewest_stages(instance, 12, SearchLimits(evaluations=2))
     return len(PARTITIONERS) + 1

@@ -8,6 +8,7 @@ from mtpp.errors import Infeasible
 from mtpp.graph import Int32Array
 from mtpp.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
+from mtpp.solvers.feasibility import least_stages, refuse_oversized_op
 from mtpp.solvers.kernels.slicing import fewest_stages
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.search import SearchLimits
@@ -34,11 +35,13 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
     Raises
     ------
     Infeasible
-        Proven, if the work of a single op is above *limit*; else because no order could be cut.
+        Proven, if the work of a single op is above *limit* or its memory above the stage memory; else because no
+        order could be cut.
 
     Notes
     -----
-    O(n·log n + n·w + pins) per order. Stops early where ⌈Σ work / limit⌉ stages are reached, a lower bound.
+    O(n·log n + n·w + pins) per order. Stops early where a lower bound is reached: ⌈Σ work / limit⌉ stages, or those
+    that the memory needs.
     """
     heaviest = int(instance.work.argmax())
     if instance.work[heaviest] > limit:
@@ -47,10 +50,11 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
             f"{instance.describe(int(instance.work[heaviest]))}, more than the {instance.describe(limit)} allowed",
             source="--max-bottleneck",
         )
+    refuse_oversized_op(instance)
     slicing = slicing_arrays(instance)
     ordering = order_arrays(instance)
     n = instance.op_count
-    least = ceil_ratio(int(instance.work.sum()), limit) if limit else 1
+    least = max(least_stages(instance), ceil_ratio(int(instance.work.sum()), limit) if limit else 1)
     stream = np.random.Generator(np.random.PCG64(limits.seed))
     parent = np.empty(n + 1, dtype=np.int32)
     best = n + 1
@@ -66,7 +70,8 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
         order = kahn_order(ordering, stream.random(n))
     if best > n:
         raise Infeasible(
-            f"none found: no order tried can be cut into stages of at most {instance.describe(limit)} each",
+            f"none found: no order tried can be cut into stages of at most {instance.describe(limit)} each"
+            + (" within the stage memory" if instance.system.stage_memory_bytes is not None else ""),
             source="--max-bottleneck",
             remedy="allow more time per stage, or try more orders with --work-limit",
         )

@@ -37,7 +37,7 @@ def slice_order(
 
     Returns
     -------
-    The best segmentation of *order*, or None if none beats *cutoff*.
+    The best segmentation of *order*, or None if none beats *cutoff* and keeps to the stage memory.
 
     Notes
     -----
@@ -49,6 +49,8 @@ def slice_order(
     order = order.copy()  # the graph's own order is read-only, which would compile every kernel again
     if cutoff is None:
         cutoff = _reachable_cutoff(instance, order, arrays)
+        if cutoff is None:
+            return None
     found = int(best_segmentation(order, min(instance.k, instance.op_count), cutoff, arrays))
     if found == INFEASIBLE:
         return None
@@ -83,18 +85,26 @@ def segment_below(
     return Partition.from_stages(instance, stage)
 
 
-def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArrays) -> int:
-    """Return a cutoff below which *order* can be cut, growing the gap to the simple bound twofold each time."""
-    bound = simple_bound(instance).value
-    everything = int(instance.work.sum()) + instance.overflow_ticks(
-        int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
-    )
+def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArrays) -> int | None:
+    """Return a cutoff below which *order* can be cut, growing the gap to the simple bound twofold each time.
+
+    None if it cannot be cut at all, which only a stage memory can make happen: one stage with everything in it costs
+    at most :attr:`~mtpp.instance.Instance.most_ticks`.
+    """
     parent = np.empty(instance.op_count + 1, dtype=np.int32)
+
+    def reaches(cutoff: int) -> bool:
+        return bool(fewest_stages(order, cutoff, instance.k, arrays, parent) <= instance.k)
+
+    loosest = instance.most_ticks + 1
+    if instance.system.stage_memory_bytes is not None and not reaches(loosest):
+        return None
+    bound = simple_bound(instance).value
     gap = max(1, bound // 64)
     cutoff = bound + 1
-    while cutoff <= everything:
-        if fewest_stages(order, cutoff, instance.k, arrays, parent) <= instance.k:
+    while cutoff < loosest:
+        if reaches(cutoff):
             return cutoff
         cutoff = bound + 1 + gap
         gap *= 2
-    return everything + 1
+    return loosest

@@ -8,9 +8,11 @@ from dataclasses import replace
 from mtpp.contraction import Contraction, contract_named
 from mtpp.graph import CostGraph
 from mtpp.instance import Instance
+from mtpp.objective import check_stage_memory
 from mtpp.plan import Plan
 from mtpp.solvers import registry
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.search import SearchLimits, SearchResult
 
 
@@ -40,12 +42,15 @@ def solve(
     ------
     InputError
         If an algorithm or op does not exist, or an algorithm cannot handle the instance.
+    Infeasible
+        Proven, if an op or the total is plainly above the stage memory; else if the search found no partition.
     InconsistentBound
         If the bound is above the bottleneck found: a bug.
     """
     entry = registry.partitioner(algorithm)
     contraction = contract_named(instance, together) if together else None
     inner = contraction.instance if contraction else instance
+    refuse_infeasible(inner)
     lower = simple_bound(inner)
     limits.observer.bound(lower.value)
     found = entry.load()(inner, replace(limits, lower_bound=lower.value))
@@ -64,6 +69,7 @@ def solve(
         together=together,
     )
     _ = plan.certificate  # raises if bound and bottleneck contradict each other
+    check_stage_memory(instance, plan.costs)
     return plan
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 from hypothesis import strategies as st
@@ -146,8 +147,15 @@ _peaks = st.sampled_from(("reserve", "order"))
 
 
 @st.composite
-def problems(draw: st.DrawFn, *, max_ops: int = 7, max_stages: int = 4) -> tuple[CostGraph, System, int]:
-    """Draw a graph, a system that goes with it and a number of stages, sometimes more than there are ops."""
+def problems(
+    draw: st.DrawFn, *, max_ops: int = 7, max_stages: int = 4, stage_memory: bool = False
+) -> tuple[CostGraph, System, int]:
+    """Draw a graph, a system that goes with it and a number of stages, sometimes more than there are ops.
+
+    With *stage_memory* there may be a limit on it, which some partitions meet, or all, or none.
+    """
     graph = draw(graphs(max_ops=max_ops))
     system = draw(systems(fast_memory=graph.time_unit != ABSTRACT and draw(st.booleans())))
+    if stage_memory and draw(st.booleans()):
+        system = replace(system, stage_memory_bytes=system.activation_reserve_bytes + draw(st.integers(0, 300)))
     return graph, system, draw(st.integers(1, max_stages))

@@ -138,9 +138,17 @@ def stage_figures(graph: CostGraph, system: System, ops: Iterable[int], k: int |
     return {**figures, "cost": sum(figures.values()), "param_bytes": params, "peak_bytes": peak}
 
 
+NEVER = 10**30
+"""Cost of a stage that needs more than the stage memory."""
+
+
 def stage_cost(graph: CostGraph, system: System, ops: Iterable[int], k: int | None = None) -> int:
-    """Return f(S) in ticks; *k* is needed only for abstract graphs with fractional costs."""
-    return stage_figures(graph, system, ops, k)["cost"]
+    """Return f(S) in ticks, :data:`NEVER` if S is too large; *k* is needed only for abstract, fractional graphs."""
+    figures = stage_figures(graph, system, ops, k)
+    limit = system.stage_memory_bytes
+    if limit is not None and figures["param_bytes"] + figures["peak_bytes"] > limit:
+        return NEVER
+    return figures["cost"]
 
 
 def bottleneck(graph: CostGraph, system: System, assignment: Sequence[int], k: int) -> int:
@@ -169,7 +177,7 @@ def monotone_assignments(graph: CostGraph, k: int) -> Iterator[tuple[int, ...]]:
 
 
 def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()) -> int:
-    """Return OPT by trying every partition; meant for at most 8 ops.
+    """Return OPT by trying every partition, :data:`NEVER` if none keeps to the stage memory; for at most 8 ops.
 
     *together* lists groups of ops that must share a stage; there is always a partition that does (one stage).
     """
@@ -226,9 +234,17 @@ def kahn_order(graph: CostGraph, priorities: Sequence[Any]) -> list[int]:
 
 
 def best_segmentation(graph: CostGraph, system: System, k: int, order: Sequence[int]) -> int:
-    """Return the least bottleneck of cutting *order* into at most k segments (Archer et al. 2024, Algorithm 1)."""
-    n = len(order)
-    cost = _segment_costs(graph, system, order, k)
+    """Return the least bottleneck of cutting *order* into at most k segments (Archer et al. 2024, Algorithm 1).
+
+    :data:`NEVER` if no cut keeps to the stage memory.
+    """
+    return best_cut_of_blocks(graph, system, k, [[v] for v in order])
+
+
+def best_cut_of_blocks(graph: CostGraph, system: System, k: int, blocks: Sequence[Sequence[int]]) -> int:
+    """Do as :func:`best_segmentation` does on an order of blocks of ops, without cuts inside a block."""
+    n = len(blocks)
+    cost = _segment_costs(graph, system, blocks, k)
     best = [cost[0, r] for r in range(n + 1)]
     for _ in range(min(k, n) - 1):
         best = [min(max(best[left], cost[left, r]) for left in range(r + 1)) for r in range(n + 1)]
@@ -243,7 +259,7 @@ def fewest_stages(
     *k* is needed only for abstract graphs with fractional costs, whose ticks depend on it.
     """
     n = len(order)
-    cost = _segment_costs(graph, system, order, k)
+    cost = _segment_costs(graph, system, [[v] for v in order], k)
     fewest: list[int | None] = [0] + [None] * n
     for r in range(1, n + 1):
         options = [fewest[left] for left in range(r) if cost[left, r] < cutoff]
@@ -251,11 +267,13 @@ def fewest_stages(
     return fewest[n]
 
 
-def _segment_costs(graph: CostGraph, system: System, order: Sequence[int], k: int | None) -> dict[tuple[int, int], int]:
-    """Return f(order[left:right]) for all left <= right."""
-    n = len(order)
+def _segment_costs(
+    graph: CostGraph, system: System, blocks: Sequence[Sequence[int]], k: int | None
+) -> dict[tuple[int, int], int]:
+    """Return f(blocks[left:right]) for all left <= right."""
+    n = len(blocks)
     return {
-        (left, right): stage_cost(graph, system, order[left:right], k)
+        (left, right): stage_cost(graph, system, [v for block in blocks[left:right] for v in block], k)
         for right in range(n + 1)
         for left in range(right + 1)
     }

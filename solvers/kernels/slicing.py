@@ -14,7 +14,8 @@ import numpy as np
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
-from mtpp.solvers.kernels.overflow import overflow_ticks
+from mtpp.solvers.kernels.stage_memory import NO_MEMORY, most_held, stage_memory_cost
+from mtpp.solvers.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays
@@ -65,6 +66,37 @@ def _extend_segments(
 
 
 @kernel
+def _add_memory(
+    order: Int32Array,
+    left: int,
+    right: int,
+    cutoff: int,
+    slicing: SlicingArrays,
+    prefix_params: Int64Array,
+    scratch: PeakScratch | None,
+    cost: Int64Array,
+    total: Int64Array,
+) -> None:
+    """Set *total* to *cost* and what memory adds to it, for the segments that start at *left* … *right*.
+
+    Segments that cost *cutoff* or more without it may be left as they are.
+    """
+    memory = slicing.memory
+    start = left
+    while start <= right and cost[start] >= cutoff:
+        total[start] = cost[start]
+        start += 1
+    if scratch is not None:
+        window_peaks(order, start, right, most_held(cutoff, memory), slicing, slicing.ground, scratch)
+    for begin in range(start, right + 1):
+        params = prefix_params[right + 1] - prefix_params[begin]
+        if scratch is not None:
+            total[begin] = cost[begin] + stage_memory_cost(params, scratch.peaks[begin], memory)
+        else:
+            total[begin] = cost[begin] + stage_memory_cost(params, memory.reserve_bytes, memory)
+
+
+@kernel
 def fewest_stages(
     order: Int32Array,
     cutoff: int,
@@ -94,10 +126,13 @@ def fewest_stages(
 
     Notes
     -----
-    O(n·w + pins) time, w being the longest run of ops whose work is below the cutoff, and O(n + m) memory.
+    O(n·w + pins) time, w being the longest run of ops whose work is below the cutoff, and O(n + m) memory. Where
+    peaks in order matter, the pins of such a run times log n for each of the n right ends are added.
     """
     n = len(order)
     work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
+    heaviest = most_held(cutoff, memory)
+    scratch = peak_scratch(n, slicing.ground)
     m = len(slicing.transfer)
     limit = cutoff - 1 if cutoff > 1 else 1
     first_pin = np.zeros(m, dtype=np.int64)
@@ -105,6 +140,7 @@ def fewest_stages(
     pins_seen = np.zeros(m, dtype=np.int64)
     change = np.zeros(n, dtype=np.int64)
     cost = np.zeros(n, dtype=np.int64)
+    total = cost if memory.mode == NO_MEMORY else np.zeros(n, dtype=np.int64)
     prefix_params = np.zeros(n + 1, dtype=np.int64)
     stages = np.empty(n + 1, dtype=np.int64)
     stages[0] = 0
@@ -121,21 +157,25 @@ def fewest_stages(
         window_work += work[op]
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
-        while left <= right and window_work >= cutoff:
+        params = prefix_params[right + 1]
+        while left <= right and (
+            window_work >= cutoff or params - prefix_params[left] + memory.reserve_bytes > heaviest
+        ):
             window_work -= work[order[left]]
             left += 1
         if left > last_reached:  # every segment that ends here starts where no segmentation does
             return most + 1
         _extend_segments(right, left, op, slicing, first_pin, last_pin, pins_seen, change, cost)
-        best = most + 1
+        room = most - (rest + limit - 1) // limit
+        best = room + 1
         start = left
+        if memory.mode != NO_MEMORY:
+            _add_memory(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
         for begin in range(left, right + 1):
-            if stages[begin] + 1 < best and cost[begin] < cutoff:
-                excess = overflow_ticks(prefix_params[right + 1] - prefix_params[begin], memory)
-                if cost[begin] + excess < cutoff:
-                    best = stages[begin] + 1
-                    start = begin
-        if best + (rest + limit - 1) // limit <= most:
+            if stages[begin] + 1 < best and total[begin] < cutoff:
+                best = stages[begin] + 1
+                start = begin
+        if best <= room:
             stages[right + 1] = best
             parent[right + 1] = start
             last_reached = right + 1
@@ -156,10 +196,13 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
 
     Notes
     -----
-    O(n·w·k + pins) time and O(n + m + w·k) memory: a ring of w rows of the table.
+    O(n·w·k + pins) time and O(n + m + w·k) memory: a ring of w rows of the table. Peaks in order add as much as in
+    :func:`fewest_stages`.
     """
     n = len(order)
     work, param_bytes, memory = slicing.work, slicing.param_bytes, slicing.memory
+    heaviest = most_held(cutoff, memory)
+    scratch = peak_scratch(n, slicing.ground)
     m = len(slicing.transfer)
     limit = cutoff - 1 if cutoff > 1 else 1
     width = _longest_window(order, work, cutoff) + 1
@@ -168,6 +211,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
     pins_seen = np.zeros(m, dtype=np.int64)
     change = np.zeros(n, dtype=np.int64)
     cost = np.zeros(n, dtype=np.int64)
+    total = cost if memory.mode == NO_MEMORY else np.zeros(n, dtype=np.int64)
     prefix_params = np.zeros(n + 1, dtype=np.int64)
     ring = np.zeros((width, stage_count + 1), dtype=np.int64)
     left = 0
@@ -182,7 +226,10 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
         before += work[op]
         rest -= work[op]
         prefix_params[right + 1] = prefix_params[right] + param_bytes[op]
-        while left <= right and window_work >= cutoff:
+        params = prefix_params[right + 1]
+        while left <= right and (
+            window_work >= cutoff or params - prefix_params[left] + memory.reserve_bytes > heaviest
+        ):
             window_work -= work[order[left]]
             left += 1
         if left > right:
@@ -195,14 +242,14 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
             row[j] = INFEASIBLE
         if most < least:  # no stage can end here
             continue
+        if memory.mode != NO_MEMORY:
+            _add_memory(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
         for begin in range(left, right + 1):
-            paid = cost[begin]
+            paid = total[begin]
             if paid < cutoff:
-                paid += overflow_ticks(prefix_params[right + 1] - prefix_params[begin], memory)
-                if paid < cutoff:
-                    previous = ring[begin % width]
-                    for j in range(least, most + 1):
-                        row[j] = min(row[j], max(previous[j - 1], paid))
+                previous = ring[begin % width]
+                for j in range(least, most + 1):
+                    row[j] = min(row[j], max(previous[j - 1], paid))
         for j in range(most + 1, stage_count + 1):
             row[j] = row[most]
     return int(ring[n % width, stage_count])

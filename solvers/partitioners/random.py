@@ -11,6 +11,7 @@ import numpy as np
 from mtpp.graph import Int32Array
 from mtpp.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
+from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.kernels.random_orders import best_random_order
 from mtpp.solvers.kernels.slicing import INFEASIBLE
 from mtpp.solvers.kernels.topological import kahn_order
@@ -38,7 +39,12 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     Parameters
     ----------
     start
-        A partition to improve on; by default a first random order is cut, whatever it costs.
+        A partition to improve on; by default the first random order that can be cut is, whatever it costs.
+
+    Raises
+    ------
+    Infeasible
+        If no order drawn can be cut within the stage memory; that proves nothing about other orders.
 
     Notes
     -----
@@ -47,7 +53,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     moves only between rounds of a fixed number of batches, so the result is the same for any number of threads.
     O(n·log n + n·w + pins) per order that does not improve, O(n·w·k) more for one that does.
     """
-    best = start or _first_cut(instance, limits.seed)
+    best = start or _first_cut(instance, limits)
     observer = limits.observer
     observer.incumbent(best.bottleneck)
     evaluations = best.evaluations
@@ -70,11 +76,18 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or "budget")
 
 
-def _first_cut(instance: Instance, seed: int) -> SearchResult:
-    priorities = np.random.Generator(np.random.PCG64(seed)).random(instance.op_count)
-    found = slice_order(instance, kahn_order(order_arrays(instance), priorities))
-    assert found is not None  # without a cutoff there is always a segmentation
-    return SearchResult(found.partition, found.bottleneck, "random", 1, "budget")
+def _first_cut(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Cut random orders until one cut keeps to the stage memory: the first one, where there is no such limit."""
+    stream = np.random.Generator(np.random.PCG64(limits.seed))
+    ordering, slicing = order_arrays(instance), slicing_arrays(instance)
+    tried = 0
+    while tried < max(1, limits.evaluations) and (tried == 0 or limits.stop is None):
+        tried += 1
+        found = slice_order(instance, kahn_order(ordering, stream.random(instance.op_count)), arrays=slicing)
+        if found is not None:
+            return SearchResult(found.partition, found.bottleneck, "random", tried, "budget")
+        limits.observer.evaluated(1)
+    raise none_found(instance, f"{tried} random orders" if tried > 1 else "one random order")
 
 
 def _rounds(op_count: int, orders: int) -> Iterator[list[_Batch]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mtpp.instance import Instance
+from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import slice_order
 
@@ -11,9 +12,15 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     """Return the best cut of the order in which the file lists the ops.
 
     Optimal among segmentations of that order; can be k times OPT (Archer et al. 2024, Lemma B.2). O(n·w·k + pins).
+
+    Raises
+    ------
+    Infeasible
+        If no segmentation of that order keeps to the stage memory; that proves nothing about other partitions.
     """
     found = slice_order(instance, instance.order)
-    assert found is not None  # without a cutoff there is always a segmentation
+    if found is None:
+        raise none_found(instance, "the file's order")
     limits.observer.evaluated(1)
     limits.observer.incumbent(found.bottleneck)
     stopped = "optimal" if found.bottleneck <= limits.lower_bound else "finished"

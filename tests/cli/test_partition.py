@@ -142,6 +142,34 @@ def test_fast_memory_costs_overflow(tmp_path: Path) -> None:
     assert run("verify", output, "--model", model).returncode == 0
 
 
+@pytest.mark.parametrize("peak", ["reserve", "order"])
+def test_stage_memory_is_kept_to(tmp_path: Path, peak: str) -> None:
+    """No stage exceeds the limit, groups included; the plan verifies; what cannot be met exits 1 and says why."""
+    model = tmp_path / "model.json"
+    model.write_text(write_native(random_graph(5, 12, time_unit="us", shuffled=False)))
+    output = tmp_path / "plan.json"
+    arguments = ("partition", model, "-k", "6", "--peak", peak, "--together", "op2,op3", "--fast-memory", "40B")
+    done = run(*arguments, "--stage-memory", "330B", "-o", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    plan = _plan(output)
+    held = [stage["param_bytes"] + stage["peak_bytes"] for stage in plan["stages"]]
+    assert max(held) <= 330
+    assert plan["system"]["stage_memory_bytes"] == 330
+    assert plan["assignment"]["op2"] == plan["assignment"]["op3"]
+    assert (
+        f"memory            at most {max(held)} B per stage (stage {held.index(max(held))}), 330 B allowed"
+        in done.stdout
+    )
+    assert run("verify", output, "--model", model).returncode == 0
+    plan["system"]["stage_memory_bytes"] = max(held) - 1
+    output.write_text(json.dumps(plan))
+    assert run("verify", output, "--model", model).returncode == 1
+    refused = run(*arguments, "--stage-memory", "1B")
+    assert (refused.returncode, refused.stdout) == (1, "")
+    assert refused.stderr.startswith("error: --stage-memory: proven infeasible: op")
+    assert refused.stderr.count("\n") == 1
+
+
 def test_more_stages_than_ops_is_a_warning(chain_file: Path) -> None:
     """Stages stay empty, which is said on standard error unless -q is given."""
     done = run("partition", chain_file, "-k", "6")

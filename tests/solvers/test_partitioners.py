@@ -10,34 +10,78 @@ import pytest
 from graph_strategies import problems, random_graph
 from hypothesis import given, settings
 
+from mtpp.errors import Infeasible
 from mtpp.formats.native import read_native
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.objective import bottleneck
+from mtpp.objective import bottleneck, stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.registry import PARTITIONERS, default_evaluations, partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import System, load_system
+from mtpp.system import System, load_system, override
 
 SYSTEM = load_system()
 
 
-@settings(max_examples=60)
-@given(problems(max_ops=6))
+@settings(max_examples=150)
+@given(problems(max_ops=6, stage_memory=True))
 def test_between_the_bound_and_every_partition(problem: tuple[CostGraph, System, int]) -> None:
-    """The simple bound ≤ OPT ≤ every partitioner's bottleneck, and the bottleneck is that of the partition."""
+    """The simple bound ≤ OPT ≤ every partitioner's bottleneck, and the bottleneck is that of the partition.
+
+    Where no partition keeps to the stage memory, none is found.
+    """
     graph, system, k = problem
-    if system.peak == "order" and system.fast_memory_bytes is not None:
-        return
     instance = Instance.build(graph, system, k)
     optimum = oracles.brute_force_optimum(graph, system, k)
     bound = simple_bound(instance)
     assert bound.value <= optimum
     for name in PARTITIONERS:
-        found = partitioner(name).load()(instance, SearchLimits(20, lower_bound=bound.value))
-        assert found.bottleneck >= optimum
+        search = partitioner(name).load()
+        limits = SearchLimits(20, lower_bound=bound.value)
+        if optimum == oracles.NEVER:
+            with pytest.raises(Infeasible, match="none found: "):
+                search(instance, limits)
+            continue
+        try:
+            found = search(instance, limits)
+        except Infeasible:
+            assert system.stage_memory_bytes is not None  # there is a partition, but none of the orders tried has it
+            continue
+        assert optimum <= found.bottleneck < oracles.NEVER
         assert found.bottleneck == oracles.bottleneck(graph, system, found.partition.assignment.tolist(), k)
+
+
+@pytest.mark.parametrize("peak", ["reserve", "order"])
+@pytest.mark.parametrize("name", sorted(PARTITIONERS))
+def test_memory_without_end_is_no_memory(name: str, peak: str) -> None:
+    """With memories that nothing can fill the result is the one without, for both kinds of peak."""
+    graph = random_graph(8, 40, time_unit="us")
+    endless = override(SYSTEM, fast_memory_bytes=2**60, stage_memory_bytes=2**60, peak=peak)
+    results = [
+        partitioner(name).load()(Instance.build(graph, system, 5), SearchLimits(200, seed=2))
+        for system in (SYSTEM, endless)
+    ]
+    assert results[0].partition.assignment.tolist() == results[1].partition.assignment.tolist()
+    assert results[0].bottleneck == results[1].bottleneck
+
+
+def test_a_memory_that_few_orders_keep_to() -> None:
+    """Orders that cannot be cut are passed over: the file's own cannot, some random ones can, with any threads."""
+    graph = random_graph(3, 24, time_unit="us", shuffled=False)
+    instance = Instance.build(graph, override(SYSTEM, peak="order", stage_memory_bytes=300), 5)
+    assert slice_order(instance, instance.order) is None
+    with pytest.raises(Infeasible, match="none found: no cut of the file's order into 5 stages keeps each to 300 "):
+        partitioner("slice").load()(instance, SearchLimits(1))
+    for name in ("random", "auto"):
+        results = [partitioner(name).load()(instance, SearchLimits(200, jobs=jobs)) for jobs in (1, 2)]
+        assert results[0].partition.assignment.tolist() == results[1].partition.assignment.tolist()
+        costs = stage_costs(instance, results[0].partition)
+        assert (costs.param_bytes + costs.peak_bytes).max() <= 300
+        assert costs.bottleneck == results[0].bottleneck
+    tighter = Instance.build(graph, override(SYSTEM, peak="order", stage_memory_bytes=250), 5)
+    with pytest.raises(Infeasible, match="none found: no cut of 40 random orders into 5 stages"):
+        partitioner("auto").load()(tighter, SearchLimits(40))
 
 
 @pytest.mark.parametrize("k", [1, 2, 5, 40])

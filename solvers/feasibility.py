@@ -1,0 +1,113 @@
+"""Limits on a stage's memory that no partition can meet, proven before any search."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+
+import numpy as np
+
+from mtpp.errors import Infeasible
+from mtpp.instance import Instance
+from mtpp.units import format_bytes
+from mtpp.working_memory import least_peaks
+
+_SOURCE = "--stage-memory"
+_MEMBERS_NAMED = 3
+
+
+def refuse_infeasible(instance: Instance) -> None:
+    """Raise if it is plain that no partition into k stages keeps to the stage memory.
+
+    Raises
+    ------
+    Infeasible
+        Proven; names the op that fits nowhere, or the total that does not fit.
+
+    Notes
+    -----
+    Sufficient, not necessary: passing proves nothing. O(pins·log pins).
+    """
+    limit = instance.system.stage_memory_bytes
+    if limit is None:
+        return
+    refuse_oversized_op(instance)
+    if least_stages(instance) > instance.k:
+        stages = min(instance.k, instance.op_count)
+        params, peaks = int(instance.param_bytes.sum()), _least_activations(instance)[stages - 1]
+        stages_text = f"{stages} stages" if stages > 1 else "one stage"
+        raise Infeasible(
+            f"proven infeasible: the parameters ({params:,} bytes) and the activations of {stages_text} (at least "
+            f"{peaks:,} bytes) exceed {stages} × {limit:,} bytes ({format_bytes(limit)})",
+            source=_SOURCE,
+        )
+
+
+def refuse_oversized_op(instance: Instance) -> None:
+    """Raise if an op fits into no stage, whatever the number of stages.
+
+    A stage S that holds op v needs at least v's parameters and the least peak of any stage with v
+    (:func:`~mtpp.working_memory.least_peaks`).
+
+    Raises
+    ------
+    Infeasible
+        Proven; names the op that needs most.
+    """
+    limit = instance.system.stage_memory_bytes
+    if limit is None:
+        return
+    peaks = least_peaks(instance)
+    op = int((instance.param_bytes + peaks).argmax())
+    params, peak = int(instance.param_bytes[op]), int(peaks[op])
+    if params + peak > limit:
+        raise Infeasible(
+            f"proven infeasible: {_named(instance, op)} {params + peak:,} bytes ({params:,} for parameters, {peak:,} "
+            f"for activations), more than the {limit:,} ({format_bytes(limit)}) that a stage may hold",
+            source=_SOURCE,
+        )
+
+
+def least_stages(instance: Instance) -> int:
+    """Return a number of stages below which no partition keeps to the stage memory; n + 1 if no number is enough.
+
+    Notes
+    -----
+    Let a(v) be the least peak of any stage with op v, u the op for which it is largest, and j the number of stages
+    that are not empty. The stage of u has a peak of at least a(u). Any op of another stage speaks for that stage;
+    these are j − 1 distinct ops, so the peaks add up to at least a(u) + the j − 1 smallest other values of a. Hence
+    the parameters and that much have to fit into j · limit. As no a(v) is above the limit (else no number of stages
+    is enough), what fits into j stages fits into j + 1, and the least j for which it does is a lower bound.
+    """
+    limit = instance.system.stage_memory_bytes
+    if limit is None:
+        return 1
+    params = int(instance.param_bytes.sum())
+    for j, activations in enumerate(_least_activations(instance), start=1):
+        if params + activations <= j * limit:
+            return j
+    return instance.op_count + 1
+
+
+def none_found(instance: Instance, tried: str) -> Infeasible:
+    """Return the error for a search that found no partition within the stage memory; *tried* says where it looked."""
+    limit = instance.system.stage_memory_bytes or 0
+    return Infeasible(
+        f"none found: no cut of {tried} into {instance.k} stages keeps each to {limit:,} bytes ({format_bytes(limit)})",
+        source=_SOURCE,
+        remedy="allow more memory or stages, or try more orders with --work-limit",
+    )
+
+
+def _least_activations(instance: Instance) -> list[int]:
+    """Return for j = 1 … n the least that the peaks of j non-empty stages add up to."""
+    *others, largest = np.sort(least_peaks(instance)).tolist()  # plain integers: n times a size may leave int64
+    return list(accumulate(others, initial=largest))
+
+
+def _named(instance: Instance, op: int) -> str:
+    members = instance.members_of(op)
+    if len(members) == 1:
+        return f"op {members[0]!r} needs"
+    listed = ", ".join(repr(name) for name in members[:_MEMBERS_NAMED])
+    more = f" and {len(members) - _MEMBERS_NAMED} more" if len(members) > _MEMBERS_NAMED else ""
+    return f"ops {listed}{more}, which must share a stage, need"
