@@ -11,6 +11,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Int64Array
+from mtpp.merged_names import MemberNames
 from mtpp.system import System
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio, format_picoseconds
 
@@ -49,7 +50,7 @@ class Instance:
         The ops before any were merged, and where they are now; None where none were.
     """
 
-    op_names: tuple[str, ...]
+    op_names: Sequence[str]
     system: System
     k: int
     time_unit: str
@@ -61,7 +62,7 @@ class Instance:
     pin_offsets: Int64Array
     pins: Int32Array
     order: Int32Array
-    members: tuple[tuple[str, ...], ...] | None = None
+    members: MemberNames | None = None
     ground: Ground | None = None
 
     @classmethod
@@ -129,7 +130,7 @@ class Instance:
     @property
     def op_count(self) -> int:
         """Number of ops, n."""
-        return len(self.op_names)
+        return len(self.work)
 
     @property
     def tensor_count(self) -> int:
