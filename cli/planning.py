@@ -78,7 +78,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     inner = contracted(instance, request.together)  # what is wrong with the input is said before the wait
     if request.k is not None:
         refuse_infeasible(inner)
-    if not compiled(model.system):
+    if not compiled(inner):
         console.say("compiling (once) …")
     with Interruption() as interruption, LiveLine(console, instance) as live:
         if request.max_bottleneck is not None:
@@ -95,7 +95,11 @@ def _limits(request: PlanRequest, instance: Instance, observer: Observer, interr
     evaluations = request.work_limit
     if evaluations is None:
         timed = request.time_limit_s is not None
-        evaluations = UNLIMITED if timed else default_evaluations(instance.op_count, instance.k)
+        evaluations = (
+            UNLIMITED
+            if timed
+            else default_evaluations(instance.op_count, instance.k, peaks_in_order=instance.peaks_in_order)
+        )
     return SearchLimits(
         evaluations,
         Deadline(request.time_limit_s),
@@ -123,7 +127,9 @@ def _fewest(
     limits = _limits(request, widest, observer, interruption)
     if request.work_limit is None:
         # How many stages it will be is not known yet; a typical stage has fifty ops.
-        orders = default_evaluations(widest.op_count, max(2, widest.op_count // 50))
+        orders = default_evaluations(
+            widest.op_count, max(2, widest.op_count // 50), peaks_in_order=widest.peaks_in_order
+        )
         limits = replace(limits, evaluations=orders)
     observer.phase("fewest stages")
     inner = contracted(widest, request.together)

@@ -153,13 +153,28 @@ class Instance:
         return Ground(self.ground.instance, group_of[self.ground.op_of])
 
     @cached_property
-    def most_ticks(self) -> int:
-        """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
+    def most_bytes(self) -> int:
+        """No stage holds more: all parameters, and the reserve or all tensors at once; below 2^61."""
         peak = self.system.activation_reserve_bytes
         if self.system.peak == "order":
             peak = int((self if self.ground is None else self.ground.instance).tensor_bytes.sum())
-        overflow = self.overflow_ticks(int(self.param_bytes.sum()), peak)
-        return int(self.work.sum()) + int(self.transfer.sum()) + overflow
+        return int(self.param_bytes.sum()) + peak
+
+    @cached_property
+    def memory_matters(self) -> bool:
+        """Whether there is a memory that not everything at once fits into."""
+        memories = (self.system.fast_memory_bytes, self.system.stage_memory_bytes)
+        return any(memory is not None and memory < self.most_bytes for memory in memories)
+
+    @property
+    def peaks_in_order(self) -> bool:
+        """Whether what a stage pays, or whether it may be, depends on its working memory in the graph's order."""
+        return self.system.peak == "order" and self.memory_matters
+
+    @cached_property
+    def most_ticks(self) -> int:
+        """No stage costs more: all work, all transfers and the overflow of everything at once; below 2^62 / k."""
+        return int(self.work.sum()) + int(self.transfer.sum()) + self.overflow_ticks(self.most_bytes, 0)
 
     @cached_property
     def producer(self) -> Int32Array:

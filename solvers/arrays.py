@@ -28,7 +28,8 @@ class SlicingArrays(NamedTuple):
     op_tensor_offsets, op_tensors
         Tensors that each op makes or reads, CSR, int64, shape (n + 1,), and int32.
     memory, ground
-        What stages may hold, and what that depends on when their ops run in the graph's order (else None).
+        What stages may hold, and what they hold when they run their ops in the graph's order; None if nothing
+        depends on that. None is a type of its own to numba: kernels are then compiled without a trace of it.
     """
 
     work: Int64Array
@@ -68,7 +69,7 @@ def slicing_arrays(instance: Instance) -> SlicingArrays:
         tensors,
         instance.param_bytes.copy(),
         memory_arrays(instance),
-        ground_arrays(instance),
+        ground_arrays(instance) if instance.peaks_in_order else None,
     )
 
 

@@ -6,21 +6,20 @@ from pathlib import Path
 
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.system import System, load_system, override
+from mtpp.system import load_system, override
 
 
-def compiled(system: System) -> bool:
-    """Return whether the outermost kernels have machine code on disk, those that *system* needs.
+def compiled(instance: Instance) -> bool:
+    """Return whether the outermost kernels that *instance* needs have machine code on disk.
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
     from mtpp.solvers.kernels.random_orders import best_random_order
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
+    from mtpp.solvers.kernels.working_memory import window_peaks
 
     kernels: list[object] = [best_random_order, best_segmentation, fewest_stages]
-    if system.limits_memory and system.peak == "order":
-        from mtpp.solvers.kernels.working_memory import window_peaks
-
+    if instance.peaks_in_order:
         kernels.append(window_peaks)
     return all(_on_disk(kernel) for kernel in kernels)
 
@@ -47,7 +46,7 @@ def compile_all() -> int:
         tensors=[Tensor("t", "a", ("b", "c"), 1, transfer=1), Tensor("u", "c", ("d",), 1, transfer=1)],
     )
     system = load_system()
-    for known in (system, override(system, stage_memory_bytes=9, peak="order")):
+    for known in (system, override(system, stage_memory_bytes=1, peak="order")):
         instance = Instance.build(graph, known, 2)
         for entry in PARTITIONERS.values():
             entry.load()(instance, SearchLimits(evaluations=4))

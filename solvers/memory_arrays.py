@@ -72,7 +72,7 @@ class GroundArrays(NamedTuple):
 
 
 def memory_arrays(instance: Instance) -> MemoryArrays:
-    """Return the memories of the instance's system; O(1).
+    """Return the memories of the instance's system: none where everything at once fits into them; O(n + m).
 
     Raises
     ------
@@ -80,13 +80,13 @@ def memory_arrays(instance: Instance) -> MemoryArrays:
         If the bandwidth is too large for exact overflow in 64 bits.
     """
     system = instance.system
-    if not system.limits_memory:
+    if not instance.memory_matters:
         return MemoryArrays(NO_MEMORY, UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)
     fast, limit = (
         UNLIMITED_BYTES if size is None else min(size, UNLIMITED_BYTES)
         for size in (system.fast_memory_bytes, system.stage_memory_bytes)
     )
-    mode, reserve = (RESERVE, system.activation_reserve_bytes) if system.peak == "reserve" else (IN_ORDER, 0)
+    mode, reserve = (IN_ORDER, 0) if instance.peaks_in_order else (RESERVE, system.activation_reserve_bytes)
     if system.fast_memory_bytes is None:
         return MemoryArrays(mode, fast, limit, reserve, 1, 1, 1)
     divisor = gcd(_PICOSECONDS_PER_S, system.bandwidth_bytes_per_s)
@@ -99,17 +99,8 @@ def memory_arrays(instance: Instance) -> MemoryArrays:
     return MemoryArrays(mode, fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20))
 
 
-def ground_arrays(instance: Instance) -> GroundArrays | None:
-    """Return what the peaks of stages that run in the graph's order depend on; None in other modes.
-
-    None is a type of its own to numba: kernels without peaks in order are compiled without a trace of them.
-
-    Notes
-    -----
-    O(pins·log pins), the ground's pins.
-    """
-    if not (instance.system.limits_memory and instance.system.peak == "order"):
-        return None
+def ground_arrays(instance: Instance) -> GroundArrays:
+    """Return what the peaks of stages that run in the graph's order depend on; O(pins·log pins), the ground's pins."""
     ground = instance if instance.ground is None else instance.ground.instance
     op_of = np.arange(instance.op_count, dtype=np.int32) if instance.ground is None else instance.ground.op_of
     place = np.empty(ground.op_count, dtype=np.int32)

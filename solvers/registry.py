@@ -81,12 +81,13 @@ def partitioner(name: str) -> PartitionerEntry:
         ) from None
 
 
-def default_evaluations(op_count: int, k: int) -> int:
+def default_evaluations(op_count: int, k: int, *, peaks_in_order: bool = False) -> int:
     """Return the budget of a search, in evaluations, when the user sets no limit; the same on every machine.
 
     Aims at 0.1 s at 200 ops and 0.6 s at 1,000, at most 5 s, on one core of a 2021 server, start-up not included. An
-    order of n ops takes about n · (n / k + 100) ns there.
+    order of n ops takes about n · (n / k + 100) ns there, and a hundred times as long for each of the n² / k where
+    peaks in order matter.
     """
     aim_s = min(0.1 * (op_count / 200) ** 1.12, 5.0)
-    order_s = 1e-9 * op_count * (op_count / k + 100)
+    order_s = 1e-9 * op_count * (op_count / k * (100 if peaks_in_order else 1) + 100)
     return max(8, min(3000, int(aim_s / order_s)))

@@ -14,7 +14,7 @@ import numpy as np
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
-from mtpp.solvers.kernels.stage_memory import NO_MEMORY, most_held, stage_memory_cost
+from mtpp.solvers.kernels.stage_memory import IN_ORDER, RESERVE, most_held, stage_memory_cost
 from mtpp.solvers.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ def _extend_segments(
 
 
 @kernel
-def _add_memory(
+def _add_memory_in_order(
     order: Int32Array,
     left: int,
     right: int,
@@ -79,21 +79,19 @@ def _add_memory(
 ) -> None:
     """Set *total* to *cost* and what memory adds to it, for the segments that start at *left* … *right*.
 
-    Segments that cost *cutoff* or more without it may be left as they are.
+    Does nothing without scratch for peaks in order. Segments that cost *cutoff* or more anyhow need no addition.
     """
+    if scratch is None:
+        return
     memory = slicing.memory
     start = left
     while start <= right and cost[start] >= cutoff:
         total[start] = cost[start]
         start += 1
-    if scratch is not None:
-        window_peaks(order, start, right, most_held(cutoff, memory), slicing, slicing.ground, scratch)
+    window_peaks(order, start, right, most_held(cutoff, memory), slicing, slicing.ground, scratch)
     for begin in range(start, right + 1):
         params = prefix_params[right + 1] - prefix_params[begin]
-        if scratch is not None:
-            total[begin] = cost[begin] + stage_memory_cost(params, scratch.peaks[begin], memory)
-        else:
-            total[begin] = cost[begin] + stage_memory_cost(params, memory.reserve_bytes, memory)
+        total[begin] = cost[begin] + stage_memory_cost(params, scratch.peaks[begin], memory)
 
 
 @kernel
@@ -140,7 +138,7 @@ def fewest_stages(
     pins_seen = np.zeros(m, dtype=np.int64)
     change = np.zeros(n, dtype=np.int64)
     cost = np.zeros(n, dtype=np.int64)
-    total = cost if memory.mode == NO_MEMORY else np.zeros(n, dtype=np.int64)
+    total = np.zeros(n, dtype=np.int64) if memory.mode == IN_ORDER else cost
     prefix_params = np.zeros(n + 1, dtype=np.int64)
     stages = np.empty(n + 1, dtype=np.int64)
     stages[0] = 0
@@ -169,12 +167,15 @@ def fewest_stages(
         room = most - (rest + limit - 1) // limit
         best = room + 1
         start = left
-        if memory.mode != NO_MEMORY:
-            _add_memory(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
+        _add_memory_in_order(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
         for begin in range(left, right + 1):
             if stages[begin] + 1 < best and total[begin] < cutoff:
-                best = stages[begin] + 1
-                start = begin
+                paid = total[begin]
+                if memory.mode == RESERVE:
+                    paid += stage_memory_cost(params - prefix_params[begin], memory.reserve_bytes, memory)
+                if paid < cutoff:
+                    best = stages[begin] + 1
+                    start = begin
         if best <= room:
             stages[right + 1] = best
             parent[right + 1] = start
@@ -211,7 +212,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
     pins_seen = np.zeros(m, dtype=np.int64)
     change = np.zeros(n, dtype=np.int64)
     cost = np.zeros(n, dtype=np.int64)
-    total = cost if memory.mode == NO_MEMORY else np.zeros(n, dtype=np.int64)
+    total = np.zeros(n, dtype=np.int64) if memory.mode == IN_ORDER else cost
     prefix_params = np.zeros(n + 1, dtype=np.int64)
     ring = np.zeros((width, stage_count + 1), dtype=np.int64)
     left = 0
@@ -242,10 +243,11 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
             row[j] = INFEASIBLE
         if most < least:  # no stage can end here
             continue
-        if memory.mode != NO_MEMORY:
-            _add_memory(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
+        _add_memory_in_order(order, left, right, cutoff, slicing, prefix_params, scratch, cost, total)
         for begin in range(left, right + 1):
             paid = total[begin]
+            if paid < cutoff and memory.mode == RESERVE:
+                paid += stage_memory_cost(params - prefix_params[begin], memory.reserve_bytes, memory)
             if paid < cutoff:
                 previous = ring[begin % width]
                 for j in range(least, most + 1):

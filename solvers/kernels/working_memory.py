@@ -142,6 +142,12 @@ def window_peaks(
     O(pins·log n) time for the pins of the ops in the window.
     """
     assert ground is not None
+    place_offsets, places = ground.place_offsets, ground.places
+    tensor_offsets, tensors = ground.tensor_offsets, ground.tensors
+    producer, consumers, sizes = ground.producer, ground.consumers, ground.sizes
+    seen, uses, first, last = scratch.seen, scratch.uses, scratch.first, scratch.last
+    change, most = scratch.change, scratch.most
+    leaves = len(most) // 2
     params = 0
     least = 0
     begin = right
@@ -151,72 +157,82 @@ def window_peaks(
         least = max(least, ground.least_peaks[op])
         if params + least > most_held:
             break
-        for i in range(ground.place_offsets[op + 1] - 1, ground.place_offsets[op] - 1, -1):
-            _join(ground.places[i], right + 1, ground, scratch)
-        scratch.peaks[begin] = scratch.most[1]
+        for i in range(place_offsets[op + 1] - 1, place_offsets[op] - 1, -1):
+            place = places[i]
+            leaf = leaves + place
+            meeting = leaf  # the highest node at which the path of another changed leaf joins this one's
+            begins = 0  # bytes that begin to be live here
+            ends = 0  # bytes that are no longer live after it
+            for e in range(tensor_offsets[place], tensor_offsets[place + 1]):
+                t = tensors[e]
+                size = sizes[t]
+                if seen[t] != right + 1:
+                    seen[t] = right + 1
+                    uses[t] = 0
+                if producer[t] == place:
+                    begins += size
+                    if uses[t] > 0:
+                        meeting = min(meeting, _change(leaves + first[t], -size, 0, leaf, change, most))
+                        if uses[t] < consumers[t]:
+                            meeting = min(meeting, _change(leaves + last[t], 0, -size, leaf, change, most))
+                    elif consumers[t] == 0:
+                        ends += size
+                else:
+                    if uses[t] == 0:
+                        begins += size
+                        ends += size
+                        first[t] = place
+                        last[t] = place
+                    elif place < first[t]:
+                        begins += size
+                        meeting = min(meeting, _change(leaves + first[t], -size, 0, leaf, change, most))
+                        first[t] = place
+                    elif place > last[t]:
+                        ends += size
+                        meeting = min(meeting, _change(leaves + last[t], 0, -size, leaf, change, most))
+                        last[t] = place
+                    uses[t] += 1
+            change[leaf] = begins - ends
+            most[leaf] = begins
+            node = leaf >> 1
+            while node > 0 and (_sum_up(node, change, most) or node > meeting):
+                node >>= 1
+        scratch.peaks[begin] = most[1]
         begin -= 1
     for longer in range(left, begin + 1):
         scratch.peaks[longer] = NO_PEAK
-    leaves = len(scratch.most) // 2
     for member in range(begin + 1, right + 1):
         op = order[member]
-        for i in range(ground.place_offsets[op], ground.place_offsets[op + 1]):
-            node = leaves + ground.places[i]
-            while node > 0 and scratch.most[node] != _ABSENT:
-                scratch.change[node] = 0
-                scratch.most[node] = _ABSENT
+        for i in range(place_offsets[op], place_offsets[op + 1]):
+            node = leaves + places[i]
+            while node > 0 and most[node] != _ABSENT:
+                change[node] = 0
+                most[node] = _ABSENT
                 node >>= 1
 
 
 @kernel
-def _join(place: int, window: int, ground: GroundArrays, scratch: PeakScratch) -> None:
-    """Let the op at *place* join the set."""
-    uses, first, last = scratch.uses, scratch.first, scratch.last
-    begins = 0
-    ends = 0
-    for e in range(ground.tensor_offsets[place], ground.tensor_offsets[place + 1]):
-        t = ground.tensors[e]
-        size = ground.sizes[t]
-        if scratch.seen[t] != window:
-            scratch.seen[t] = window
-            uses[t] = 0
-        if ground.producer[t] == place:
-            begins += size
-            if uses[t] > 0:
-                _change(first[t], -size, 0, scratch)
-                if uses[t] < ground.consumers[t]:
-                    _change(last[t], 0, -size, scratch)
-            elif ground.consumers[t] == 0:
-                ends += size
-        else:
-            if uses[t] == 0:
-                begins += size
-                ends += size
-                first[t] = place
-                last[t] = place
-            elif place < first[t]:
-                begins += size
-                _change(first[t], -size, 0, scratch)
-                first[t] = place
-            elif place > last[t]:
-                ends += size
-                _change(last[t], 0, -size, scratch)
-                last[t] = place
-            uses[t] += 1
-    leaf = len(scratch.most) // 2 + place
-    scratch.most[leaf] = 0
-    _change(place, begins, ends, scratch)
+def _change(leaf: int, begins: int, ends: int, joining: int, change: Int64Array, most: Int64Array) -> int:
+    """Add bytes that begin to be live at a leaf's place, and bytes that are no longer live after it.
+
+    Sums up only as far as to the path of the leaf *joining*, and returns the node of it that comes next.
+    """
+    change[leaf] += begins - ends
+    most[leaf] += begins
+    node = leaf
+    while node >> 1 != joining >> 1:
+        node >>= 1
+        joining >>= 1
+        _sum_up(node, change, most)
+    return node >> 1
 
 
 @kernel
-def _change(place: int, begins: int, ends: int, scratch: PeakScratch) -> None:
-    """Add bytes that begin to be live at *place*, and bytes that end to be live after it."""
-    change, most = scratch.change, scratch.most
-    node = len(most) // 2 + place
-    change[node] += begins - ends
-    most[node] += begins
-    node >>= 1
-    while node > 0:
-        change[node] = change[2 * node] + change[2 * node + 1]
-        most[node] = max(most[2 * node], change[2 * node] + most[2 * node + 1])
-        node >>= 1
+def _sum_up(node: int, change: Int64Array, most: Int64Array) -> bool:
+    """Recompute an inner node from its children; return whether it is another than before."""
+    total = change[2 * node] + change[2 * node + 1]
+    highest = max(most[2 * node], change[2 * node] + most[2 * node + 1])
+    differs = bool(total != change[node] or highest != most[node])
+    change[node] = total
+    most[node] = highest
+    return differs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import oracles
@@ -101,6 +102,21 @@ def test_a_fast_memory_needs_a_time_unit() -> None:
     """Overflow is a time, which an abstract graph does not know."""
     with pytest.raises(InputError, match="time unit"):
         Instance.build(_graph("1", 1), System("s", 1, 1, 1, fast_memory_bytes=5), 2)
+
+
+def test_a_memory_matters_if_not_everything_fits() -> None:
+    """Parameters and the reserve, or all tensors, against either memory; only then can peaks in order change a cost."""
+    ops = [Op("a", 1, param_bytes=30), Op("b", 1)]
+    graph = CostGraph.build(name="g", time_unit="ms", ops=ops, tensors=[Tensor("t", "a", ("b",), 7)])
+    for memory in ("fast_memory_bytes", "stage_memory_bytes"):
+        for peak, needed in (("reserve", 35), ("order", 37)):
+            for size in (needed, needed - 1):
+                system = System("s", 1, 1, 1, activation_reserve_bytes=5, peak=peak)
+                instance = Instance.build(graph, replace(system, **{memory: size}), 2)
+                assert instance.most_bytes == needed
+                assert instance.memory_matters is (size < needed)
+                assert instance.peaks_in_order is (size < needed and peak == "order")
+    assert not Instance.build(graph, SYSTEM, 2).memory_matters
 
 
 def test_k_must_be_positive() -> None:

@@ -123,6 +123,12 @@ def test_slicing_a_bad_order_costs_k_times_the_optimum(k: int) -> None:
     assert oracles.bottleneck(graph, SYSTEM, pairs, k) == 100
 
 
+def test_peaks_in_order_get_fewer_evaluations() -> None:
+    """They make an evaluation dearer, so a budget of equal time has fewer; never none."""
+    budgets = [default_evaluations(1000, 8, peaks_in_order=slow) for slow in (False, True)]
+    assert budgets[0] > 10 * budgets[1] > 0
+
+
 def test_slice_order_respects_the_cutoff() -> None:
     """Only partitions strictly below the cutoff count."""
     instance = Instance.build(random_graph(1, 30), SYSTEM, 4)
