@@ -35,6 +35,7 @@ def compile_all() -> int:
 
     Once without and once with peaks in order, which kernels are compiled for separately.
     """
+    from mtpp.solvers.coarsening import coarsen
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import SearchLimits
@@ -51,4 +52,5 @@ def compile_all() -> int:
         for entry in PARTITIONERS.values():
             entry.load()(instance, SearchLimits(evaluations=4))
         find_fewest_stages(instance, 12, SearchLimits(evaluations=2))
+    coarsen(instance, 2)
     return len(PARTITIONERS) + 1
