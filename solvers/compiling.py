@@ -43,11 +43,11 @@ def compile_all() -> int:
     graph = CostGraph.build(
         name="warmup",
         time_unit="ps",
-        ops=[Op(name, 3) for name in "abcd"],
+        ops=[Op(name, 3, param_bytes=1) for name in "abcd"],
         tensors=[Tensor("t", "a", ("b", "c"), 1, transfer=1), Tensor("u", "c", ("d",), 1, transfer=1)],
     )
     system = load_system()
-    for known in (system, override(system, stage_memory_bytes=1, peak="order")):
+    for known in (system, override(system, stage_memory_bytes=5, peak="order")):
         instance = Instance.build(graph, known, 2)
         for entry in PARTITIONERS.values():
             entry.load()(instance, SearchLimits(evaluations=4))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mtpp.contraction import Contraction, contract_named
+from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph
 from mtpp.instance import Instance
 from mtpp.objective import check_stage_memory
@@ -53,7 +54,12 @@ def solve(
     refuse_infeasible(inner)
     lower = simple_bound(inner)
     limits.observer.bound(lower.value)
-    found = entry.load()(inner, replace(limits, lower_bound=lower.value))
+    try:
+        found = entry.load()(inner, replace(limits, lower_bound=lower.value))
+    except Infeasible:
+        if start is None:
+            raise
+        found = start
     if start is not None and start.bottleneck < found.bottleneck:
         found = replace(start, evaluations=start.evaluations + found.evaluations, stopped=found.stopped)
     plan = Plan(

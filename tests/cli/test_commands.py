@@ -83,7 +83,10 @@ def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:
     model.write_text(json.dumps(graph))
     output = tmp_path / "plan.json"
     arguments = ("evaluate", model, "--cuts", "b", "--fast-memory", "120B", "--peak", "order", "-o", output)
-    assert run(*arguments).returncode == 0
+    done = run(*arguments)
+    assert done.returncode == 0
+    assert "speed-up          1.50× over one stage" in done.stdout  # 3 µs of work, 60 bytes too many at 40 ps each
+    assert "memory            at most 170 B per stage (stage 0)" in done.stdout
     plan = json.loads(output.read_text())
     assert [stage["peak_bytes"] for stage in plan["stages"]] == [150, 50]
     assert [stage["overflow"] for stage in plan["stages"]] == [50 * 40, 0]

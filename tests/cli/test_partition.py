@@ -160,6 +160,7 @@ def test_stage_memory_is_kept_to(tmp_path: Path, peak: str) -> None:
         f"memory            at most {max(held)} B per stage (stage {held.index(max(held))}), 330 B allowed"
         in done.stdout
     )
+    assert "speed-up          none: one stage alone exceeds the stage memory" in done.stdout
     assert run("verify", output, "--model", model).returncode == 0
     plan["system"]["stage_memory_bytes"] = max(held) - 1
     output.write_text(json.dumps(plan))

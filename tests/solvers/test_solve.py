@@ -12,9 +12,10 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.graph import CostGraph
 from mtpp.instance import Instance
 from mtpp.solvers.fewest import find_fewest_stages
+from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
-from mtpp.system import System
+from mtpp.system import System, load_system, override
 
 SYSTEM = System("s", 1, 1, 10**9)
 
@@ -64,3 +65,16 @@ def test_unknown_algorithm_is_named() -> None:
     graph = random_graph(0, 5)
     with pytest.raises(InputError, match="auto, slice, random"):
         solve(Instance.build(graph, SYSTEM, 2), graph, SearchLimits(1), algorithm="magic")
+
+
+def test_a_partition_at_hand_is_not_lost() -> None:
+    """Where an algorithm finds nothing within the stage memory, the plan is the partition that was given."""
+    graph = random_graph(3, 24, time_unit="us", shuffled=False)
+    system = override(load_system(), peak="order", stage_memory_bytes=300)
+    instance = Instance.build(graph, system, 5)
+    with pytest.raises(Infeasible, match="none found"):
+        solve(instance, graph, SearchLimits(1), algorithm="slice")
+    start = partitioner("random").load()(instance, SearchLimits(200))
+    plan = solve(instance, graph, SearchLimits(1), algorithm="slice", start=start)
+    assert plan.costs.bottleneck == start.bottleneck
+    assert plan.found_by == "random"
