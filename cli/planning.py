@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InputError
+from mtpp.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
@@ -84,7 +84,14 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
         if request.max_bottleneck is not None:
             instance, start = _fewest(model, request, live, interruption)
         limits = _limits(request, instance, live, interruption)
-        return solve(instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start)
+        try:
+            return solve(
+                instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start
+            )
+        except Infeasible:
+            if interruption.requested:  # there was more to try
+                raise KeyboardInterrupt from None
+            raise
 
 
 def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:

@@ -233,6 +233,26 @@ def test_an_interrupted_search_still_gives_its_best(tmp_path: Path, number: sign
     assert run("verify", output, "--model", model).returncode == 0
 
 
+def test_an_interrupted_search_without_a_result(tmp_path: Path) -> None:
+    """A search within a stage memory that has found nothing ends on Ctrl-C with exit code 130, and writes nothing."""
+    model = tmp_path / "model.json"
+    model.write_text(write_native(random_graph(3, 24, time_unit="us", shuffled=False)))
+    output = tmp_path / "plan.json"
+    memory = ("--peak", "order", "--stage-memory", "250B")
+    command = [*MTPP, "partition", str(model), "-k", "5", *memory, "--time-limit", "120", "-v", "-o", str(output)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("search: random"):
+            break
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert not output.exists()
+
+
 def test_the_time_limit_ends_the_search(tmp_path: Path) -> None:
     """A limit that has passed before the search began still gives the first partition."""
     model = tmp_path / "model.json"
