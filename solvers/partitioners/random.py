@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from mtpp.solvers.kernels.slicing import INFEASIBLE
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import segment_below, slice_order
+from mtpp.solvers.threads import Threads
 
 _BATCHES_PER_ROUND = 8
 _BATCH_OPS = 1 << 14
@@ -60,7 +60,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     search = _batch_search(instance, limits.seed)
     stopped = "optimal" if best.bottleneck <= limits.lower_bound else None
     rounds = _rounds(instance.op_count, limits.evaluations - evaluations)
-    with ThreadPoolExecutor(limits.jobs) as threads:
+    with Threads(limits.jobs) as threads:
         while stopped is None and (batches := next(rounds, None)):
             results = _run_round(threads, search, batches, best.bottleneck, limits)
             done = sum(batch.orders for batch, _ in results)
@@ -119,7 +119,7 @@ def _batch_search(instance: Instance, seed: int) -> Callable[[_Batch, int], _Fou
 
 
 def _run_round(
-    threads: ThreadPoolExecutor,
+    threads: Threads,
     search: Callable[[_Batch, int], _Found | None],
     batches: list[_Batch],
     cutoff: int,
@@ -130,7 +130,4 @@ def _run_round(
     def timed(batch: _Batch) -> tuple[_Batch, _Found | None] | None:
         return None if limits.stop else (batch, search(batch, cutoff))
 
-    running: list[Future[tuple[_Batch, _Found | None] | None]] = [threads.submit(timed, batch) for batch in batches]
-    while wait(running, timeout=0.2).not_done:
-        pass  # short waits, so that signals are noticed on every platform
-    return [result for future in running if (result := future.result()) is not None]
+    return [result for result in threads.map(timed, batches) if result is not None]

@@ -6,6 +6,7 @@ from mtpp.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.threads import Threads
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -18,10 +19,11 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Infeasible
         If no segmentation of that order keeps to the stage memory; that proves nothing about other partitions.
     """
-    found = slice_order(instance, instance.order)
+    with Threads(1) as threads:  # a signal is noticed meanwhile
+        (found,) = threads.map(lambda order: slice_order(instance, order), [instance.order])
     if found is None:
         raise none_found(instance, "the file's order")
     limits.observer.evaluated(1)
     limits.observer.incumbent(found.bottleneck)
-    stopped = "optimal" if found.bottleneck <= limits.lower_bound else "finished"
+    stopped = "optimal" if found.bottleneck <= limits.lower_bound else limits.stop or "finished"
     return SearchResult(found.partition, found.bottleneck, "slice", 1, stopped)
