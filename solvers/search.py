@@ -34,6 +34,8 @@ class SearchLimits:
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
     observer
         Is told of progress.
+    population, generations
+        Size and number of generations of the evolutionary searches; None: their own choice.
     interrupted
         Tells whether the user wants the search to end now, with the best so far.
     """
@@ -44,6 +46,8 @@ class SearchLimits:
     seed: int = 0
     jobs: int = 1
     observer: Observer = field(default_factory=Silent)
+    population: int | None = None
+    generations: int | None = None
     interrupted: Callable[[], bool] = lambda: False
 
     @property

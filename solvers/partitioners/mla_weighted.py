@@ -1,0 +1,12 @@
+"""``mla-weighted``: the order with the shortest edges, weighted by their transfer, cut optimally."""
+
+from __future__ import annotations
+
+from mtpp.instance import Instance
+from mtpp.solvers.arrangement import partition_by_arrangement
+from mtpp.solvers.search import SearchLimits, SearchResult
+
+
+def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Evolve the order with the least Σ io(u, v)·|π⁻¹(u) − π⁻¹(v)| over all edges, and cut it."""
+    return partition_by_arrangement(instance, limits, "mla-weighted", weighted=True)
