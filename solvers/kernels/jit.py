@@ -19,6 +19,14 @@ def kernel(function: F) -> F:
         return cast(F, numba.njit(nogil=True, error_model="numpy")(function))
 
 
+def inlined(function: F) -> F:
+    """Compile *function* into each kernel that calls it: for the small ones inside the hottest loops.
+
+    A call passes tuples of arrays by value and counts references to each array; that takes longer than a small loop.
+    """
+    return cast(F, numba.njit(nogil=True, error_model="numpy", inline="always")(function))
+
+
 def _register_without_blas() -> None:
     """Let numba register its array functions without a look for BLAS.
 
