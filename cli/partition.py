@@ -15,10 +15,16 @@ INTERRUPTED = 130
 @click.argument("model")
 @click.option("-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Number of stages at most.")
 @click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
-@click.option("--algorithm", default="auto", show_default=True, help="auto, slice or random.")
+@click.option(
+    "--algorithm", default="auto", show_default=True, help="auto, anneal, brkga, mla, mla-weighted, random or slice."
+)
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
 @click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="From process start.")
 @click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates.")
+@click.option("--population", type=click.IntRange(2, 100_000), metavar="P", help="Of brkga and mla [default: 100].")
+@click.option(
+    "--generations", type=click.IntRange(min=1), metavar="G", help="Of brkga and mla [default: 100 if no limit is set]."
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
 @click.option(
     "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."

@@ -32,6 +32,8 @@ class PlanRequest:
     work_limit: int | None
     seed: int
     jobs: int
+    population: int | None = None
+    generations: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PlanRequest:
@@ -45,6 +47,8 @@ class PlanRequest:
             work_limit=options["work_limit"],
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
+            population=options["population"],
+            generations=options["generations"],
         )
 
 
@@ -72,7 +76,13 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.solve import contracted, solve
 
-    registry.partitioner(request.algorithm)
+    entry = registry.partitioner(request.algorithm)
+    if not entry.evolves and (request.population or request.generations):
+        raise InputError(
+            f"{entry.name} has no population",
+            source="--population" if request.population else "--generations",
+            remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
+        )
     start: SearchResult | None = None
     instance = model.instance(request.k or 1)
     inner = contracted(instance, request.together)  # what is wrong with the input is said before the wait
@@ -96,23 +106,21 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
 
 def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:
     from mtpp.deadline import Deadline
-    from mtpp.solvers.registry import default_evaluations
+    from mtpp.solvers.registry import partitioner
     from mtpp.solvers.search import UNLIMITED, SearchLimits
 
     evaluations = request.work_limit
     if evaluations is None:
         timed = request.time_limit_s is not None
-        evaluations = (
-            UNLIMITED
-            if timed
-            else default_evaluations(instance.op_count, instance.k, peaks_in_order=instance.peaks_in_order)
-        )
+        evaluations = UNLIMITED if timed else partitioner(request.algorithm).budget(instance)
     return SearchLimits(
         evaluations,
         Deadline(request.time_limit_s),
         seed=request.seed,
         jobs=request.jobs,
         observer=observer,
+        population=request.population,
+        generations=request.generations,
         interrupted=lambda: interruption.requested,
     )
 
@@ -122,7 +130,7 @@ def _fewest(
 ) -> tuple[Instance, SearchResult]:
     """Return the instance with the fewest stages found for ``--max-bottleneck``, and the partition that shows it."""
     from mtpp.solvers.fewest import find_fewest_stages
-    from mtpp.solvers.registry import default_evaluations
+    from mtpp.solvers.registry import default_orders
     from mtpp.solvers.search import SearchResult
     from mtpp.solvers.slicing import slice_order
     from mtpp.solvers.solve import contracted
@@ -134,9 +142,7 @@ def _fewest(
     limits = _limits(request, widest, observer, interruption)
     if request.work_limit is None:
         # How many stages it will be is not known yet; a typical stage has fifty ops.
-        orders = default_evaluations(
-            widest.op_count, max(2, widest.op_count // 50), peaks_in_order=widest.peaks_in_order
-        )
+        orders = default_orders(replace(widest, k=max(2, widest.op_count // 50)))
         limits = replace(limits, evaluations=orders)
     observer.phase("fewest stages")
     inner = contracted(widest, request.together)

@@ -37,6 +37,11 @@ class Deadline:
         self.limit_s = limit_s
         self._end = None if limit_s is None else time.monotonic() + limit_s - process_age_s()
 
+    @classmethod
+    def from_now(cls, limit_s: float | None) -> Deadline:
+        """Return the deadline of one part of a run, *limit_s* seconds from this moment; None: never."""
+        return cls(None if limit_s is None else process_age_s() + limit_s)
+
     def remaining_s(self) -> float:
         """Return the seconds left, negative when past, infinite without a limit."""
         return float("inf") if self._end is None else self._end - time.monotonic()

@@ -14,11 +14,12 @@ def compiled(instance: Instance) -> bool:
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
-    from mtpp.solvers.kernels.random_orders import best_random_order
+    from mtpp.solvers.kernels.annealing import anneal
+    from mtpp.solvers.kernels.decoders import cut_fitness
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
     from mtpp.solvers.kernels.working_memory import window_peaks
 
-    kernels: list[object] = [best_random_order, best_segmentation, fewest_stages]
+    kernels: list[object] = [anneal, cut_fitness, best_segmentation, fewest_stages]
     if instance.peaks_in_order:
         kernels.append(window_peaks)
     return all(_on_disk(kernel) for kernel in kernels)

@@ -223,7 +223,7 @@ def test_an_interrupted_search_still_gives_its_best(tmp_path: Path, number: sign
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("search: random"):
+        if line.startswith("search: anneal"):
             break
     process.send_signal(number)
     stdout, _ = process.communicate(timeout=60)
@@ -245,7 +245,7 @@ def test_an_interrupted_search_without_a_result(tmp_path: Path) -> None:
     )
     assert process.stderr is not None
     for line in process.stderr:
-        if line.startswith("search: random"):
+        if line.startswith("search: first partition"):
             break
     process.send_signal(signal.SIGINT)
     stdout, _ = process.communicate(timeout=60)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import oracles
@@ -16,8 +17,8 @@ from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck, stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.registry import PARTITIONERS, default_evaluations, partitioner
-from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.registry import PARTITIONERS, default_orders, partitioner
+from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.slicing import slice_order
 from mtpp.system import System, load_system, override
 
@@ -125,8 +126,12 @@ def test_slicing_a_bad_order_costs_k_times_the_optimum(k: int) -> None:
 
 def test_peaks_in_order_get_fewer_evaluations() -> None:
     """They make an evaluation dearer, so a budget of equal time has fewer; never none."""
-    budgets = [default_evaluations(1000, 8, peaks_in_order=slow) for slow in (False, True)]
-    assert budgets[0] > 10 * budgets[1] > 0
+    graph = random_graph(5, 300, time_unit="us", shuffled=False)
+    systems = [replace(SYSTEM, fast_memory_bytes=1, peak=peak) for peak in ("reserve", "order")]
+    for entry in PARTITIONERS.values():
+        plain, slow = (entry.budget(Instance.build(graph, system, 8)) for system in systems)
+        assert plain >= slow > 0
+        assert plain == UNLIMITED or plain > 2 * slow
 
 
 def test_slice_order_respects_the_cutoff() -> None:
@@ -160,6 +165,6 @@ def test_random_comes_close_on_bert(shared_data: Path, shared_reference: Path) -
     optimum = json.loads((shared_reference / "optima.json").read_text())["bert-base"]["8"]
     graph = read_native((shared_data / "instances" / "bert-base.json").read_bytes(), "bert-base")
     instance = Instance.build(graph, SYSTEM, 8)
-    limits = SearchLimits(default_evaluations(graph.op_count, 8), jobs=2)
+    limits = SearchLimits(default_orders(instance), jobs=2)
     found = partitioner("random").load()(instance, limits)
     assert optimum <= found.bottleneck <= 1.02 * optimum

@@ -1,0 +1,89 @@
+"""Large graphs: contract, solve the small instance, and refine on the way back.
+
+The scheme of Herrmann et al. (2019) for acyclic partitioning, with the bottleneck for an objective. A partition of
+the contracted instance is one of the large instance at the same cost, so every level begins with what the last one
+found and only improves it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+from mtpp.contraction import Contraction
+from mtpp.deadline import Deadline
+from mtpp.instance import Instance
+from mtpp.partition import Partition
+from mtpp.solvers.annealing import Schedule
+from mtpp.solvers.coarsening import coarsen
+from mtpp.solvers.portfolio import Portfolio
+from mtpp.solvers.restarts import Annealer, Start
+from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.starts import first_result
+from mtpp.solvers.threads import Threads
+
+LARGE = 8_000
+"""Ops from which on searching a contraction first gives better partitions in the same time."""
+
+_TARGET = 3_000
+_TARGET_PER_STAGE = 40
+_COARSE_SHARE = 0.5
+_REFINING = Schedule(0.0004, 0.00005, 12.0, 24.0)
+_SWEEPS = 30
+"""Moves per op that a level is refined with, where time and budget allow."""
+
+_RUNS = 2
+
+
+def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, *, order_share: float) -> SearchResult:
+    """Search a contraction of a few thousand ops, then refine its partition level by level.
+
+    Notes
+    -----
+    About half of the budget or the time goes to the smallest instance. O(n + pins) per level and sweep; O(n + m·k)
+    memory per run.
+    """
+    limits.observer.phase("contract")
+    levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k))
+    coarse = levels[-1].instance if levels else instance
+    scale = instance.op_count / coarse.op_count  # an evaluation is as many moves as there are ops
+    bounded = limits.evaluations < UNLIMITED
+    start = first_result(coarse, limits, threads)
+    limits.observer.incumbent(start.bottleneck)
+    part = replace(
+        limits,
+        evaluations=max(1, int(_COARSE_SHARE * scale * limits.evaluations)) if bounded else UNLIMITED,
+        deadline=limits.deadline
+        if limits.deadline.limit_s is None
+        else Deadline.from_now(_COARSE_SHARE * limits.deadline.remaining_s()),
+    )
+    found = Portfolio(coarse, start, part, threads, order_share=order_share).improve()
+    spent = max(1, int(found.evaluations / scale))
+    return _refined(replace(found, evaluations=spent), levels, limits, threads)
+
+
+def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimits, threads: Threads) -> SearchResult:
+    """Carry a partition of the last level back to the first instance, annealing it a little at every level."""
+    stage = found.partition.assignment
+    bottleneck, found_by, spent = found.bottleneck, found.found_by, found.evaluations
+    sweeps = max(1, min(_SWEEPS, (limits.evaluations - spent) // (2 * _RUNS)))  # levels add up to twice the largest
+    largest = levels[0].original.op_count if levels else 1
+    for level in reversed(levels):
+        stage = stage[level.group_of]
+        if limits.stop or bottleneck <= limits.lower_bound or spent >= limits.evaluations:
+            continue
+        instance = level.original
+        limits.observer.phase(f"refine {instance.op_count:,} ops")
+        stages = min(instance.k, instance.op_count)
+        annealer = Annealer(instance, stages, threads, limits.seed, lambda: limits.stop is not None)
+        results, proposals = annealer.round([Start(stage, _REFINING)] * _RUNS, sweeps * instance.op_count)
+        spent += ceil(proposals / largest)
+        limits.observer.evaluated(ceil(proposals / largest))
+        best = min(results, key=lambda one: one.bottleneck)
+        if best.bottleneck < bottleneck:
+            bottleneck, stage, found_by = best.bottleneck, best.stage, "anneal"
+            limits.observer.incumbent(bottleneck)
+    instance = levels[0].original if levels else None
+    partition = found.partition if instance is None else Partition.from_stages(instance, stage)
+    stopped = "optimal" if bottleneck <= limits.lower_bound else limits.stop or "budget"
+    return SearchResult(partition, bottleneck, found_by, spent, stopped)

@@ -1,0 +1,32 @@
+"""``anneal``: simulated annealing on assignments, with restarts and polishing."""
+
+from __future__ import annotations
+
+from mtpp.instance import Instance
+from mtpp.solvers.multilevel import LARGE, solve_by_levels
+from mtpp.solvers.portfolio import Portfolio
+from mtpp.solvers.search import SearchLimits, SearchResult
+from mtpp.solvers.starts import first_result
+from mtpp.solvers.threads import Threads
+
+
+def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Return the best of many annealing runs, each polished, their best orders cut again.
+
+    Raises
+    ------
+    Infeasible
+        If no first partition within the stage memory is found.
+
+    Notes
+    -----
+    Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at
+    the cut of the graph's own order, later ones at the best assignments met. One evaluation is n proposed moves.
+    O(n + m·k) memory per run.
+    """
+    with Threads(limits.jobs) as threads:
+        if instance.op_count > LARGE:
+            return solve_by_levels(instance, limits, threads, order_share=0.0)
+        start = first_result(instance, limits, threads)
+        limits.observer.incumbent(start.bottleneck)
+        return Portfolio(instance, start, limits, threads, order_share=0.0).improve()

@@ -1,0 +1,169 @@
+"""Annealing and evolved orders in turns: each takes up what the other has found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from time import monotonic
+
+import numpy as np
+
+from mtpp.instance import Instance
+from mtpp.partition import Partition
+from mtpp.solvers.annealing import COOL, HOT, WARM
+from mtpp.solvers.decoding import cut_rating, order_of
+from mtpp.solvers.evolution import FloatArray, Population, elite_size, first_population, next_population
+from mtpp.solvers.restarts import Annealer, Assignment, Start
+from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.slicing import segment_below
+from mtpp.solvers.threads import Threads
+
+_RUNS = 8
+_POOL = 8
+_POPULATION = 32
+_SCHEDULES = (HOT, WARM, COOL, WARM)
+_FIRST_SWEEPS = 800
+"""Moves per op in a run of the first round, where the budget allows; each round doubles it."""
+
+_ROUNDS_AIMED_AT = 7
+_LONGEST_RUN = 50_000_000
+_SPARE = 0.8
+"""Share of what is left that a round may plan with: polishing and orders take some more."""
+
+_TOO_SHORT_S = 0.02
+
+
+class Portfolio:
+    """A pool of good assignments of one instance, improved in rounds.
+
+    A round anneals from some of them, hot runs and cool ones side by side, polishes the results, and cuts the orders
+    that the best assignments imply, with random orders inside the stages. With *order_share* above 0 those orders then
+    evolve as in ``brkga`` for that share of the time.
+
+    Without a deadline the result depends on the seed and the number of evaluations alone.
+    """
+
+    def __init__(
+        self, instance: Instance, start: SearchResult, limits: SearchLimits, threads: Threads, *, order_share: float
+    ) -> None:
+        self._instance = instance
+        self._limits = limits
+        self._order_share = order_share
+        self._stages = min(instance.k, instance.op_count)
+        self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(1,))))
+        stopped = lambda: limits.stop is not None  # noqa: E731
+        self._rate = cut_rating(instance, threads, stopped)
+        self._annealer = Annealer(instance, self._stages, threads, limits.seed, stopped)
+        self._population: Population | None = None
+        self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
+        self.found_by = start.found_by
+        self.evaluations = start.evaluations
+
+    def improve(self) -> SearchResult:
+        """Run rounds until the lower bound, the budget or the deadline is reached."""
+        limits = self._limits
+        length = self._first_length()
+        pace: float | None = None  # seconds per move of a run
+        number = 0
+        while (stopped := self._ended()) is None:
+            length = min(length, self._affordable())
+            if pace is not None and limits.deadline.limit_s is not None:
+                fitting = int(limits.deadline.remaining_s() / pace)
+                if fitting < 2 * length:  # one more round, not one and a stump
+                    length = max(1, min(length, fitting) if fitting < length else fitting)
+                if limits.deadline.remaining_s() < _TOO_SHORT_S:
+                    stopped = "time-limit"
+                    break
+            begin = monotonic()
+            self._anneal(number, length)
+            if self._ended() is None:
+                self._cut(length)
+            pace = (monotonic() - begin) / length
+            length = min(2 * length, _LONGEST_RUN)
+            number += 1
+        best = self.pool[0]
+        partition = Partition.from_stages(self._instance, best.stage)
+        return SearchResult(partition, best.bottleneck, self.found_by, self.evaluations, stopped)
+
+    def _ended(self) -> str | None:
+        if self.pool[0].bottleneck <= self._limits.lower_bound:
+            return "optimal"
+        if self.evaluations >= self._limits.evaluations:
+            return "budget"
+        return self._limits.stop
+
+    def _left(self) -> int:
+        return self._limits.evaluations - self.evaluations
+
+    def _first_length(self) -> int:
+        """Return the moves of a run in the first round."""
+        n = self._instance.op_count
+        if self._limits.evaluations >= UNLIMITED:
+            return _FIRST_SWEEPS * n
+        return max(1, min(_FIRST_SWEEPS * n, self._left() * n // (_RUNS * _ROUNDS_AIMED_AT)))
+
+    def _affordable(self) -> int:
+        """Return the moves of a run that the evaluations left allow."""
+        return max(1, int(_SPARE * min(self._left(), _LONGEST_RUN) * self._instance.op_count / _RUNS))
+
+    def _offer(self, found: Iterable[Assignment], by: str) -> None:
+        """Take assignments into the pool, the best first, each once."""
+        best = self.pool[0].bottleneck
+        distinct = {one.stage.tobytes(): one for one in [*self.pool, *found]}
+        self.pool = sorted(distinct.values(), key=lambda one: one.bottleneck)[:_POOL]
+        if self.pool[0].bottleneck < best:
+            self.found_by = by
+            self._limits.observer.incumbent(self.pool[0].bottleneck)
+
+    def _spend(self, evaluations: int) -> None:
+        self.evaluations += evaluations
+        self._limits.observer.evaluated(evaluations)
+
+    def _anneal(self, number: int, length: int) -> None:
+        self._limits.observer.phase("anneal")
+        starts = [
+            Start(self.pool[run % len(self.pool)].stage, HOT if number == 0 else _SCHEDULES[run % len(_SCHEDULES)])
+            for run in range(_RUNS)
+        ]
+        found, proposals = self._annealer.round(starts, length)
+        self._spend(max(1, proposals // self._instance.op_count))
+        self._offer(found, "anneal")
+
+    def _cut(self, length: int) -> None:
+        """Cut the orders that the pool implies, and let them evolve."""
+        self._limits.observer.phase("orders")
+        n = self._instance.op_count
+        size = min(_POPULATION, max(2, self._left()))
+        seeds = self._implied(size // 2)
+        if self._population is not None:
+            seeds = np.concatenate([seeds, self._population.chromosomes[: elite_size(_POPULATION)]])
+        if not self._order_share:
+            seeds = seeds[: min(len(seeds), _POOL)]
+            size = len(seeds)
+        population = first_population(size, n, self._stream, self._rate, seeds)
+        self._spend(size)
+        order_moves = n * (n / self._stages + 100) / 100  # an order takes as long as that many moves
+        orders = int(self._order_share * _RUNS * length / order_moves) - size
+        while orders > 0 and self._ended() is None:
+            population, rated = next_population(population, self._stream, self._rate, min(orders, self._left()))
+            self._spend(rated)
+            orders -= rated
+        self._population = population
+        bottleneck = int(population.fitness[0])
+        if bottleneck < self.pool[-1].bottleneck:
+            cut = segment_below(self._instance, order_of(self._instance, population.best), bottleneck + 1)
+            self._offer([Assignment(bottleneck, cut.assignment)], "brkga" if self._order_share else "slice")
+
+    def _implied(self, count: int) -> FloatArray:
+        """Return *count* chromosomes whose orders run the pool's stages one after the other."""
+        noise = self._stream.random((count, self._instance.op_count))
+        for i in range(count):
+            noise[i] += self._stages - 1 - self.pool[i % len(self.pool)].stage
+        return noise / self._stages
+
+
+def _dense(partition: Partition, stages: int) -> np.ndarray:
+    """Return the assignment with stages below *stages*: there are no more busy ones than ops."""
+    if int(partition.assignment.max()) < stages:
+        return partition.assignment.copy()
+    _, dense = np.unique(partition.assignment, return_inverse=True)
+    return dense.astype(np.int32)

@@ -1,0 +1,87 @@
+"""A first partition, from which searches improve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from mtpp.errors import InvalidPartition
+from mtpp.graph import Int32Array
+from mtpp.instance import Instance
+from mtpp.objective import check_stage_memory, stage_costs
+from mtpp.partition import Partition
+from mtpp.solvers.annealing import HOT
+from mtpp.solvers.arrays import order_arrays, slicing_arrays
+from mtpp.solvers.feasibility import none_found
+from mtpp.solvers.kernels.topological import kahn_order
+from mtpp.solvers.restarts import Annealer, Assignment, Start
+from mtpp.solvers.search import SearchLimits, SearchResult
+from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.threads import Threads
+
+_ORDERS_BEFORE_BALANCING = 16
+_SWEEPS = 500
+_RUNS = 4
+
+
+def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> SearchResult:
+    """Return the cut of the graph's own order, or where that cannot keep to the stage memory another partition.
+
+    Raises
+    ------
+    Infeasible
+        If none is found: neither a cut of the own order or of some random ones, nor a partition whose parameters
+        were balanced by annealing. That proves nothing about others.
+    """
+    observer = limits.observer
+    observer.phase("first partition")
+    slicing = slicing_arrays(instance)
+    orders = _orders(instance, limits.seed)
+    tried = 0
+    while tried == 0 or (tried < limits.evaluations and limits.stop is None):
+        (found,) = threads.map(lambda order: slice_order(instance, order, arrays=slicing), [next(orders)])
+        tried += 1
+        observer.evaluated(1)
+        if found is not None:
+            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", tried, "budget")
+        if tried == _ORDERS_BEFORE_BALANCING:
+            balanced = _balanced_memory(instance, limits, threads)
+            tried += _SWEEPS
+            if balanced is not None:
+                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", tried, "budget")
+    raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
+
+
+def _orders(instance: Instance, seed: int) -> Iterator[Int32Array]:
+    """Yield the graph's own order, then random ones for ever."""
+    yield instance.order
+    stream = np.random.Generator(np.random.PCG64(seed))
+    ordering = order_arrays(instance)
+    while True:
+        yield kahn_order(ordering, stream.random(instance.op_count))
+
+
+def _balanced_memory(instance: Instance, limits: SearchLimits, threads: Threads) -> Partition | None:
+    """Anneal the same problem with parameters for work and no transfer: its bottleneck is the fullest stage."""
+    twin = replace(
+        instance,
+        system=replace(instance.system, fast_memory_bytes=None, stage_memory_bytes=None),
+        work=instance.param_bytes,
+        transfer=np.zeros_like(instance.transfer),
+    )
+    start = slice_order(twin, twin.order)
+    assert start is not None  # without limits on memory there is always a segmentation
+    annealer = Annealer(twin, instance.k, threads, limits.seed, lambda: limits.stop is not None)
+    starts = [Start(start.partition.assignment, HOT)] * _RUNS
+    found, _ = annealer.round(starts, _SWEEPS * instance.op_count // _RUNS)
+    found.append(Assignment(start.bottleneck, start.partition.assignment))
+    for assignment in sorted(found, key=lambda one: one.bottleneck):
+        partition = Partition.from_stages(instance, assignment.stage)
+        try:
+            check_stage_memory(instance, stage_costs(instance, partition))
+        except InvalidPartition:
+            continue
+        return partition
+    return None
