@@ -6,7 +6,7 @@ A tensor is a hyperedge: one producer op and any number of consumer ops. The pap
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
+from mtpp.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact
 
@@ -115,57 +116,47 @@ class CostGraph:
         -----
         O(n + pins) time and memory.
         """
+        return cls.from_columns(
+            name=name,
+            time_unit=time_unit,
+            ops=OpColumns(*_transposed(ops, len(OpColumns._fields))),
+            tensors=TensorColumns(*_transposed(tensors, len(TensorColumns._fields))),
+            metadata=metadata,
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        name: str,
+        time_unit: str,
+        ops: OpColumns,
+        tensors: TensorColumns,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> CostGraph:
+        """Do what :meth:`build` does, with a sequence per field in place of an object per row."""
         if time_unit not in TIME_UNITS:
             units = ", ".join(TIME_UNITS)
             raise InputError(f"unknown time unit {time_unit!r}", where="/time_unit", remedy=f"use one of {units}")
-        ops = list(ops)
-        tensors = list(tensors)
-        if not ops:
+        if not ops.name:
             raise InputError("the graph has no ops", where="/ops", remedy="give at least one")
-        index = _index_names([op.name for op in ops], "ops")
-        _index_names([tensor.name for tensor in tensors], "tensors")
-        for i, op in enumerate(ops):
-            if type(op.work) is not int or op.work < 0:  # what nearly every cost is, in a graph of millions
-                _check_cost(op.work, f"/ops/{i}/work")
-            if op.param_bytes != 0:
-                _check_bytes(op.param_bytes, f"/ops/{i}/param_bytes")
-
-        producer = np.empty(len(tensors), dtype=np.int32)
-        offsets = np.zeros(len(tensors) + 1, dtype=np.int64)
-        consumers: list[int] = []
-        for t, tensor in enumerate(tensors):
-            _check_tensor(tensor, t, abstract=time_unit == "1")
-            made_by = index.get(tensor.producer, -1)
-            if made_by < 0:
-                raise _unknown_op(tensor.producer, f"/tensors/{t}/producer")
-            producer[t] = made_by
-            readers: set[int] = set()
-            for c, consumer in enumerate(tensor.consumers):
-                read_by = index.get(consumer, -1)
-                if read_by < 0 or read_by == made_by or read_by in readers:
-                    raise _wrong_consumer(consumer, f"/tensors/{t}/consumers/{c}", read_by, made_by)
-                readers.add(read_by)
-                consumers.append(read_by)
-            offsets[t + 1] = len(consumers)
-
+        links = checked_links(ops, tensors, abstract=time_unit == "1")
         graph = cls(
             name=name,
             time_unit=time_unit,
-            op_names=tuple(op.name for op in ops),
-            op_kinds=tuple(op.kind for op in ops),
-            work=tuple(op.work for op in ops),
-            param_bytes=np.array([op.param_bytes for op in ops], dtype=np.int64),
-            tensor_names=tuple(tensor.name for tensor in tensors),
-            tensor_producer=producer,
-            consumer_offsets=offsets,
-            consumers=np.array(consumers, dtype=np.int32),
-            tensor_bytes=np.array(
-                [UNKNOWN_BYTES if tensor.bytes is None else tensor.bytes for tensor in tensors], dtype=np.int64
-            ),
-            transfer=tuple(tensor.transfer for tensor in tensors),
+            op_names=tuple(ops.name),
+            op_kinds=tuple(ops.kind),
+            work=tuple(ops.work),
+            param_bytes=np.array(ops.param_bytes, dtype=np.int64),
+            tensor_names=tuple(tensors.name),
+            tensor_producer=links.producer,
+            consumer_offsets=links.offsets,
+            consumers=links.consumers,
+            tensor_bytes=np.array([UNKNOWN_BYTES if size is None else size for size in tensors.bytes], dtype=np.int64),
+            transfer=tuple(tensors.transfer),
             metadata=dict(metadata or {}),
         )
-        for array in (graph.param_bytes, producer, offsets, graph.consumers, graph.tensor_bytes):
+        for array in (graph.param_bytes, *links, graph.tensor_bytes):
             array.setflags(write=False)
         _ = graph.order  # raises on a cycle
         return graph
@@ -286,56 +277,9 @@ class CostGraph:
         )
 
 
-def _index_names(names: list[str], what: str) -> dict[str, int]:
-    index: dict[str, int] = {}
-    for i, name in enumerate(names):
-        if not name:
-            raise InputError("empty name", where=f"/{what}/{i}/name")
-        if name in index:
-            raise InputError(f"duplicate name {name!r}, first used at /{what}/{index[name]}", where=f"/{what}/{i}/name")
-        index[name] = i
-    return index
-
-
-def _unknown_op(name: str, where: str) -> InputError:
-    return InputError(f"no op is called {name!r}", where=where, remedy="name one of /ops")
-
-
-def _wrong_consumer(name: str, where: str, op: int, producer: int) -> InputError:
-    if op < 0:
-        return _unknown_op(name, where)
-    if op == producer:
-        return InputError(f"op {name!r} consumes its own output (self-loop)", where=where)
-    return InputError(f"duplicate consumer {name!r}", where=where, remedy="list each op once")
-
-
-def _check_cost(value: Exact, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | Fraction):
-        raise InputError(f"{value!r} is not an exact number", where=where)
-    if value < 0:
-        raise InputError("a cost cannot be negative", where=where)
-
-
-def _check_bytes(value: int, where: str) -> None:
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InputError(f"{value!r} is not a whole number of bytes", where=where)
-    if not 0 <= value < 2**62:
-        raise InputError("a size must be at least 0 and below 2^62 bytes", where=where)
-
-
-def _check_tensor(tensor: Tensor, t: int, *, abstract: bool) -> None:
-    if tensor.bytes is not None:
-        _check_bytes(tensor.bytes, f"/tensors/{t}/bytes")
-    if tensor.transfer is not None:
-        _check_cost(tensor.transfer, f"/tensors/{t}/transfer")
-    elif tensor.bytes is None:
-        raise InputError("the tensor has no cost", where=f"/tensors/{t}", remedy="give bytes or transfer")
-    elif abstract:
-        raise InputError(
-            "bytes without transfer in a graph without a time unit",
-            where=f"/tensors/{t}",
-            remedy='give transfer, or a time_unit other than "1"',
-        )
+def _transposed(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[Any]]:
+    """Return the columns of *rows*, also where there are none."""
+    return list(zip(*rows, strict=True)) or [()] * width
 
 
 def _first(data: Mapping[str, Any], *keys: str) -> Any:
