@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from math import gcd
 
 import numpy as np
 
@@ -92,8 +93,8 @@ class Instance:
         ticks_per_unit = _ticks_per_unit(graph, k)
         work = _ticks(graph.work, ticks_per_unit)
         transfer = [
-            system.link_ps(size) if given is None else _tick(given, ticks_per_unit)
-            for given, size in zip(graph.transfer, graph.tensor_bytes.tolist(), strict=True)
+            link if given is None else _tick(given, ticks_per_unit)
+            for given, link in zip(graph.transfer, _link_ticks(graph.tensor_bytes, system), strict=True)
         ]
         sizes = np.where(graph.tensor_bytes == UNKNOWN_BYTES, 0, graph.tensor_bytes)
         held = sum(graph.param_bytes.tolist())
@@ -250,11 +251,23 @@ def _ticks_per_unit(graph: CostGraph, k: int) -> int:
 
 
 def _tick(cost: Exact, ticks_per_unit: int) -> int:
+    if type(cost) is int:  # what nearly every cost is, in a graph of millions
+        return cost * ticks_per_unit
     return ceil_ratio(cost.numerator * ticks_per_unit, cost.denominator)
 
 
 def _ticks(costs: Sequence[Exact], ticks_per_unit: int) -> list[int]:
     return [_tick(cost, ticks_per_unit) for cost in costs]
+
+
+def _link_ticks(sizes: Int64Array, system: System) -> list[int]:
+    """Return the time of each tensor on the link; meaningless where the size is not known."""
+    divisor = gcd(PICOSECONDS["s"], system.bandwidth_bytes_per_s)
+    numerator, denominator = PICOSECONDS["s"] // divisor, system.bandwidth_bytes_per_s // divisor
+    if int(sizes.max(initial=0)) * numerator + denominator < 2**63:
+        ticks: list[int] = (-(-(sizes * numerator) // denominator)).tolist()
+        return ticks
+    return [system.link_ps(size) for size in sizes.tolist()]
 
 
 def _largest_cost(work: list[int], transfer: list[int]) -> str:

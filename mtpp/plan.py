@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
+
 from mtpp.certificate import Certificate, LowerBound
 from mtpp.graph import CostGraph, Int32Array
 from mtpp.instance import Instance
@@ -67,13 +69,17 @@ class Plan:
     @cached_property
     def ends(self) -> list[tuple[str | None, str | None]]:
         """Names of the first and last op of each stage in the graph's order; None in empty stages."""
-        first: list[str | None] = [None] * self.partition.k
-        last: list[str | None] = [None] * self.partition.k
-        for v in self.instance.order.tolist():
-            stage = int(self.partition.assignment[v])
-            first[stage] = first[stage] or self.instance.op_names[v]
-            last[stage] = self.instance.op_names[v]
-        return list(zip(first, last, strict=True))
+        order = self.instance.order
+        stage = self.partition.assignment[order]
+        first = np.full(self.partition.k, len(order), dtype=np.int64)
+        last = np.full(self.partition.k, -1, dtype=np.int64)
+        np.minimum.at(first, stage, np.arange(len(order)))
+        np.maximum.at(last, stage, np.arange(len(order)))
+        names = self.instance.op_names
+        return [
+            (names[order[i]], names[order[j]]) if j >= 0 else (None, None)
+            for i, j in zip(first.tolist(), last.tolist(), strict=True)
+        ]
 
     def stage_rows(self) -> list[dict[str, Any]]:
         """Return the JSON objects of the stages, times in ticks and sizes in bytes."""
