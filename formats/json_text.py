@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from json.encoder import encode_basestring_ascii
 from typing import Any
 
@@ -19,6 +20,9 @@ from mtpp.units import Exact, exact_decimal
 _SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
 _LARGEST_PLAIN_SCALE = 30
 _SHORT_LITERAL = 30
+_LINES_AT_ONCE = 1000
+"""Lines that are written by one call of the standard encoder, which is much faster than one call for each."""
+
 _POWERS = tuple(10**exponent for exponent in range(_SHORT_LITERAL))
 
 
@@ -207,11 +211,30 @@ def dump_lines(document: Mapping[str, Any], rows: Collection[str], indent: int =
         if inner and isinstance(value, Mapping):
             text = dump_lines(value, inner, indent + 1)
         elif key in rows and value and isinstance(value, Mapping):
-            items = (f"{pad} {_key(name)}: {dump_json(item)}" for name, item in value.items())
-            text = "{\n" + ",\n".join(items) + f"\n{pad}}}"
+            text = "{\n" + ",\n".join(_members_by_line(value, pad + " ")) + f"\n{pad}}}"
         elif key in rows and value and isinstance(value, list):
-            text = "[\n" + ",\n".join([f"{pad} {dump_json(item)}" for item in value]) + f"\n{pad}]"
+            text = "[\n" + ",\n".join(_items_by_line(value, pad + " ")) + f"\n{pad}]"
         else:
             text = dump_json(value)
         lines.append(f"{pad}{_key(key)}: {text}")
     return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+
+
+def _items_by_line(items: list[Any], pad: str) -> Iterator[str]:
+    for begin in range(0, len(items), _LINES_AT_ONCE):
+        some = items[begin : begin + _LINES_AT_ONCE]
+        text = dump_json(some)[1:-1] if set(map(type, some)) == {dict} else ""
+        if text and text.count("}, {") == len(some) - 1:  # between the objects, and nowhere else
+            yield pad + text.replace("}, {", f"}},\n{pad}{{")
+        else:
+            yield from (pad + dump_json(item) for item in some)
+
+
+def _members_by_line(value: Mapping[str, Any], pad: str) -> Iterator[str]:
+    members = iter(value.items())
+    while some := dict(islice(members, _LINES_AT_ONCE)):
+        text = dump_json(some)[1:-1] if set(map(type, some)) == {str} else ""
+        if text and text.count(', "') == len(some) - 1:
+            yield pad + text.replace(', "', f',\n{pad}"')
+        else:
+            yield from (f"{pad}{_key(name)}: {dump_json(item)}" for name, item in some.items())

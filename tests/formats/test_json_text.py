@@ -139,6 +139,34 @@ def test_lines() -> None:
     assert parse_json(text.encode(), "x") == document
 
 
+PIECES = st.sampled_from(["a", "}, {", ', "', '"', "\\", ", ", "é", "\n"])
+NAMES = st.lists(PIECES, max_size=3).map("".join)
+ROWS = st.recursive(
+    st.integers() | NAMES | st.just(Fraction(1, 2)),
+    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(NAMES, inner, max_size=2),
+    max_leaves=4,
+)
+
+
+@given(st.lists(ROWS, max_size=4), st.dictionaries(NAMES, ROWS, max_size=4))
+def test_every_row_has_a_line_of_its_own(items: list[Any], members: dict[str, Any]) -> None:
+    """Whatever rows look like, each stands on one line, as it does alone."""
+    lines = dump_lines({"items": items, "members": members}, ("items", "members")).splitlines()
+    due = [f"  {dump_json(item)}" for item in items]
+    due += [f"  {dump_json(name)}: {dump_json(item)}" for name, item in members.items()]
+    assert [line.removesuffix(",") for line in lines if line.startswith("  ")] == due
+
+
+def test_long_lists_are_written_whole() -> None:
+    """Rows are written many at once; where one stretch ends and the next begins does not show."""
+    document = {"items": [{"n": i} for i in range(2500)], "members": {f"m{i}": i for i in range(2500)}}
+    text = dump_lines(document, ("items", "members"))
+    assert parse_json(text.encode(), "x") == document
+    assert text.count("\n") == 5006 - 1
+    with pytest.raises(InputError, match="key 1 is no string"):
+        dump_lines({"members": {"a": 1, 1: 2}}, ("members",))
+
+
 def test_pointers_are_escaped() -> None:
     """Slashes and tildes in names follow RFC 6901."""
     assert pointer("ops", 3, "a/b~c") == "/ops/3/a~1b~0c"
