@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -100,7 +100,7 @@ MODEL_OPTION_NAMES = (
 
 @dataclass(frozen=True)
 class Model:
-    """A model as read: its file, its graph, and the system that it runs on."""
+    """A model as read: its file (whose bytes have done their service), its graph, and the system that it runs on."""
 
     source: Source
     graph: CostGraph
@@ -127,7 +127,7 @@ def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) 
     graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system)
     if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
-    return Model(source, graph, system, dims)
+    return Model(replace(source, data=b""), graph, system, dims)
 
 
 def input_limit(text: str) -> int:
