@@ -1,64 +1,77 @@
-"""Time and memory of one cut of large networks: ``python -m benchmarks.scale [OPS …]``.
+"""Time and memory of ``mtpp partition GRAPH -k K -o PLAN`` on networks of growing size: ``python -m benchmarks.scale``.
 
-A cut into k stages takes O(n² / k) time, so 10⁶ ops (minutes) are measured only when asked for. Each size runs in a
-process of its own. Memory is what slicing adds to the peak of making the graph and the instance; the textbook's table
-alone would take 8 n² bytes.
+Whole commands, each in a process of its own, from reading the graph to writing the plan, with compiled kernels at hand.
+The networks are layered ones with one and a half tensors per op. The exponent e of a row says that time grew as n^e
+since the row before. Other sizes can be given as arguments: ``python -m benchmarks.scale 1000 50000``.
 """
 
 from __future__ import annotations
 
-import resource
+import json
 import sys
 from collections.abc import Sequence
+from math import log
 from multiprocessing import get_context
-from time import perf_counter
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from benchmarks.commands import run
 from benchmarks.report import print_report
 
-SIZES = (10**3, 10**4, 10**5)
-STAGES = 16
-COLUMNS = ("ops", "build s", "instance s", "slice s", "slice adds MB", "peak MB", "table of costs MB")
+SIZES = (10**3, 10**4, 10**5, 10**6)
+TENSORS_PER_OP = 1.5
+STAGES, STAGES_OF_LARGEST = 16, 64
+LARGEST = 10**6
+COLUMNS = ("ops", "tensors", "k", "file MB", "seconds", "exponent", "peak MB", "bottleneck / bound")
 
 
-def peak_mb() -> float:
-    """Return the largest resident set of this process so far."""
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e6
-
-
-def measure(n: int) -> list[str]:
-    """Return one row for a layered network of *n* ops."""
+def write_network(n: int, path: str) -> None:
+    """Write a layered network of *n* ops in the native format."""
     from mtpp.datasets.layered import layered_network
-    from mtpp.instance import Instance
-    from mtpp.solvers.arrays import slicing_arrays
-    from mtpp.solvers.slicing import slice_order
-    from mtpp.system import load_system
+    from mtpp.formats.native import write_native
 
-    system = load_system()
-    small = Instance.build(layered_network(50), system, STAGES)
-    slice_order(small, small.order)  # compiles
-    start = perf_counter()
-    graph = layered_network(n)
-    built = perf_counter()
-    instance = Instance.build(graph, system, STAGES)
-    arrays = slicing_arrays(instance)
-    ready = perf_counter()
-    before = peak_mb()
-    found = slice_order(instance, instance.order, arrays=arrays)
-    done = perf_counter()
-    if found is None:
-        raise SystemExit("no cut found")
-    times = [f"{built - start:.2f}", f"{ready - built:.2f}", f"{done - ready:.3f}"]
-    return [f"{n:,}", *times, f"{peak_mb() - before:.0f}", f"{peak_mb():.0f}", f"{8 * n * n / 1e6:,.0f}"]
+    text = write_native(layered_network(n, tensors=round(n * TENSORS_PER_OP)))
+    Path(path).write_text(text, encoding="utf-8")
+
+
+def measure(sizes: Sequence[int], folder: Path) -> list[list[str]]:
+    """Return one row per size."""
+    rows: list[list[str]] = []
+    before: tuple[int, float] | None = None
+    cache = folder / "kernels"
+    run(["warmup"], cache)
+    for n in sizes:
+        graph, plan = folder / f"{n}.json", folder / f"{n}.plan.json"
+        with get_context("spawn").Pool(1) as pool:
+            pool.apply(write_network, (n, str(graph)))
+        k = STAGES_OF_LARGEST if n >= LARGEST else STAGES
+        seconds, peak_mb = run(["partition", str(graph), "-k", str(k), "-o", str(plan)], cache)
+        exponent = f"{log(seconds / before[1]) / log(n / before[0]):.2f}" if before else "–"
+        document = json.loads(plan.read_text(encoding="utf-8"))
+        size_mb = graph.stat().st_size / 1e6
+        rows.append(
+            [
+                f"{n:,}",
+                f"{document['model']['tensors']:,}",
+                str(k),
+                f"{size_mb:.1f}",
+                f"{seconds:.2f}",
+                exponent,
+                f"{peak_mb:.0f}",
+                f"{document['ratio']:.4f}",
+            ]
+        )
+        before = n, seconds
+        graph.unlink()
+        plan.unlink()
+    return rows
 
 
 def main(sizes: Sequence[int]) -> None:
     """Measure every size."""
-    rows = []
-    for n in sizes:
-        with get_context("spawn").Pool(1) as pool:
-            rows.append(pool.apply(measure, (n,)))
-    print_report(f"One cut of the network's own order, k = {STAGES}", COLUMNS, rows)
+    with TemporaryDirectory() as folder:
+        rows = measure(sizes, Path(folder))
+    print_report("Whole commands on networks of growing size", COLUMNS, rows)
 
 
 if __name__ == "__main__":

@@ -20,9 +20,11 @@ COLUMNS = (64, 128, 256, 512, 1024)
 RESIZE_PROBABILITY = 0.08
 SKIP_PROBABILITY = 0.15
 MOST_SKIPS = 6
+SECOND_OUTPUT_COLUMNS = 2
+FARTHEST_SECOND_READER = 40
 
 
-def layered_network(n: int, seed: int = 0) -> CostGraph:
+def layered_network(n: int, seed: int = 0, *, tensors: int | None = None) -> CostGraph:
     """Draw a network of exactly *n* ops, costs in picoseconds on the preset ``reference``.
 
     Parameters
@@ -30,12 +32,14 @@ def layered_network(n: int, seed: int = 0) -> CostGraph:
     n
         Number of ops, at least 1; made for 10³ to 10⁶.
     seed
-        Same n and seed give the same network (for one version of NumPy).
+        Same arguments give the same network (for one version of NumPy).
+    tensors
+        Number of tensors, at least *n*; by default *n*, one per op. The others are second outputs.
 
     Raises
     ------
     InputError
-        If *n* is below 1.
+        If *n* is below 1, or *tensors* below *n*.
 
     Notes
     -----
@@ -43,12 +47,15 @@ def layered_network(n: int, seed: int = 0) -> CostGraph:
     feed-forward half (queries, keys and values each fan out to eight heads), a residual bottleneck of three
     convolutions, and an inception-like module of parallel branches. Now and then the activations change shape, or are
     kept aside and joined again several blocks later as in a U-Net. The last ops, too few for a block, are a chain.
-    Work is the roofline time; tensors carry bytes, so that the link's bandwidth remains the system's.
+    Work is the roofline time; tensors carry bytes, so that the link's bandwidth remains the system's. Second outputs
+    are what normalisations and dropouts keep beside their result, a few numbers per row, for one of the next ops.
 
     O(n) time and memory.
     """
     if n < 1:
         raise InputError(f"a network of {n} ops", remedy="ask for at least 1")
+    if tensors is not None and tensors < n:
+        raise InputError(f"{tensors} tensors of {n} ops", remedy="ask for at least one per op")
     random = np.random.default_rng([seed, n])
     net = _Network(load_system())
     flow = net.add("Conv", [], rows=784, columns=64, flops=2 * 784 * 64 * 147, params=64 * 147)
@@ -65,7 +72,8 @@ def layered_network(n: int, seed: int = 0) -> CostGraph:
                 skips.append(flow)
     while net.size < n:
         flow = _elementwise(net, "Relu", [flow])
-    return net.to_graph(f"layered-{n}-{seed}", seed)
+    seconds = _second_outputs(net, (tensors or n) - n, np.random.default_rng([seed, n, tensors or n]))
+    return net.to_graph(f"layered-{n}-{seed}", seed, seconds)
 
 
 @dataclass
@@ -96,16 +104,30 @@ class _Network:
             self.readers[u].append(name)
         return self.size - 1
 
-    def to_graph(self, name: str, seed: int) -> CostGraph:
+    def to_graph(self, name: str, seed: int, second_outputs: list[Tensor]) -> CostGraph:
+        outputs = [Tensor(f"t{v}", op.name, tuple(self.readers[v]), self.bytes_of(v)) for v, op in enumerate(self.ops)]
         return CostGraph.build(
             name=name,
             time_unit="ps",
             ops=self.ops,
-            tensors=[
-                Tensor(f"t{v}", op.name, tuple(self.readers[v]), self.bytes_of(v)) for v, op in enumerate(self.ops)
-            ],
+            tensors=[*outputs, *second_outputs],
             metadata={"generator": "layered", "seed": seed, "system": self.system.name},
         )
+
+
+def _second_outputs(net: _Network, count: int, random: np.random.Generator) -> list[Tensor]:
+    last = net.size - 1
+    producers = np.sort(random.integers(max(1, last), size=count)).tolist()
+    distances = random.integers(1, FARTHEST_SECOND_READER + 1, size=count).tolist()
+    return [
+        Tensor(
+            f"s{i}",
+            net.ops[v].name,
+            (net.ops[min(v + distance, last)].name,) if v < last else (),
+            net.rows[v] * SECOND_OUTPUT_COLUMNS * ELEMENT_BYTES,
+        )
+        for i, (v, distance) in enumerate(zip(producers, distances, strict=True))
+    ]
 
 
 def _linear(net: _Network, x: int, columns: int, *, rows: int = 0, kind: str = "MatMul", taps: int = 1) -> int:

@@ -87,7 +87,24 @@ def test_a_hundred_thousand_ops() -> None:
     assert sum(large.work) == pytest.approx(10 * sum(small.work), rel=0.5)
 
 
-def test_no_network_without_ops() -> None:
-    """A network of no ops is refused."""
+def test_second_outputs_come_on_top() -> None:
+    """More tensors than ops leave the network as it is and add small tensors with one reader soon after."""
+    plain, rich = layered_network(1000, 0), layered_network(1000, 0, tensors=1500)
+    assert rich.tensor_count == 1500
+    assert (rich.op_names, rich.work) == (plain.op_names, plain.work)
+    assert rich.tensor_names[:1000] == plain.tensor_names
+    assert rich.consumers[: len(plain.consumers)].tolist() == plain.consumers.tolist()
+    added = range(1000, 1500)
+    assert {len(rich.tensor_consumers(t)) for t in added} == {1}
+    distances = [int(rich.tensor_consumers(t)[0] - rich.tensor_producer[t]) for t in added]
+    assert 1 <= min(distances) < max(distances) <= 40
+    assert all(rich.tensor_bytes[t] <= rich.tensor_bytes[rich.tensor_producer[t]] for t in added)
+    assert layered_network(1, tensors=3).tensor_count == 3
+
+
+def test_impossible_sizes_are_refused() -> None:
+    """There is no network of no ops, and none with fewer tensors than ops."""
     with pytest.raises(InputError, match="at least 1"):
         layered_network(0)
+    with pytest.raises(InputError, match="at least one per op"):
+        layered_network(5, tensors=4)
