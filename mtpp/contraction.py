@@ -110,10 +110,8 @@ def merge(instance: Instance, group_of: Int32Array, count: int) -> Contraction:
 
 
 def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
-    if instance.members is None:
-        members = MemberNames(instance.op_names, instance.order, group_of, count)
-    else:
-        members = instance.members.merged(group_of, count)
+    ground = instance.ground_below(group_of)
+    members = MemberNames(ground.instance.op_names, ground.instance.order, ground.op_of, count)
     work = np.zeros(count, dtype=np.int64)
     params = np.zeros(count, dtype=np.int64)
     np.add.at(work, group_of, instance.work)
@@ -141,5 +139,5 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
         pins=touched[kept_pins],
         order=np.arange(count, dtype=np.int32),
         members=members,
-        ground=instance.ground_below(group_of),
+        ground=ground,
     )

@@ -56,10 +56,6 @@ class MemberNames(Sequence[tuple[str, ...]]):
         row = range(self._count)[group]
         return tuple(self._names[v] for v in ops[offsets[row] : offsets[row + 1]].tolist())
 
-    def merged(self, group_of: Int32Array, count: int) -> MemberNames:
-        """Return the names after these groups were merged in their turn."""
-        return MemberNames(self._names, self._order, group_of[self._group_of], count)
-
     @cached_property
     def _members(self) -> tuple[Int64Array, Int32Array]:
         in_order = self._group_of[self._order]
