@@ -1,4 +1,4 @@
-"""Standard error for people: warnings, notes, and a live line while a search runs on a terminal."""
+"""Standard error for people: warnings, notes, and something that moves while they wait at a terminal."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
     from rich.status import Status
 
     from mtpp.instance import Instance
@@ -102,3 +103,38 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         if self._evaluations and elapsed > 0:
             parts.append(f"{self._evaluations / elapsed:,.0f} evaluations/s")
         self._status.update(" · ".join(part for part in parts if part))
+
+
+class ProgressBar(AbstractContextManager["ProgressBar"]):
+    """How many of a number of steps are done and what is being done now, only where standard error is a terminal."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._progress: Progress | None = None
+
+    def __enter__(self) -> ProgressBar:
+        if sys.stderr.isatty() and not self._console.quiet:
+            from rich.console import Console as RichConsole
+            from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+            columns = (
+                MofNCompleteColumn(),
+                BarColumn(20),
+                TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False),
+            )
+            self._progress = Progress(*columns, console=RichConsole(stderr=True), transient=True)
+            self._progress.add_task("", total=None)
+            self._progress.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._progress:
+            self._progress.stop()
+
+    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+        """Say what is being done, and that *done* of *total* steps are done where the total is known."""
+        if self._progress:
+            self._progress.update(self._progress.task_ids[0], description=text, completed=done, total=total)

@@ -24,6 +24,7 @@ COMMANDS = {
     "evaluate": "Score a partition that was made by hand or by another tool.",
     "verify": "Check a plan from scratch, and the proof that it carries.",
     "inspect": "Show what a model is made of and what its ops cost.",
+    "compare": "Measure algorithms against each other on many models.",
     "convert": "Write a model as a graph with costs, in another format.",
     "warmup": "Compile all inner loops now, so that later runs start at once.",
 }
@@ -110,6 +111,6 @@ def _usage_message(error: click.ClickException) -> str:
     text = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "mtpp"
-    if isinstance(error, click.BadParameter) and error.param is not None:
+    if isinstance(error, click.BadParameter) and error.param is not None and error.message:
         text = f"{'/'.join(error.param.opts)}: {error.message.rstrip('.')}"
     return f"{text}; see `{command} --help`"

@@ -85,6 +85,18 @@ def model_options() -> Callable[[F], F]:
     )
 
 
+def search_options(*, time_limit: str) -> Callable[[F], F]:
+    """Add what bounds a search; *time_limit* says in the help what the seconds are counted from."""
+    return _stack(
+        click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help=time_limit),
+        click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates."),
+        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices."),
+        click.option(
+            "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
+        ),
+    )
+
+
 MODEL_OPTION_NAMES = (
     "system",
     "bandwidth",
@@ -116,15 +128,34 @@ class Model:
             return Instance.build(self.graph, self.system, k)
 
 
-def read_model(path: str, options: dict[str, Any], warn: Callable[[str], None]) -> Model:
-    """Read the model at *path* with what :func:`model_options` collected."""
-    from mtpp.formats.recognise import read_graph
+def read_model(
+    path: str,
+    options: dict[str, Any],
+    warn: Callable[[str], None],
+    *,
+    source: Source | None = None,
+    spare_dims: bool = False,
+) -> Model:
+    """Read the model at *path* with what :func:`model_options` collected.
+
+    Parameters
+    ----------
+    source
+        What was read from *path*, if it is at hand.
+    spare_dims
+        Whether ``--dim`` may name dimensions that this model, one of several, has not; it takes those it has.
+    """
+    from mtpp.formats.recognise import Content, read_graph
     from mtpp.formats.source import read_source
 
     system = system_of(options)
     dims = parse_dims(options["dims"])
-    source = read_source(path, max_bytes=input_limit(options["max_input_size"]))
-    graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system)
+    source = source or read_source(path, max_bytes=input_limit(options["max_input_size"]))
+    graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system, spare_dims=spare_dims)
+    if spare_dims:
+        # Converted graphs remember the sizes that were set before, so JSON must not be asked.
+        taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
+        dims = {name: size for name, size in dims.items() if name in taken}
     if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     return Model(replace(source, data=b""), graph, system, dims)

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import MOST_STAGES, FiniteRange, model_options, output_options
+from mtpp.cli.options import MOST_STAGES, FiniteRange, model_options, output_options, search_options
 
 INTERRUPTED = 130
 
@@ -19,15 +19,10 @@ INTERRUPTED = 130
     "--algorithm", default="auto", show_default=True, help="auto, anneal, brkga, mla, mla-weighted, random or slice."
 )
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
-@click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="From process start.")
-@click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates.")
+@search_options(time_limit="From process start.")
 @click.option("--population", type=click.IntRange(2, 100_000), metavar="P", help="Of brkga and mla [default: 100].")
 @click.option(
     "--generations", type=click.IntRange(min=1), metavar="G", help="Of brkga and mla [default: 100 if no limit is set]."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices.")
-@click.option(
-    "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
 )
 @click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
 @click.option("--require-optimal", is_flag=True, help="Exit 1 unless the plan is proven optimal.")

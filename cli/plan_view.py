@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, markdown_text
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
 from mtpp.units import PICOSECONDS, format_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +19,6 @@ _NAME_WIDTHS = (8, 28)
 """Fewest and most characters of an op's name in the table; the middle of longer ones is left out."""
 
 _EMPTY_LISTED = 8
-_PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 
 def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str:
@@ -143,7 +141,7 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
     from rich.text import Text
 
     header, rows = _stage_cells(plan)
-    console = _terminal()
+    console = result_terminal()
     fixed = _fixed_width(header, rows)
     bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
     limit = _name_limit(console.width - fixed - (_BAR_WIDTH + 2 if bars else 0))
@@ -161,24 +159,7 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
         style = "bold red" if share == 1 else "cyan"
         bar = [Text(_bar(share, console), style)] if bars else []
         table.add_row(*(Text(cell) for cell in row), *bar)
-    figures = Table.grid(padding=(0, 2, 0, 0))
-    figures.add_column(style="bold", no_wrap=True)
-    figures.add_column(overflow="fold")
-    for name, value in _figures(plan, assumptions):
-        figures.add_row(Text(name), Text(value))
-    with console.capture() as capture:
-        console.print(table)
-        console.print()
-        console.print(figures)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
-
-
-def _terminal() -> RichConsole:
-    from rich.console import Console as RichConsole
-
-    if sys.stdout.isatty():
-        return RichConsole(highlight=False)
-    return RichConsole(width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+    return rendered(console, table, "", figures_grid(_figures(plan, assumptions)))
 
 
 def _fixed_width(header: list[str], rows: list[list[str]]) -> int:

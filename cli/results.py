@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+    from rich.console import RenderableType
+
+_PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 
 def write_stdout(text: str) -> None:
@@ -40,7 +46,40 @@ def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _numeric(cell: str) -> bool:
-    return cell in ("", "-", "–") or cell[:1].isdigit()
+    return cell in ("", "-", "–") or cell.lstrip("*")[:1].isdigit()
+
+
+def result_terminal(*, endless: bool = False) -> RichConsole:
+    """Return the terminal that standard output is, or a plain one without an edge where it is none.
+
+    An *endless* one cuts no line: for figures, which say something false when cut off. The terminal wraps them.
+    """
+    from rich.console import Console as RichConsole
+
+    if sys.stdout.isatty():
+        return RichConsole(highlight=False, width=_PLAIN_WIDTH if endless else None)
+    return RichConsole(width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+
+
+def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
+    """Return what *terminal* shows of some tables and lines, without blanks at the ends of lines."""
+    with terminal.capture() as capture:
+        for part in parts:
+            terminal.print(part)
+    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+
+
+def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
+    """Return lines of a name in bold and what it stands for."""
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in figures:
+        grid.add_row(Text(name), Text(value))
+    return grid
 
 
 def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:

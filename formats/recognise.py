@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
-from mtpp.errors import InputError
+from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats import native, node_link, plan
 from mtpp.formats.json_shape import shown
 from mtpp.formats.json_text import parse_json
@@ -51,10 +51,13 @@ class ReadOptions:
         Values of symbolic dimensions.
     system
         Models the work of ops in formats that bring none.
+    spare_dims
+        Whether *dims* may name dimensions that this model has not.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
     system: System | None = None
+    spare_dims: bool = False
 
 
 @dataclass(frozen=True)
@@ -112,6 +115,7 @@ def _read_onnx(content: Content, options: ReadOptions) -> CostGraph:
         dims=options.dims,
         system=options.system or load_system(),
         name=source.stem,
+        spare_dims=options.spare_dims,
     )
 
 
@@ -144,6 +148,7 @@ def read_graph(
     from_format: str | None = None,
     dims: Mapping[str, int] | None = None,
     system: System | None = None,
+    spare_dims: bool = False,
 ) -> CostGraph:
     """Read a graph in any format.
 
@@ -155,21 +160,25 @@ def read_graph(
         Values of symbolic dimensions (ONNX only).
     system
         Models the work of ops that bring none (ONNX only); by default the preset ``reference``.
+    spare_dims
+        Whether *dims* may name dimensions that this model has not, as one of several models.
 
     Raises
     ------
+    UnrecognisedInput
+        If the content is in no known format.
     InputError
-        If the content is in no known format, or broken.
+        If it is broken.
     """
     content = Content(source)
     chosen = _by_name(from_format, "--from", READERS) if from_format else recognise(content)
-    if dims and not chosen.takes_dims:
+    if dims and not chosen.takes_dims and not spare_dims:
         raise InputError(
             f"has no effect on a {chosen.name} graph: {source.display}",
             source="--dim",
             remedy="leave it out; only ONNX models have symbolic dimensions",
         )
-    return chosen.read(content, ReadOptions(dims=dims or {}, system=system))
+    return chosen.read(content, ReadOptions(dims=dims or {}, system=system, spare_dims=spare_dims))
 
 
 def recognise(content: Content) -> GraphFormat:
@@ -177,8 +186,10 @@ def recognise(content: Content) -> GraphFormat:
 
     Raises
     ------
-    InputError
+    UnrecognisedInput
         If it is in none of them; the message says what it is instead, where that is clear.
+    InputError
+        If it begins like JSON and is none.
     """
     for candidate in FORMATS:
         if candidate.recognises(content):
@@ -189,16 +200,16 @@ def recognise(content: Content) -> GraphFormat:
     for candidate in FORMATS:
         if source.suffix in candidate.suffixes:
             return candidate
-    raise InputError(
+    raise UnrecognisedInput(
         "neither ONNX nor JSON", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
     )
 
 
-def _unknown_json(content: Content) -> InputError:
+def _unknown_json(content: Content) -> UnrecognisedInput:
     source, document = content.source, content.document
     name = document.get("format") if isinstance(document, dict) else None
     if name == plan.FORMAT:
-        return InputError(
+        return UnrecognisedInput(
             "a plan, not a graph",
             source=source.display,
             where="/format",
@@ -206,8 +217,8 @@ def _unknown_json(content: Content) -> InputError:
         )
     if name is not None:
         remedy = f'a graph has "format": "{native.FORMAT}"'
-        return InputError(f"unknown format {shown(name)}", source=source.display, where="/format", remedy=remedy)
-    return InputError(
+        return UnrecognisedInput(f"unknown format {shown(name)}", source=source.display, where="/format", remedy=remedy)
+    return UnrecognisedInput(
         "not a graph: neither the key 'format' nor 'nodes' and 'edges'",
         source=source.display,
         where="/",

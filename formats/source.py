@@ -102,6 +102,20 @@ def read_source(path_or_dash: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Sou
     return Source(display=display, data=data, sha256=reader.digest.hexdigest(), path=path)
 
 
+def read_head(path: str, count: int = 4096) -> bytes:
+    """Return the first *count* bytes of a file, decompressed, or fewer if it is shorter.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read, or is broken gzip already there.
+    """
+    with _reported(path), Path(path).open("rb") as file:
+        if file.peek(2)[:2] == _GZIP_MAGIC:
+            return gzip.GzipFile(fileobj=file).read(count)
+        return file.read(count)
+
+
 @contextmanager
 def _reported(display: str) -> Iterator[None]:
     try:

@@ -51,6 +51,10 @@ class InputError(MtppError):
     """A file, a graph or an option that cannot be used as it is (exit code 2)."""
 
 
+class UnrecognisedInput(InputError):
+    """A file whose content is in no format that is read (exit code 2)."""
+
+
 class InvalidPartition(MtppError):
     """An assignment of ops to stages whose quotient graph has a cycle, or that misses ops (exit code 1)."""
 

@@ -29,15 +29,23 @@ class Dimensions:
         Names of its initializers: a graph input among them is no input.
     given
         Size by symbol, or by ``TENSOR:AXIS``.
+    spare
+        Whether sizes for what the model does not have are left aside.
 
     Raises
     ------
     InputError
-        If a size is not positive, or is given for something the model does not have.
+        If a size is not positive, or is given for something the model does not have and *spare* is false.
     """
 
     def __init__(
-        self, graph: onnx.GraphProto, parameters: Collection[str], given: Mapping[str, int], source: str
+        self,
+        graph: onnx.GraphProto,
+        parameters: Collection[str],
+        given: Mapping[str, int],
+        source: str,
+        *,
+        spare: bool = False,
     ) -> None:
         self.source = source
         self.symbols = _symbols(graph, parameters)
@@ -52,6 +60,8 @@ class Dimensions:
             tensor, colon, axis = key.rpartition(":")
             if key not in self.symbols:
                 if not (colon and tensor in tensors and axis.isdecimal() and len(axis) < 3):
+                    if spare:
+                        continue
                     raise self._no_such_dimension(key)
                 self._by_axis.setdefault(tensor, {})[int(axis)] = size
             self.given[key] = size

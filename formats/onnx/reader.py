@@ -39,6 +39,7 @@ def read_onnx(
     dims: Mapping[str, int] | None = None,
     system: System,
     name: str | None = None,
+    spare_dims: bool = False,
 ) -> CostGraph:
     """Read a serialized ONNX model as a graph with modelled costs.
 
@@ -56,6 +57,8 @@ def read_onnx(
         Models the work of each op: max(FLOPs / peak, bytes / memory bandwidth).
     name
         Of the graph; by default the path's stem, else the name in the file.
+    spare_dims
+        Whether *dims* may name dimensions that the model has not.
 
     Returns
     -------
@@ -74,7 +77,7 @@ def read_onnx(
     model = inline_functions(parse_model(data, source), source)
     graph = model.graph
     parameters = parameter_names(graph)
-    dimensions = Dimensions(graph, parameters, dims or {}, source)
+    dimensions = Dimensions(graph, parameters, dims or {}, source, spare=spare_dims)
     scope = Scope()
     _define_inputs(graph, parameters, dimensions, scope)
     opsets = opset_versions(model)

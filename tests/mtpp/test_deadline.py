@@ -25,3 +25,10 @@ def test_no_limit_never_expires() -> None:
     assert not Deadline(None).expired()
     assert not Deadline(process_age_s() + 1e6).expired()
     assert Deadline(process_age_s()).expired()
+
+
+def test_a_part_of_a_run_has_its_own_clock() -> None:
+    """Counted from now, a limit is all ahead, however old the process is."""
+    assert 999 < Deadline.from_now(1000.0).remaining_s() <= 1000
+    assert Deadline.from_now(-1.0).expired()
+    assert Deadline.from_now(None).remaining_s() == float("inf")

@@ -1,0 +1,62 @@
+"""``mtpp compare``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.options import model_options, output_options, search_options
+from mtpp.cli.stage_counts import StageCounts
+
+INTERRUPTED = 130
+
+
+@click.command("compare")
+@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.option(
+    "-k", "--stages", "stage_counts", type=StageCounts(), required=True, metavar="K,K,…",
+    help="Numbers of stages, a column each, such as 2,4,8.",
+)  # fmt: skip
+@click.option(
+    "--algorithms", metavar="NAME,NAME,…",
+    help="Rows, such as auto,brkga-10000,random-100: -T is for T evaluations [default: those of the paper, then ours].",
+)  # fmt: skip
+@search_options(time_limit="For each run: one algorithm on one graph for one k.")
+@click.option("-o", "--output", metavar="FILE", help="Write all runs and their means as JSON, whole or not at all.")
+@model_options()
+@output_options("table", "json", "csv", "markdown")
+@click.pass_context
+def command(
+    ctx: click.Context, /, paths: tuple[str, ...], output: str | None, output_format: str, **options: Any
+) -> None:
+    """Measure algorithms against each other on models, as Table 2 of the paper does.
+
+    PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of bottleneck / simple lower
+    bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
+    """
+    from mtpp.cli.comparing import ComparisonRequest, compare, warn_of_gaps
+    from mtpp.cli.comparison_view import comparison_json, comparison_text
+    from mtpp.cli.console import Console
+    from mtpp.cli.results import deliver
+    from mtpp.deadline import process_age_s
+    from mtpp.formats.sink import check_output
+
+    if output not in (None, "-"):
+        check_output(output)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    request = ComparisonRequest.of(options)
+    comparison = compare(paths, options, request, console)
+
+    def json_text() -> str:
+        return comparison_json(comparison, elapsed_s=process_age_s())
+
+    def shown() -> str:
+        return json_text() if output_format == "json" else comparison_text(comparison, output_format)
+
+    warn_of_gaps(comparison, console)
+    deliver(output, json_text, shown)
+    if comparison.interrupted:
+        ctx.exit(INTERRUPTED)
+    if not any(mean.models for mean in comparison.means()):
+        ctx.exit(1)
