@@ -138,12 +138,12 @@ class ModelFiles:
             self._warn(f"{folder}: not graphs, left out: {listed}")
 
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
-        from mtpp.cli.options import read_model
+        from mtpp.cli.options import input_limit, read_model
+        from mtpp.formats.source import read_source
 
-        model = read_model(path, self._options, warn, source=self._stdin if path == STDIN else None, spare_dims=True)
-        if path == STDIN:
-            self._stdin = model.source  # cannot be read a second time
-        return model
+        if path == STDIN and self._stdin is None:  # cannot be read a second time
+            self._stdin = read_source(path, max_bytes=input_limit(self._options["max_input_size"]))
+        return read_model(path, self._options, warn, source=self._stdin if path == STDIN else None, spare_dims=True)
 
 
 def _place(path: str | Path) -> str:

@@ -126,7 +126,7 @@ def move_arrays(instance: Instance) -> MoveArrays:
         successor_offsets,
         successors,
         memory_arrays(instance) if instance.memory_matters else None,
-        ground_arrays(instance),
+        ground_arrays(instance) if instance.peaks_in_order else None,
     )
 
 

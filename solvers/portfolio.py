@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import ceil
 from time import monotonic
 
 import numpy as np
@@ -15,6 +16,7 @@ from mtpp.solvers.evolution import FloatArray, Population, elite_size, first_pop
 from mtpp.solvers.restarts import Annealer, Assignment, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.slicing import segment_below
+from mtpp.solvers.starts import has_one_order
 from mtpp.solvers.threads import Threads
 
 _RUNS = 8
@@ -27,7 +29,7 @@ _FIRST_SWEEPS = 800
 _ROUNDS_AIMED_AT = 7
 _LONGEST_RUN = 50_000_000
 _SPARE = 0.8
-"""Share of what is left that a round may plan with: polishing and orders take some more."""
+"""Share of what is left that the annealing of a round may take: orders take some more."""
 
 _TOO_SHORT_S = 0.02
 
@@ -53,6 +55,7 @@ class Portfolio:
         stopped = lambda: limits.stop is not None  # noqa: E731
         self._rate = cut_rating(instance, threads, stopped)
         self._annealer = Annealer(instance, self._stages, threads, limits.seed, stopped)
+        self._only_one = self._stages == 1 or has_one_order(instance)
         self._population: Population | None = None
         self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
         self.found_by = start.found_by
@@ -75,7 +78,7 @@ class Portfolio:
                     break
             begin = monotonic()
             self._anneal(number, length)
-            if self._ended() is None:
+            if self._ended() is None and self._left() > 1:
                 self._cut(length)
             pace = (monotonic() - begin) / length
             length = min(2 * length, _LONGEST_RUN)
@@ -87,6 +90,8 @@ class Portfolio:
     def _ended(self) -> str | None:
         if self.pool[0].bottleneck <= self._limits.lower_bound:
             return "optimal"
+        if self._only_one:
+            return "finished"
         if self.evaluations >= self._limits.evaluations:
             return "budget"
         return self._limits.stop
@@ -125,14 +130,14 @@ class Portfolio:
             for run in range(_RUNS)
         ]
         found, proposals = self._annealer.round(starts, length)
-        self._spend(max(1, proposals // self._instance.op_count))
+        self._spend(min(self._left(), ceil(proposals / self._instance.op_count)))
         self._offer(found, "anneal")
 
     def _cut(self, length: int) -> None:
         """Cut the orders that the pool implies, and let them evolve."""
         self._limits.observer.phase("orders")
         n = self._instance.op_count
-        size = min(_POPULATION, max(2, self._left()))
+        size = min(_POPULATION, self._left())
         seeds = self._implied(size // 2)
         if self._population is not None:
             seeds = np.concatenate([seeds, self._population.chromosomes[: elite_size(_POPULATION)]])

@@ -14,6 +14,8 @@ from mtpp.solvers.assignment import AssignmentState, assignment_state, move_arra
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.threads import Threads
 
+_POLISHING = 4
+
 
 class Start(NamedTuple):
     """Where a run begins, and how hot.
@@ -52,7 +54,10 @@ class Annealer:
         self._states: list[AssignmentState] = []
 
     def round(self, starts: Sequence[Start], proposals: int) -> tuple[list[Assignment], int]:
-        """Run every start for that many proposed moves; return the best of each, and the moves proposed in all."""
+        """Run every start for that many proposed moves; return the best of each, and the moves proposed in all.
+
+        Polishing looks at a quarter as many ops at most; it is not counted.
+        """
         while len(self._states) < len(starts):
             self._states.append(assignment_state(self._moves, self._stage_count, 0))
         seeds = [int(child.generate_state(1, np.uint64)[0]) for child in self._seeds.spawn(len(starts))]
@@ -63,7 +68,7 @@ class Annealer:
             state.start_from(start.stage, self._moves)
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._moves, state, self._stopped)
-            done += int(polish(max(1000, proposals // 4), self._moves.memory, self._moves, state))
+            polish(max(len(start.stage), proposals // _POLISHING), self._moves.memory, self._moves, state)
             return Assignment(int(state.best[0]), state.best_stage.copy()), done
 
         results = self._threads.map(run, list(zip(starts, self._states, seeds, strict=False)))

@@ -54,6 +54,15 @@ def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> 
     raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
 
 
+def has_one_order(instance: Instance) -> bool:
+    """Tell whether the graph has but one topological order, so that its best cut is the best partition."""
+    offsets, successors = instance.successors
+    position = np.empty(instance.op_count, dtype=np.int64)
+    position[instance.order] = np.arange(instance.op_count)
+    tails = np.repeat(np.arange(instance.op_count), np.diff(offsets))
+    return bool(np.count_nonzero(position[successors] == position[tails] + 1) == instance.op_count - 1)
+
+
 def _orders(instance: Instance, seed: int) -> Iterator[Int32Array]:
     """Yield the graph's own order, then random ones for ever."""
     yield instance.order

@@ -25,7 +25,7 @@ from processes import MTPP, ROOT, environment, run
 
 from mtpp.formats.native import write_native
 from mtpp.instance import Instance
-from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry
+from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry, own_rule
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.variants import default_variants
 
@@ -205,7 +205,7 @@ def test_each_model_takes_the_dimensions_it_has(folder: Path, tmp_path: Path) ->
         (("-k", "0,2"), ("-k", "0 is not in the range")),
         (("-k", "2,1000001"), ("-k", "1000001 is not in the range")),
         (("-k", "9" * 5000), ("-k", "number of stages")),
-        (("-k", "2", "--algorithms", "auto,magic"), ("--algorithms", "'magic'", "auto, slice, random")),
+        (("-k", "2", "--algorithms", "auto,magic"), ("--algorithms", "'magic'", "auto, anneal, brkga")),
         (("-k", "2", "--algorithms", "slice-3"), ("--algorithms", "slice takes no number")),
         (("-k", "2", "--algorithms", ","), ("--algorithms", "names no algorithm")),
         (("-k", "2", "--time-limit", "0"), ("--time-limit",)),
@@ -361,7 +361,7 @@ def test_what_an_algorithm_cannot_do_is_left_out_and_named(folder: Path, monkeyp
     module = ModuleType("made_up_solver")
     module.partition = _fits_no_milliseconds  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(PARTITIONERS, "picky", PartitionerEntry("picky", "", "", module.__name__))
+    monkeypatch.setitem(PARTITIONERS, "picky", PartitionerEntry("picky", "", "", module.__name__, own_rule))
     arguments = ["-k", "2,4", "--algorithms", "picky,slice"]
     done = CliRunner().invoke(command, [str(folder / "a.json"), str(folder / "b.json"), *arguments])
     assert done.exit_code == 0, done.output

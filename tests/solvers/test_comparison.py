@@ -21,7 +21,7 @@ from mtpp.solvers.comparison import (
     run_cell,
     unrounded_simple_bound,
 )
-from mtpp.solvers.registry import PARTITIONERS, Partitioner, PartitionerEntry
+from mtpp.solvers.registry import PARTITIONERS, Partitioner, PartitionerEntry, default_orders
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.variants import Variant, parse_variant
 
@@ -35,7 +35,7 @@ def _entry(monkeypatch: pytest.MonkeyPatch, solver: Partitioner) -> Variant:
     module = ModuleType("made_up_solver")
     module.partition = solver  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, module.__name__, module)
-    monkeypatch.setitem(PARTITIONERS, "made-up", PartitionerEntry("made-up", "", "", module.__name__))
+    monkeypatch.setitem(PARTITIONERS, "made-up", PartitionerEntry("made-up", "", "", module.__name__, default_orders))
     return parse_variant("made-up")
 
 
