@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
-from itertools import chain
 from typing import Any
 
 from mtpp.errors import InputError
@@ -12,16 +11,13 @@ from mtpp.formats.json_shape import (
     attributed,
     check_header,
     check_keys,
-    pointer,
     require_list,
-    require_number,
     require_object,
     require_text,
-    require_whole,
 )
 from mtpp.formats.json_text import dump_lines, no_garbage_collection, parse_json
+from mtpp.formats.native_rows import op_columns, tensor_columns
 from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.graph_columns import OpColumns, TensorColumns
 from mtpp.units import Exact
 
 FORMAT = "mtpp-graph"
@@ -31,12 +27,6 @@ ROWS = ("ops", "tensors")
 """Keys whose items get one line each, so that two versions of a file compare line by line."""
 
 _TOP_KEYS = ("format", "version", "name", "time_unit", "ops", "tensors")
-_OP_KEYS = ("name", "work")
-_OP_OPTIONAL = ("kind", "param_bytes")
-_TENSOR_KEYS = ("name", "producer", "consumers")
-_TENSOR_OPTIONAL = ("bytes", "transfer")
-
-_EXACT = {int, Fraction}
 
 
 def read_native(data: bytes, source: str) -> CostGraph:
@@ -75,94 +65,10 @@ def graph_from_document(document: Any, source: str) -> CostGraph:
         return CostGraph.from_columns(
             name=require_text(document["name"], "/name"),
             time_unit=require_text(document["time_unit"], "/time_unit"),
-            ops=_op_columns(ops),
-            tensors=_tensor_columns(tensors),
+            ops=op_columns(ops),
+            tensors=tensor_columns(tensors),
             metadata=plain_metadata(document.get("metadata", {})),
         )
-
-
-def _op_columns(rows: list[Any]) -> OpColumns:
-    if not _op_rows_are_sound(rows):
-        for i, row in enumerate(rows):
-            _check_op(row, i)
-    return OpColumns(
-        name=[row["name"] for row in rows],
-        work=[row["work"] for row in rows],
-        kind=[row.get("kind", "") for row in rows],
-        param_bytes=[row.get("param_bytes", 0) for row in rows],
-    )
-
-
-def _tensor_columns(rows: list[Any]) -> TensorColumns:
-    if not _tensor_rows_are_sound(rows):
-        for t, row in enumerate(rows):
-            _check_tensor(row, t)
-    return TensorColumns(
-        name=[row["name"] for row in rows],
-        producer=[row["producer"] for row in rows],
-        consumers=[row["consumers"] for row in rows],
-        bytes=[row.get("bytes") for row in rows],
-        transfer=[row.get("transfer") for row in rows],
-    )
-
-
-def _op_rows_are_sound(rows: list[Any]) -> bool:
-    """Return whether all rows are objects with the right keys and kinds of values, far faster than one by one."""
-    return _have_columns(rows, _OP_KEYS, _OP_OPTIONAL) and all(
-        _kinds(rows, key) <= kinds
-        for key, kinds in (("name", {str}), ("work", _EXACT), ("kind", {str}), ("param_bytes", {int}))
-    )
-
-
-def _tensor_rows_are_sound(rows: list[Any]) -> bool:
-    return (
-        _have_columns(rows, _TENSOR_KEYS, _TENSOR_OPTIONAL)
-        and all(
-            _kinds(rows, key) <= kinds
-            for key, kinds in (
-                ("name", {str}),
-                ("producer", {str}),
-                ("consumers", {list}),
-                ("bytes", {int}),
-                ("transfer", _EXACT),
-            )
-        )
-        and set(map(type, chain.from_iterable(row["consumers"] for row in rows))) <= {str}
-    )
-
-
-def _have_columns(rows: list[Any], required: Sequence[str], optional: Sequence[str]) -> bool:
-    """Return whether all rows are objects with all of the required keys and none that is not known."""
-    if not set(map(type, rows)) <= {dict}:
-        return False
-    known = sum(sum(key in row for row in rows) for key in (*required, *optional))
-    return all(all(key in row for row in rows) for key in required) and sum(map(len, rows)) == known
-
-
-def _kinds(rows: list[Any], key: str) -> set[type]:
-    return {type(row[key]) for row in rows if key in row}
-
-
-def _check_op(row: Any, i: int) -> None:
-    where = pointer("ops", i)
-    check_keys(require_object(row, where), where, _OP_KEYS, _OP_OPTIONAL)
-    require_text(row["name"], pointer("ops", i, "name"))
-    require_text(row.get("kind", ""), pointer("ops", i, "kind"))
-    require_number(row["work"], pointer("ops", i, "work"))
-    require_whole(row.get("param_bytes", 0), pointer("ops", i, "param_bytes"))
-
-
-def _check_tensor(row: Any, t: int) -> None:
-    where = pointer("tensors", t)
-    check_keys(require_object(row, where), where, _TENSOR_KEYS, _TENSOR_OPTIONAL)
-    require_text(row["name"], pointer("tensors", t, "name"))
-    require_text(row["producer"], pointer("tensors", t, "producer"))
-    for c, consumer in enumerate(require_list(row["consumers"], pointer("tensors", t, "consumers"))):
-        require_text(consumer, pointer("tensors", t, "consumers", c))
-    if "bytes" in row:
-        require_whole(row["bytes"], pointer("tensors", t, "bytes"))
-    if "transfer" in row:
-        require_number(row["transfer"], pointer("tensors", t, "transfer"))
 
 
 def plain_metadata(metadata: Any) -> dict[str, Any]:

@@ -79,7 +79,7 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
         and _links_are_sound(links, len(ops.name))
     )
     if not sound:
-        _check_rows(ops, tensors, abstract=abstract)
+        check_rows(ops, tensors, abstract=abstract)
     return links
 
 
@@ -119,8 +119,8 @@ def _links_are_sound(links: Links, op_count: int) -> bool:
     )
 
 
-def _check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> None:
-    """Raise the first fault there is; slow."""
+def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> None:
+    """Raise the first fault there is, found row by row; slow."""
     index = _index_names(ops.name, "ops")
     _index_names(tensors.name, "tensors")
     for i, (work, param_bytes) in enumerate(zip(ops.work, ops.param_bytes, strict=True)):
