@@ -112,7 +112,7 @@ MODEL_OPTION_NAMES = (
 
 @dataclass(frozen=True)
 class Model:
-    """A model as read: its file (whose bytes have done their service), its graph, and the system that it runs on."""
+    """A model as read: its file without the bytes (standard input with them), its graph, and what it runs on."""
 
     source: Source
     graph: CostGraph
@@ -158,7 +158,8 @@ def read_model(
         dims = {name: size for name, size in dims.items() if name in taken}
     if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
-    return Model(replace(source, data=b""), graph, system, dims)
+    kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
+    return Model(kept, graph, system, dims)
 
 
 def input_limit(text: str) -> int:
