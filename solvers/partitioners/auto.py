@@ -12,7 +12,7 @@ from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.starts import first_result
 from mtpp.solvers.threads import Threads
 
-_ORDER_SHARE = 0.25
+_ORDER_SHARE = 0.15
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
