@@ -75,7 +75,7 @@ def arrangement_edges(instance: Instance, *, weighted: bool) -> tuple[Int32Array
     weights = np.ones(len(pairs))
     if weighted:
         moved = np.repeat(instance.transfer, np.diff(instance.pin_offsets) - 1).astype(np.float64)
-        weights = np.bincount(place, weights=moved, minlength=len(pairs))
+        weights[:] = np.bincount(place, weights=moved, minlength=len(pairs))
     tails = (pairs // instance.op_count).astype(np.int32)
     return tails, (pairs % instance.op_count).astype(np.int32), weights
 

@@ -26,7 +26,7 @@ LARGE = 8_000
 """Ops from which on searching a contraction first gives better partitions in the same time."""
 
 _TARGET = 3_000
-_TARGET_PER_STAGE = 40
+_TARGET_PER_STAGE = 125
 _COARSE_SHARE = 0.5
 _REFINING = Schedule(0.0004, 0.00005, 12.0, 24.0)
 _SWEEPS = 30
@@ -83,7 +83,6 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
         if best.bottleneck < bottleneck:
             bottleneck, stage, found_by = best.bottleneck, best.stage, "anneal"
             limits.observer.incumbent(bottleneck)
-    instance = levels[0].original if levels else None
-    partition = found.partition if instance is None else Partition.from_stages(instance, stage)
+    partition = Partition.from_stages(levels[0].original, stage) if levels else found.partition
     stopped = "optimal" if bottleneck <= limits.lower_bound else limits.stop or "budget"
     return SearchResult(partition, bottleneck, found_by, spent, stopped)

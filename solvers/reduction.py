@@ -16,41 +16,66 @@ With a fast memory or a stage memory the rules do not hold: the op that moves ta
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mtpp.contraction import Contraction, merge
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
+from mtpp.partition import Partition
 
 
-def reduce_instance(instance: Instance) -> list[Contraction]:
+class Reduction(NamedTuple):
+    """One round of merges.
+
+    Attributes
+    ----------
+    contraction
+        The smaller instance and the way back.
+    leader
+        The op of each group that stays where it is while the other one moves to it, int32, shape (groups,).
+    """
+
+    contraction: Contraction
+    leader: Int32Array
+
+    def carry(self, partition: Partition) -> Partition:
+        """Return a partition of the smaller instance that is none worse than *partition* of the larger one."""
+        return Partition.from_stages(self.contraction.instance, partition.assignment[self.leader])
+
+
+def reduce_instance(instance: Instance) -> list[Reduction]:
     """Apply both rules until neither fits.
 
     Returns
     -------
-    Contractions, each of the one before, the first of *instance*; none if nothing can be merged or memory is limited.
-    The optimum of the last is that of *instance*, and its partitions lift to partitions of the same costs.
+    Rounds, each on the instance of the one before, the first on *instance*; none if nothing can be merged or memory
+    matters. The optimum of the last is that of *instance*, and its partitions lift to partitions of the same costs.
 
     Notes
     -----
     Pairs merged in one round are disjoint, so that one move after the other keeps what the rules promise. O(pins·log
     pins) per round; a chain of n ops takes O(log n) rounds.
     """
-    rounds: list[Contraction] = []
+    rounds: list[Reduction] = []
     if instance.memory_matters:
         return rounds
     while True:
-        partner = mergeable_pairs(instance)
-        group_of = np.minimum(np.arange(instance.op_count, dtype=np.int32), partner)
-        kept, group_of = np.unique(group_of, return_inverse=True)
-        if len(kept) == instance.op_count:
+        leader_of = mergeable_ops(instance)
+        leader, group_of = np.unique(leader_of, return_inverse=True)
+        if len(leader) == instance.op_count:
             return rounds
-        rounds.append(merge(instance, group_of.astype(np.int32), len(kept)))
-        instance = rounds[-1].instance
+        contraction = merge(instance, group_of.astype(np.int32), len(leader))
+        rounds.append(Reduction(contraction, leader.astype(np.int32)))
+        instance = contraction.instance
 
 
-def mergeable_pairs(instance: Instance) -> Int32Array:
-    """Return a partner for each op, itself if none, int32, shape (n,): disjoint pairs that the rules allow to merge."""
+def mergeable_ops(instance: Instance) -> Int32Array:
+    """Return the op that each op may move to, itself if none, int32, shape (n,).
+
+    No op is in two pairs.
+    """
     n = instance.op_count
     pin_counts = np.diff(instance.pin_offsets)
     read = pin_counts > 1
@@ -68,13 +93,14 @@ def mergeable_pairs(instance: Instance) -> Int32Array:
     down = instance.work[u] + incoming[u] <= paid
     up = (inputs[v] == 1) & (instance.work[v] + outgoing[v] <= paid)
     fits = down | up
-    partner = np.arange(n, dtype=np.int32)
+    mover, leader = np.where(down, u, v)[fits], np.where(down, v, u)[fits]
+    leader_of = np.arange(n, dtype=np.int32)
     taken = np.zeros(n, dtype=bool)
-    for a, b in zip(u[fits].tolist(), v[fits].tolist(), strict=True):
+    for a, b in zip(mover.tolist(), leader.tolist(), strict=True):
         if not (taken[a] or taken[b]):
             taken[a] = taken[b] = True
-            partner[a], partner[b] = b, a
-    return partner
+            leader_of[a] = b
+    return leader_of
 
 
 def _sum_by(group: Int32Array, value: Int64Array, size: int) -> Int64Array:

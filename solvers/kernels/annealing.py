@@ -67,7 +67,7 @@ def anneal(
         first, last = legal_stages(op, moves, state)
         if first == last:
             continue
-        source = np.int64(state.stage[op])
+        source = int(state.stage[op])
         target = _pick_stage(source, first, last, state)
         left, joined = transfer_changes(op, source, target, moves, state)
         source_cost = state.moved[source] + left
@@ -107,8 +107,8 @@ def _pick_stage(source: int, first: int, last: int, state: AssignmentState) -> i
         if not first <= source + step <= last:
             step = -step
         return int(source + step)
-    target = first + np.int64(((word >> np.uint64(32)) * np.uint64(last - first)) >> np.uint64(32))
-    return int(target + 1 if target >= source else target)
+    target = first + int(((word >> np.uint64(32)) * np.uint64(last - first)) >> np.uint64(32))
+    return target + 1 if target >= source else target
 
 
 @inlined
@@ -139,7 +139,7 @@ def keep_best(state: AssignmentState) -> int:
     state.journal_length[0] = 0
     best = state.cost[slowest_stage(state)]
     state.best[0] = best
-    slowest = np.int64(0)
+    slowest = 0
     for b in range(len(state.cost)):
         slowest += int(state.cost[b] == best)
     return slowest
@@ -148,7 +148,7 @@ def keep_best(state: AssignmentState) -> int:
 @inlined
 def slowest_stage(state: AssignmentState) -> int:
     """Return the first stage with the largest cost."""
-    slowest = np.int64(0)
+    slowest: int = np.int64(0)  # type: ignore[assignment]  # as NO_OP
     for b in range(len(state.cost)):
         if state.cost[b] > state.cost[slowest]:
             slowest = b

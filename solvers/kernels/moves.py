@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from mtpp.solvers.assignment import AssignmentState, MoveArrays
     from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays
 
-NO_OP = np.int64(-1)
+# Not a literal, which is another type to numba: kernels that take it would be compiled twice.
+NO_OP: int = np.int64(-1)  # type: ignore[assignment]
 _WORD_BITS = 64
 
 
@@ -98,7 +99,7 @@ def relocate(
 @kernel
 def move_op(op: int, target: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> None:
     """Move *op* to stage *target* and bring all of *state* up to date."""
-    source = np.int64(state.stage[op])
+    source = int(state.stage[op])
     left, joined = transfer_changes(op, source, target, moves, state)
     relocate(op, source, target, left, joined, moves, state)
     state.cost[source] = state.moved[source]

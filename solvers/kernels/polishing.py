@@ -38,9 +38,9 @@ def polish(most: int, memory: MemoryArrays | None, moves: MoveArrays, state: Ass
     n = len(state.stage)
     for op in range(n):
         if state.stage[op] != state.best_stage[op]:
-            move_op(op, np.int64(state.best_stage[op]), memory, moves, state)
+            move_op(op, int(state.best_stage[op]), memory, moves, state)
     state.journal_length[0] = 0
-    looks = np.int64(0)
+    looks: int = np.int64(0)  # type: ignore[assignment]  # as NO_OP
     while looks < most:
         slowest = slowest_stage(state)
         op, target = _single_move(slowest, memory, moves, state)
@@ -85,7 +85,7 @@ def _single_move(
         first, last = legal_stages(op, moves, state)
         if first == last or not first <= slowest <= last:
             continue
-        source = np.int64(state.stage[op])
+        source = int(state.stage[op])
         for target in range(first, last + 1):
             if target != source and (source == slowest or target == slowest):
                 source_cost, target_cost = _costs_after(op, source, target, memory, moves, state)

@@ -22,7 +22,7 @@ _UNIT = 1.0 / (1 << 53)
 def next_word(stream: UInt64Array) -> np.uint64:
     """Return the next 64 random bits of *stream*, uint64, shape (1,)."""
     stream[0] += _STEP
-    word = stream[0]
+    word: np.uint64 = stream[0]
     word = (word ^ (word >> np.uint64(30))) * _FIRST
     word = (word ^ (word >> np.uint64(27))) * _SECOND
     return word ^ (word >> np.uint64(31))
@@ -37,4 +37,4 @@ def next_float(stream: UInt64Array) -> float:
 @kernel
 def next_below(stream: UInt64Array, count: int) -> int:
     """Return an integer in 0 … *count* − 1; *count* is at most 2^32, the bias below count · 2^-32."""
-    return np.int64(((next_word(stream) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))
+    return int(((next_word(stream) >> np.uint64(32)) * np.uint64(count)) >> np.uint64(32))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.instance import Instance
+from mtpp.objective import bottleneck
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.portfolio import Portfolio
 from mtpp.solvers.reduction import reduce_instance
@@ -25,20 +26,21 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
 
     Notes
     -----
-    Never worse than ``slice``: it starts there. Without a deadline the result depends on the seed and the number of
-    evaluations alone.
+    Up to :data:`~mtpp.solvers.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a deadline the
+    result depends on the seed and the number of evaluations alone.
     """
-    merges = reduce_instance(instance)
-    inner = merges[-1].instance if merges else instance
+    rounds = reduce_instance(instance)
+    inner = rounds[-1].contraction.instance if rounds else instance
     with Threads(limits.jobs) as threads:
         if inner.op_count > LARGE:
             found = solve_by_levels(inner, limits, threads, order_share=_ORDER_SHARE)
         else:
-            limits.observer.phase("slice")
-            start = first_result(inner, limits, threads)
+            start = first_result(instance, limits, threads)
+            for merges in rounds:
+                start = replace(start, partition=merges.carry(start.partition))
+            start = replace(start, bottleneck=bottleneck(inner, start.partition))
             limits.observer.incumbent(start.bottleneck)
             found = Portfolio(inner, start, limits, threads, order_share=_ORDER_SHARE).improve()
-    lifted = found.partition
-    for merge in reversed(merges):
-        lifted = merge.lift(lifted)
-    return replace(found, partition=lifted)
+    for merges in reversed(rounds):
+        found = replace(found, partition=merges.contraction.lift(found.partition))
+    return found

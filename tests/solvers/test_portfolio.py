@@ -1,0 +1,142 @@
+"""Annealing and the default: never worse than slicing, the same for any threads, and ended by the right thing."""
+
+from __future__ import annotations
+
+import time
+
+import oracles
+import pytest
+from graph_strategies import chain, problems, random_graph
+from hypothesis import given, settings
+
+from mtpp.deadline import Deadline
+from mtpp.errors import Infeasible
+from mtpp.graph import CostGraph, Op
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck, stage_costs
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.partitioners import anneal, auto, slice
+from mtpp.solvers.registry import Partitioner
+from mtpp.solvers.search import UNLIMITED, SearchLimits
+from mtpp.solvers.starts import has_one_order
+from mtpp.system import System, load_system, override
+
+SYSTEM = load_system()
+BOTH = pytest.mark.parametrize("solver", [anneal.partition, auto.partition], ids=["anneal", "auto"])
+
+
+@pytest.fixture
+def by_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have graphs of ten ops and more searched by levels, down to eight ops."""
+    for module in (anneal, auto):
+        monkeypatch.setattr(module, "LARGE", 10)
+    monkeypatch.setattr("mtpp.solvers.multilevel._TARGET", 8)
+    monkeypatch.setattr("mtpp.solvers.multilevel._TARGET_PER_STAGE", 2)
+
+
+@BOTH
+@pytest.mark.parametrize("k", [2, 3, 9])
+@pytest.mark.parametrize("size", [2, 11, 60])
+def test_never_worse_than_slicing_and_within_the_budget(solver: Partitioner, size: int, k: int) -> None:
+    """It begins with the cut of the file's order, and makes no more evaluations than allowed."""
+    instance = Instance.build(random_graph(size, size), SYSTEM, k)
+    sliced = slice.partition(instance, SearchLimits(1))
+    for budget in (1, 2, 7, 500):
+        found = solver(instance, SearchLimits(budget, lower_bound=simple_bound(instance).value))
+        assert found.bottleneck <= sliced.bottleneck
+        assert found.bottleneck == bottleneck(instance, found.partition)
+        assert 1 <= found.evaluations <= budget
+
+
+@BOTH
+@pytest.mark.usefixtures("by_levels")
+@pytest.mark.parametrize("peak", ["reserve", "order"])
+@pytest.mark.parametrize("memory", [None, 200])
+def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
+    """Large graphs are contracted, solved and refined; the result is what it says, for any number of threads."""
+    system = override(System("s", 1, 1, 10**9, peak=peak), fast_memory_bytes=memory)
+    instance = Instance.build(random_graph(9, 80, time_unit="ns", shuffled=False), system, 4)
+    results = [solver(instance, SearchLimits(400, jobs=jobs, seed=2)) for jobs in (1, 2)]
+    assert results[0].partition.assignment.tolist() == results[1].partition.assignment.tolist()
+    assert results[0].evaluations == results[1].evaluations
+    assert results[0].bottleneck == bottleneck(instance, results[0].partition)
+    assert len(set(results[0].partition.assignment.tolist())) > 1
+
+
+@settings(max_examples=25)
+@given(problems(max_ops=6))
+def test_small_problems_are_solved(problem: tuple[CostGraph, System, int]) -> None:
+    """A few thousand evaluations find the optimum of nearly everything this small; here, of all that are drawn."""
+    graph, system, k = problem
+    instance = Instance.build(graph, system, k)
+    optimum = oracles.brute_force_optimum(graph, system, k)
+    try:
+        found = auto.partition(instance, SearchLimits(3000, lower_bound=simple_bound(instance).value))
+    except Infeasible:
+        return  # within a hard limit nothing may be found, or nothing may exist
+    assert found.bottleneck >= optimum
+    if system.stage_memory_bytes is None:
+        assert found.bottleneck == optimum
+
+
+@BOTH
+def test_memory_that_never_fills_changes_nothing(solver: Partitioner) -> None:
+    """With room for everything the plan is that of no memory at all, in either kind of peak."""
+    graph = random_graph(12, 40, time_unit="us", shuffled=False)
+    plans = set()
+    for memory, peak in ((None, "reserve"), (10**12, "reserve"), (10**12, "order"), (10**12, "stage")):
+        field = "stage_memory_bytes" if peak == "stage" else "fast_memory_bytes"
+        system = override(SYSTEM, **{field: memory}, peak="reserve" if peak == "stage" else peak)
+        found = solver(Instance.build(graph, system, 4), SearchLimits(300))
+        plans.add((tuple(found.partition.assignment.tolist()), found.bottleneck, found.evaluations))
+    assert len(plans) == 1
+
+
+@BOTH
+def test_a_memory_that_only_balancing_meets(solver: Partitioner) -> None:
+    """Six ops of 5, 5, 4, 4, 3, 3 bytes fill three stages of 8 exactly; no cut of the file's order does."""
+    ops = [Op(f"op{i}", 1, param_bytes=size) for i, size in enumerate((5, 5, 4, 4, 3, 3))]
+    graph = CostGraph.build(name="bins", time_unit="us", ops=ops, tensors=[])
+    instance = Instance.build(graph, override(SYSTEM, stage_memory_bytes=8), 3)
+    found = solver(instance, SearchLimits(2000))
+    assert stage_costs(instance, found.partition).param_bytes.tolist() == [8, 8, 8]
+
+
+@BOTH
+def test_what_ends_a_search(solver: Partitioner) -> None:
+    """The bound, the budget, the clock, the user, or that there is nothing to search."""
+    instance = Instance.build(random_graph(8, 50), SYSTEM, 4)
+    assert solver(instance, SearchLimits(50)).stopped == "budget"
+    assert solver(instance, SearchLimits(UNLIMITED, lower_bound=UNLIMITED)).stopped == "optimal"
+    assert solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.0))).stopped == "time-limit"
+    assert solver(instance, SearchLimits(UNLIMITED, interrupted=lambda: True)).stopped == "interrupted"
+    assert solver(Instance.build(random_graph(8, 50), SYSTEM, 1), SearchLimits(UNLIMITED)).stopped == "finished"
+    only = Instance.build(chain([3, 1, 4, 1, 5], [1, 2, 1, 2]), SYSTEM, 3)
+    assert has_one_order(only)
+    ended = solver(only, SearchLimits(UNLIMITED))
+    assert (ended.stopped, ended.bottleneck) == ("finished", slice.partition(only, SearchLimits(1)).bottleneck)
+
+
+@BOTH
+def test_a_time_limit_is_kept_and_used(solver: Partitioner) -> None:
+    """Half a second without an end in sight takes about that, not much less and not several times as long."""
+    instance = Instance.build(random_graph(8, 120), SYSTEM, 6)
+    solver(instance, SearchLimits(40))  # compiles
+    begin = time.monotonic()
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.5), jobs=2))
+    assert found.stopped == "time-limit"
+    assert found.evaluations > 100
+    assert time.monotonic() - begin > 0.3
+
+
+@pytest.mark.parametrize("k", [1, 2, 5])
+@BOTH
+def test_odd_graphs(solver: Partitioner, k: int) -> None:
+    """One op, no tensors, no work at all."""
+    for works in ([7], [0, 0, 0], [3, 1, 2, 2]):
+        graph = CostGraph.build(
+            name="odd", time_unit="1", ops=[Op(f"op{i}", work) for i, work in enumerate(works)], tensors=[]
+        )
+        instance = Instance.build(graph, SYSTEM, k)
+        found = solver(instance, SearchLimits(300, lower_bound=simple_bound(instance).value))
+        assert found.bottleneck == oracles.brute_force_optimum(graph, SYSTEM, k)
