@@ -16,11 +16,13 @@ def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str)
     from mtpp.formats.plan import read_plan
     from mtpp.formats.source import read_source
     from mtpp.verify import verify_plan
+    from mtpp.verify_document import check_plan
 
     limit = input_limit(max_input_size)
     source = read_source(plan_path, max_bytes=limit)
     plan = read_plan(source.data, source.display)
     try:
+        check_plan(plan, ())
         if model_path is None:
             return verify_plan(plan, None)
         graph, sha256 = _model_document(plan, model_path, limit)
@@ -38,13 +40,7 @@ def _model_document(plan: dict[str, Any], path: str, limit: int) -> tuple[dict[s
     from mtpp.system import System
 
     source = read_source(path, max_bytes=limit)
-    model, system = plan.get("model"), plan.get("system")
-    dims = model.get("dims", {}) if isinstance(model, dict) else {}
-    if not isinstance(dims, dict) or not all(type(value) is int for value in dims.values()):
-        raise InputError("not an object of whole numbers", where="/model/dims")
-    if not isinstance(system, dict):
-        raise InputError("missing key", where="/system")
-    graph = read_graph(source, dims=dims, system=System.from_document(system))
+    graph = read_graph(source, dims=plan["model"]["dims"], system=System.from_document(plan["system"]))
     return to_document(graph), source.sha256
 
 

@@ -25,16 +25,20 @@ class Console:
     def warn(self, text: str) -> None:
         """Print a warning unless told to be quiet."""
         if not self.quiet:
-            print(f"warning: {text}", file=sys.stderr)
+            self._print(f"warning: {text}")
 
     def note(self, text: str) -> None:
         """Print a note if told to be verbose."""
         if self.verbose and not self.quiet:
-            print(text, file=sys.stderr)
+            self._print(text)
 
     def say(self, text: str) -> None:
         """Print something that the user should know while waiting, unless told to be quiet."""
         if not self.quiet:
+            self._print(text)
+
+    def _print(self, text: str) -> None:
+        if sys.stderr is not None:  # closed; print would take standard output for it
             print(text, file=sys.stderr, flush=True)
 
 
@@ -52,7 +56,7 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         self._start = time.monotonic()
 
     def __enter__(self) -> LiveLine:
-        if sys.stderr.isatty() and not self._console.quiet:
+        if sys.stderr is not None and sys.stderr.isatty() and not self._console.quiet:
             from rich.console import Console as RichConsole
 
             self._status = RichConsole(stderr=True).status("searching")
@@ -113,7 +117,7 @@ class ProgressBar(AbstractContextManager["ProgressBar"]):
         self._progress: Progress | None = None
 
     def __enter__(self) -> ProgressBar:
-        if sys.stderr.isatty() and not self._console.quiet:
+        if sys.stderr is not None and sys.stderr.isatty() and not self._console.quiet:
             from rich.console import Console as RichConsole
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 

@@ -22,7 +22,7 @@ def command(model: str, output: str, to_format: str | None, quiet: bool, verbose
     """
     from mtpp.cli.console import Console
     from mtpp.cli.options import read_model
-    from mtpp.cli.results import write_stdout
+    from mtpp.cli.output import write_stdout
     from mtpp.formats.recognise import writer_for
     from mtpp.formats.sink import check_output, write_text_atomically
 

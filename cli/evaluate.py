@@ -48,4 +48,6 @@ def command(
     else:
         labels = labels_of_cuts(read.graph, cuts or "")
     plan = given_plan(read, labels, options["k"])
+    if plan.partition.assignment.tolist() != labels:
+        console.warn("the stages were numbered anew, in the order of the data flow")
     deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"])

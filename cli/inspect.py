@@ -19,7 +19,7 @@ def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
     from mtpp.cli.console import Console
     from mtpp.cli.inspection import inspection_document, inspection_text
     from mtpp.cli.options import read_model
-    from mtpp.cli.results import write_stdout
+    from mtpp.cli.output import write_stdout
     from mtpp.formats.json_text import dump_json
 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])

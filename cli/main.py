@@ -13,6 +13,7 @@ from typing import NoReturn
 import click
 
 from mtpp import __version__
+from mtpp.cli.output import OutputClosed
 from mtpp.errors import MtppError
 
 INTERRUPTED = 130
@@ -74,7 +75,6 @@ def main() -> NoReturn:
     gc.set_threshold(200_000, 20, 20)
     try:
         code = root.main(prog_name="mtpp", standalone_mode=False)
-        sys.stdout.flush()
     except MtppError as error:
         code = _fail(str(error), error.exit_code)
     except click.exceptions.NoArgsIsHelpError as error:
@@ -84,7 +84,7 @@ def main() -> NoReturn:
         code = _fail(_usage_message(error), 2)
     except (KeyboardInterrupt, click.Abort):
         code = _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:
+    except OutputClosed:
         # The reader of our output has seen enough. Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = BROKEN_PIPE
@@ -100,6 +100,8 @@ def _fail(message: str, code: int) -> int:
         import traceback
 
         traceback.print_exc()
+    if sys.stderr is None:  # closed; print would take standard output for it
+        return code
     try:
         print(f"error: {' '.join(message.split())}", file=sys.stderr)
     except UnicodeEncodeError:

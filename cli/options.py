@@ -90,7 +90,9 @@ def search_options(*, time_limit: str) -> Callable[[F], F]:
     return _stack(
         click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help=time_limit),
         click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates."),
-        click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of all random choices."),
+        click.option(
+            "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
+        ),
         click.option(
             "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
         ),
@@ -156,7 +158,8 @@ def read_model(
         # Converted graphs remember the sizes that were set before, so JSON must not be asked.
         taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
         dims = {name: size for name, size in dims.items() if name in taken}
-    if options["bandwidth"] and graph.transfer and all(cost is not None for cost in graph.transfer):
+    streams = system.fast_memory_bytes is not None
+    if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     return Model(kept, graph, system, dims)

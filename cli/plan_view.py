@@ -129,7 +129,8 @@ def _memory_text(plan: Plan) -> str:
 
 def _ratio(ratio: float) -> str:
     """Write a ratio above 1 so that it does not read as 1."""
-    return f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
+    text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
+    return "just above 1" if text == "1" else text
 
 
 def _rate(per_second: float) -> str:

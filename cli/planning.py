@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import Infeasible, InputError
@@ -74,6 +75,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     from mtpp.solvers import registry
     from mtpp.solvers.compiling import compiled
     from mtpp.solvers.feasibility import refuse_infeasible
+    from mtpp.solvers.memory_arrays import memory_arrays
     from mtpp.solvers.solve import contracted, solve
 
     entry = registry.partitioner(request.algorithm)
@@ -86,15 +88,19 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     start: SearchResult | None = None
     instance = model.instance(request.k or 1)
     inner = contracted(instance, request.together)  # what is wrong with the input is said before the wait
+    memory_arrays(inner)
     if request.k is not None:
         refuse_infeasible(inner)
+    else:
+        parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
+        model.instance(model.graph.op_count)
     if not compiled(inner):
         console.say("compiling (once) …")
     with Interruption() as interruption, LiveLine(console, instance) as live:
-        if request.max_bottleneck is not None:
-            instance, start = _fewest(model, request, live, interruption)
-        limits = _limits(request, instance, live, interruption)
         try:
+            if request.max_bottleneck is not None:
+                instance, start = _fewest(model, request, live, interruption)
+            limits = _limits(request, instance, live, interruption)
             return solve(
                 instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start
             )
@@ -155,8 +161,6 @@ def _fewest(
 
 def parse_bottleneck(text: str, time_unit: str) -> Any:
     """Read ``--max-bottleneck``, in the graph's time unit: a duration, or a plain number for an abstract graph."""
-    from fractions import Fraction
-
     from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
     try:
@@ -225,7 +229,10 @@ def unmet_requirements(plan: Plan, ratio: float | None, *, optimal: bool) -> str
     if optimal and not certificate.optimal:
         proven = "no ratio is proven" if certificate.ratio is None else f"the proven ratio is {certificate.ratio:.6g}"
         return f"--require-optimal: not proven optimal; {proven}"
-    if ratio is not None and (certificate.ratio is None or certificate.ratio > ratio):
+    allowed = None if ratio is None else Fraction(repr(ratio)) * certificate.lower.value
+    if allowed is not None and (certificate.ratio is None or certificate.upper > allowed):
         proven = "none" if certificate.ratio is None else f"{certificate.ratio:.6g}"
+        if certificate.ratio is not None and certificate.ratio <= 1:
+            proven = "above 1"
         return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
     return None

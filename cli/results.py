@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+from mtpp.cli.output import write_stdout
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -13,21 +16,9 @@ if TYPE_CHECKING:
 _PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 
-def write_stdout(text: str) -> None:
-    """Print *text* on standard output, whatever its encoding can show."""
-    if not text.endswith("\n"):
-        text += "\n"
-    try:
-        sys.stdout.write(text)
-    except UnicodeEncodeError:
-        sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "ascii", "replace"))
-    sys.stdout.flush()
-
-
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return comma-separated values with a header line."""
     import csv
-    import io
 
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -56,9 +47,16 @@ def result_terminal(*, endless: bool = False) -> RichConsole:
     """
     from rich.console import Console as RichConsole
 
-    if sys.stdout.isatty():
+    if sys.stdout is not None and sys.stdout.isatty():
         return RichConsole(highlight=False, width=_PLAIN_WIDTH if endless else None)
-    return RichConsole(width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+    # Even what it only captures, rich would write to its file: nothing, but a full device takes that ill.
+    return RichConsole(file=_nowhere(), width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+
+
+def _nowhere() -> io.TextIOWrapper:
+    """Return a file that goes nowhere, in the encoding of standard output."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
 
 
 def rendered(terminal: RichConsole, *parts: RenderableType) -> str:

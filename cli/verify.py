@@ -34,7 +34,7 @@ def command(
     that the plan says is true; 1: something is false.
     """
     from mtpp.cli.checking import check_plan_file, report_text
-    from mtpp.cli.results import write_stdout
+    from mtpp.cli.output import write_stdout
     from mtpp.verify import meets_tier
 
     if plan == "-" and model == "-":
@@ -44,5 +44,10 @@ def command(
     if not report.passed:
         ctx.exit(1)
     if require_tier is not None and not meets_tier(report, require_tier):
-        click.echo(f"unmet: --require-tier {require_tier}: the bound is of tier {report.tier}", err=True)
+        click.echo(
+            f"unmet: --require-tier {require_tier}: the bound, of tier {report.tier}, was not checked again"
+            if report.tier == require_tier
+            else f"unmet: --require-tier {require_tier}: the bound is of tier {report.tier}",
+            err=True,
+        )
         ctx.exit(1)

@@ -16,7 +16,7 @@ def command(quiet: bool, verbose: bool) -> None:
     Run it once when building a container image.
     """
     from mtpp.cli.console import Console
-    from mtpp.cli.results import write_stdout
+    from mtpp.cli.output import write_stdout
     from mtpp.deadline import process_age_s
     from mtpp.solvers.compiling import compile_all
 

@@ -19,7 +19,7 @@ def check_output(path: str | Path) -> None:
     InputError
         If the folder is missing or not writable, or *path* is a folder.
     """
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     display = str(path)
     if target.is_dir():
         raise InputError("is a directory", source=display, remedy="give the name of a file")
@@ -49,7 +49,7 @@ def write_text_atomically(path: str | Path, content: str | bytes) -> None:
     if str(path).lower().endswith(".gz"):
         data = gzip.compress(data, mtime=0)
     check_output(path)
-    target = Path(os.path.realpath(path))
+    target = _target(path)
     try:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_bytes(data)
@@ -59,6 +59,16 @@ def write_text_atomically(path: str | Path, content: str | bytes) -> None:
         raise InputError(
             f"cannot be written: {error.strerror or error}", source=str(path), remedy="choose another place"
         ) from None
+
+
+def _target(path: str | Path) -> Path:
+    """Return the file behind symbolic links; a device or pipe as given: the link to it may lead nowhere."""
+    plain = Path(path)
+    try:
+        special = not stat.S_ISREG(plain.stat().st_mode) and not plain.is_dir()
+    except OSError:
+        special = False
+    return plain if special else Path(os.path.realpath(plain))
 
 
 def _replace(target: Path, data: bytes) -> None:

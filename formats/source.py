@@ -60,7 +60,8 @@ class Source:
     @property
     def stem(self) -> str:
         """The file's name without its suffixes, the name of a graph that brings none; ``stdin`` for that."""
-        return self._plain_path.stem or "stdin"
+        stem = self._plain_path.stem.encode("utf-8", "surrogateescape")  # a name need not be text
+        return stem.decode("utf-8", "replace") or "stdin"
 
     @property
     def _plain_path(self) -> Path:

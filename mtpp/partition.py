@@ -10,7 +10,7 @@ import numpy as np
 from mtpp.errors import InvalidPartition
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
-from mtpp.topological import first_come_order
+from mtpp.topological import cycle_text, find_cycle, first_come_order
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,10 +99,11 @@ def _order_blocks(instance: Instance, dense: Int64Array, labels: list[int]) -> I
     sources, targets = instance.edges
     tails, heads = dense[sources], dense[targets]
     across = tails != heads
-    order = first_come_order(count, zip(tails[across].tolist(), heads[across].tolist(), strict=True))
+    edges = list(zip(tails[across].tolist(), heads[across].tolist(), strict=True))
+    order = first_come_order(count, edges)
     if len(order) < count:
-        stuck = [str(labels[b]) for b in sorted(set(range(count)).difference(order))]
-        raise InvalidPartition(f"the blocks {', '.join(stuck[:8])} wait for each other: their quotient graph is cyclic")
+        cycle = cycle_text([str(labels[b]) for b in find_cycle(count, edges, order)])
+        raise InvalidPartition(f"blocks wait for each other: {cycle}; their quotient graph is cyclic")
     position = np.empty(count, dtype=np.int32)
     position[order] = np.arange(count, dtype=np.int32)
     return position

@@ -73,7 +73,7 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
             _check_edges(subject, stage_of),
             _check_together(plan["together"], plan["assignment"]),
             _check_stages(plan, stages, subject),
-            _check_memory(stages, plan["system"]["stage_memory_bytes"]),
+            _check_memory(stages, plan["system"].get("stage_memory_bytes")),
             _compare("bottleneck", plan["bottleneck"], bottleneck, "ticks"),
         ]
     else:
@@ -97,7 +97,8 @@ def _refuse_impossible_system(system: dict[str, Any], graph: TickGraph) -> None:
     if system["fast_memory_bytes"] is not None and graph.time_unit == ABSTRACT:
         refuse("a fast memory needs a graph with a time unit", ("system", "fast_memory_bytes"))
     for memory, what in (("fast_memory_bytes", "fast memory"), ("stage_memory_bytes", "stage memory")):
-        if system[memory] is not None and system["activation_reserve_bytes"] > system[memory]:
+        size = system.get(memory)
+        if size is not None and system["activation_reserve_bytes"] > size:
             refuse(f"the activation reserve is above the {what}", ("system", "activation_reserve_bytes"))
 
 

@@ -68,7 +68,7 @@ def test_evaluate_refuses_cycles(chain_file: Path, tmp_path: Path) -> None:
     by_hand.write_text(json.dumps({"op0": 0, "op1": 1, "op2": 0, "op3": 1}))
     done = run("evaluate", chain_file, "--assignment", by_hand)
     assert done.returncode == 1
-    assert done.stderr == "error: the blocks 0, 1 wait for each other: their quotient graph is cyclic\n"
+    assert done.stderr == "error: blocks wait for each other: 0 -> 1 -> 0; their quotient graph is cyclic\n"
 
 
 def test_evaluate_with_the_peak_of_the_order(tmp_path: Path) -> None:

@@ -1,0 +1,40 @@
+"""Standard output, which carries the result and nothing else."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from mtpp.errors import InputError
+
+
+class OutputClosed(Exception):
+    """Whoever read standard output does so no more; click would take a BrokenPipeError for its own affair."""
+
+
+def write_stdout(text: str) -> None:
+    """Print *text* on standard output, whatever its encoding can show.
+
+    Raises
+    ------
+    OutputClosed
+        If it leads to a pipe that nobody reads any more.
+    InputError
+        If it is closed, or what is behind it takes no more.
+    """
+    if sys.stdout is None:
+        raise InputError("is closed", source="standard output", remedy="send it somewhere, or use -o FILE")
+    if not text.endswith("\n"):
+        text += "\n"
+    try:
+        try:
+            sys.stdout.write(text)
+        except UnicodeEncodeError:
+            sys.stdout.buffer.write(text.encode(sys.stdout.encoding or "ascii", "replace"))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise OutputClosed from None
+    except OSError as error:
+        # What is still in the buffer would fail again when the interpreter ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise InputError(f"cannot be written: {error.strerror or error}", source="standard output") from None

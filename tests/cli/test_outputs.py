@@ -1,0 +1,149 @@
+"""Where output goes wrong, and where words go wrong: one clear line and the right exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from graph_strategies import chain
+from processes import MTPP, ROOT, environment, run
+
+from mtpp.formats.native import write_native
+from mtpp.graph import CostGraph, Op
+
+POSIX = pytest.mark.skipif(os.name != "posix", reason="shell redirections")
+
+
+def _shell(line: str, *arguments: object) -> subprocess.CompletedProcess[str]:
+    command = ["sh", "-c", line, "sh", *MTPP, *map(str, arguments)]
+    return subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, text=True)
+
+
+@POSIX
+def test_a_full_device(chain_file: Path) -> None:
+    """What cannot be written is said in one line."""
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full")
+    done = _shell('"$@" > /dev/full', "partition", chain_file, "-k", "2", "-q")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: standard output: cannot be written: ")
+    assert done.stderr.count("\n") == 1
+
+
+@POSIX
+def test_closed_streams(chain_file: Path) -> None:
+    """A closed standard output is an error; a closed standard error swallows warnings, never into the result."""
+    closed = _shell('"$@" >&-', "partition", chain_file, "-k", "2", "-q")
+    assert closed.returncode == 2
+    assert closed.stderr.startswith("error: standard output: is closed")
+    silent = _shell('"$@" 2>&-', "partition", chain_file, "-k", "9", "--format", "json")
+    assert silent.returncode == 0
+    assert json.loads(silent.stdout)["k"] == 9
+
+
+@POSIX
+def test_a_reader_that_is_gone(chain_file: Path) -> None:
+    """Nobody reads the pipe: exit code 141, as of a program that a closed pipe kills, and not a word."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [*MTPP, "partition", str(chain_file), "-k", "2"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
+@POSIX
+def test_output_into_a_pipe(chain_file: Path) -> None:
+    """``-o /dev/stdout`` works though it is a pipe."""
+    done = _shell('"$@" | cat', "convert", chain_file, "/dev/stdout")
+    assert done.stderr == ""
+    assert json.loads(done.stdout)["format"] == "mtpp-graph"
+
+
+def test_a_missing_argument_is_named() -> None:
+    """The message says which one."""
+    done = run("partition")
+    assert done.returncode == 2
+    assert "Missing argument 'MODEL'" in done.stderr
+
+
+def test_seeds_that_a_plan_can_hold(chain_file: Path) -> None:
+    """Larger ones are refused at once."""
+    done = run("partition", chain_file, "-k", "2", "--seed", str(2**63))
+    assert done.returncode == 2
+    assert "--seed" in done.stderr
+
+
+def test_a_ratio_of_one_is_one(tmp_path: Path) -> None:
+    """2^53 + 2 over 2^53 + 1 is above 1, though not as a float."""
+    ops = [Op("a", 2**53 + 2), Op("b", 2**53)]
+    model = tmp_path / "near.json"
+    model.write_text(write_native(CostGraph.build(name="near", time_unit="1", ops=ops, tensors=[])))
+    plan = tmp_path / "plan.json"
+    assert run("partition", model, "-k", "2", "-q", "-o", plan).returncode == 0
+    heavier = json.loads(plan.read_text())
+    assert heavier["bottleneck"] == heavier["lower_bound"]["value"]
+    wide = [Op("a", 2**52 + 1), Op("b", 2**52), Op("c", 2**53 + 2)]
+    model.write_text(write_native(CostGraph.build(name="near", time_unit="1", ops=wide, tensors=[])))
+    tensors = json.loads(model.read_text())
+    tensors["tensors"] = [{"name": "t", "producer": "a", "consumers": ["c"], "transfer": 1}]
+    model.write_text(json.dumps(tensors))
+    done = run("partition", model, "-k", "2", "-q", "--require-ratio", "1")
+    assert done.returncode == 1
+    assert "just above 1" in done.stdout
+    assert done.stderr == "unmet: --require-ratio 1: the proven ratio is above 1\n"
+
+
+def test_a_malformed_plan_is_refused_before_its_system_is_used(chain_file: Path, tmp_path: Path) -> None:
+    """With the model at hand or without, the place in the plan is named."""
+    plan = tmp_path / "plan.json"
+    assert run("partition", chain_file, "-k", "2", "-q", "-o", plan).returncode == 0
+    document = json.loads(plan.read_text())
+    for change, where in ((("name", 5), "/system/name"), (("peak_flops_per_s", -1), "/system/peak_flops_per_s")):
+        broken = tmp_path / "broken.json"
+        broken.write_text(json.dumps({**document, "system": {**document["system"], change[0]: change[1]}}))
+        done = run("verify", broken, "--model", chain_file)
+        assert done.returncode == 2
+        assert f"broken.json: {where}: " in done.stderr
+
+
+def test_plans_from_before_there_was_a_stage_memory(chain_file: Path, tmp_path: Path) -> None:
+    """Their system lacks the key, which means no limit."""
+    plan = tmp_path / "plan.json"
+    assert run("partition", chain_file, "-k", "2", "-q", "-o", plan).returncode == 0
+    document = json.loads(plan.read_text())
+    del document["system"]["stage_memory_bytes"]
+    plan.write_text(json.dumps(document))
+    assert run("verify", plan, "--model", chain_file).returncode == 0
+
+
+def test_stages_that_run_backwards_are_renumbered_aloud(chain_file: Path, tmp_path: Path) -> None:
+    """The partition is the same, but the reader should know."""
+    given = tmp_path / "given.json"
+    given.write_text(json.dumps({"op0": 1, "op1": 1, "op2": 0, "op3": 0}))
+    done = run("evaluate", chain_file, "--assignment", given)
+    assert done.returncode == 0
+    assert "numbered anew" in done.stderr
+
+
+def test_blocks_on_a_cycle_are_named_alone(tmp_path: Path) -> None:
+    """Blocks behind the cycle have no part in it."""
+    model, given = tmp_path / "chain.json", tmp_path / "given.json"
+    model.write_text(write_native(chain([1, 1, 1, 1], [1, 1, 1])))
+    given.write_text(json.dumps({"op0": 0, "op1": 1, "op2": 0, "op3": 2}))
+    done = run("evaluate", model, "--assignment", given)
+    assert done.returncode == 1
+    assert "0 -> 1 -> 0" in done.stderr or "1 -> 0 -> 1" in done.stderr
+
+
+def test_bandwidth_matters_to_a_fast_memory(chain_file: Path) -> None:
+    """Overflow is streamed over the link, so the option has an effect though transfers are given."""
+    graph = json.loads(chain_file.read_text())
+    for tensor in graph["tensors"]:
+        tensor.update(transfer=1, bytes=8)
+    chain_file.write_text(json.dumps(graph))
+    assert "no effect" in run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s").stderr
+    assert run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s", "--fast-memory", "1B").stderr == ""
