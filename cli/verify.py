@@ -30,8 +30,9 @@ def command(
 ) -> None:
     """Check PLAN (a file, or - for standard input) from scratch, and the proof that it carries.
 
-    Everything is derived anew in plain integers, by code that shares nothing with the solvers. Exit code 0: all
-    that the plan says is true; 1: something is false.
+    Stages, costs, bound and ratio are derived anew in plain integers, by code that shares nothing with the solvers. How
+    the plan was found (algorithm, seed, evaluations, times) is taken as it stands. Exit code 0: all else that the plan
+    says is true; 1: something is false.
     """
     from mtpp.cli.checking import check_plan_file, report_text
     from mtpp.cli.output import write_stdout

@@ -95,7 +95,7 @@ def test_wrong_types_are_refused_at_their_place(path: tuple[Any, ...]) -> None:
 
 
 def test_missing_and_unknown_keys_are_named() -> None:
-    """Every key of every object of a plan is required (kind, sizes, metadata, stage memory aside), and no other is known."""
+    """Every key of every object of a plan is required but kind, sizes, metadata and stage memory; no other is known."""
     optional = {"graph", "kind", "param_bytes", "bytes", "metadata", "stage_memory_bytes"}
     objects: list[tuple[tuple[Any, ...], dict[str, Any]]] = [
         ((), good_plan()),
