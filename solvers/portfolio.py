@@ -27,7 +27,9 @@ _FIRST_SWEEPS = 800
 """Moves per op in a run of the first round, where the budget allows; each round doubles it."""
 
 _ROUNDS_AIMED_AT = 7
-_LONGEST_RUN = 50_000_000
+_LONGEST_SWEEPS = 10_000
+"""Moves per op in a run at most: from there on more runs gain more than longer ones."""
+
 _SPARE = 0.8
 """Share of what is left that the annealing of a round may take: orders take some more."""
 
@@ -72,7 +74,7 @@ class Portfolio:
             if pace is not None and limits.deadline.limit_s is not None:
                 fitting = int(limits.deadline.remaining_s() / pace)
                 if fitting < 2 * length:  # one more round, not one and a stump
-                    length = max(1, min(length, fitting) if fitting < length else fitting)
+                    length = max(1, fitting)
                 if limits.deadline.remaining_s() < _TOO_SHORT_S:
                     stopped = "time-limit"
                     break
@@ -81,7 +83,7 @@ class Portfolio:
             if self._ended() is None and self._left() > 1:
                 self._cut(length)
             pace = (monotonic() - begin) / length
-            length = min(2 * length, _LONGEST_RUN)
+            length = min(2 * length, _LONGEST_SWEEPS * self._instance.op_count)
             number += 1
         best = self.pool[0]
         partition = Partition.from_stages(self._instance, best.stage)
@@ -108,7 +110,7 @@ class Portfolio:
 
     def _affordable(self) -> int:
         """Return the moves of a run that the evaluations left allow."""
-        return max(1, int(_SPARE * min(self._left(), _LONGEST_RUN) * self._instance.op_count / _RUNS))
+        return max(1, int(_SPARE * min(self._left(), _RUNS * _LONGEST_SWEEPS) * self._instance.op_count / _RUNS))
 
     def _offer(self, found: Iterable[Assignment], by: str) -> None:
         """Take assignments into the pool, the best first, each once."""

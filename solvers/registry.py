@@ -74,8 +74,8 @@ def own_rule(instance: Instance) -> int:
 
 
 def _aim_s(op_count: int) -> float:
-    """Return the seconds of one core that a search may take by default: 0.3 at 200 ops, 2 at 1,000, at most 8."""
-    return min(0.3 * float((op_count / 200) ** 1.18), 8.0)
+    """Return the seconds of one core that a search may take by default: 0.3 at 200 ops, 2 at 1,000, 0.1 to 8 in all."""
+    return max(0.1, min(0.3 * float((op_count / 200) ** 1.18), 8.0))
 
 
 PARTITIONERS = {
