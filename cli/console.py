@@ -52,6 +52,7 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         self._best: int | None = None
         self._bound: int | None = None
         self._phase = ""
+        self._phases: set[str] = set()
         self._evaluations = 0
         self._start = time.monotonic()
 
@@ -72,7 +73,9 @@ class LiveLine(AbstractContextManager["LiveLine"]):
     def phase(self, name: str) -> None:
         """Take note that the search enters the part called *name*."""
         self._phase = name
-        self._console.note(f"search: {name}")
+        if name not in self._phases:  # searches come back to the same ones again and again
+            self._phases.add(name)
+            self._console.note(f"search: {name}")
         self._show()
 
     def incumbent(self, bottleneck: int) -> None:

@@ -50,14 +50,22 @@ def elite_size(size: int) -> int:
 
 
 def first_population(
-    size: int, genes: int, stream: np.random.Generator, rate: Rate, seeds: FloatArray | None = None
+    size: int,
+    genes: int,
+    stream: np.random.Generator,
+    rate: Rate,
+    seeds: FloatArray | None = None,
+    cutoff: Any = None,
 ) -> Population:
-    """Rate *seeds*, shape (s, genes), and random chromosomes to make up a population."""
+    """Rate *seeds*, shape (s, genes), and random chromosomes to make up a population.
+
+    With a *cutoff*, what is rated that or worse need not be told apart; it should be known that enough is better.
+    """
     seeds = np.empty((0, genes)) if seeds is None else seeds[:size]
     chromosomes = np.concatenate([seeds, stream.random((size - len(seeds), genes))])
     elite = elite_size(size)
     # The others have to be told apart only from the worst of the first ones.
-    fitness = rate(chromosomes[:elite], None)
+    fitness = rate(chromosomes[:elite], cutoff)
     fitness = np.concatenate([fitness, rate(chromosomes[elite:], fitness.max())])
     return _ranked(chromosomes, fitness, elite)
 

@@ -140,13 +140,15 @@ class Portfolio:
         self._limits.observer.phase("orders")
         n = self._instance.op_count
         size = min(_POPULATION, self._left())
-        seeds = self._implied(size // 2)
+        seeds = self._implied(max(1, size // 2))
+        # The order of an assignment can be cut at no more than what the assignment costs.
+        known = None if len(seeds) < elite_size(size) else self.pool[-1].bottleneck + 1
         if self._population is not None:
             seeds = np.concatenate([seeds, self._population.chromosomes[: elite_size(_POPULATION)]])
         if not self._order_share:
-            seeds = seeds[: min(len(seeds), _POOL)]
+            seeds = seeds[: min(_POOL, self._left())]
             size = len(seeds)
-        population = first_population(size, n, self._stream, self._rate, seeds)
+        population = first_population(size, n, self._stream, self._rate, seeds, known)
         self._spend(size)
         order_moves = n * (n / self._stages + 100) / 100  # an order takes as long as that many moves
         orders = int(self._order_share * _RUNS * length / order_moves) - size
