@@ -33,6 +33,8 @@ _SWEEPS = 30
 """Moves per op that a level is refined with, where time and budget allow."""
 
 _RUNS = 2
+_STATE_BYTES = 2**30
+"""Memory for the counters of all runs of a level together, where a clock ends the search and more threads are at hand."""
 
 
 def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, *, order_share: float) -> SearchResult:
@@ -62,6 +64,14 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
     return _refined(replace(found, evaluations=spent), levels, limits, threads)
 
 
+def _runs(instance: Instance, limits: SearchLimits) -> int:
+    """Return how many runs refine a level side by side."""
+    if limits.deadline.limit_s is None:
+        return _RUNS  # whatever the number of threads, for the sake of the same result
+    fitting = _STATE_BYTES // (4 * max(1, instance.tensor_count) * instance.k)
+    return max(_RUNS, min(limits.jobs, fitting))
+
+
 def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimits, threads: Threads) -> SearchResult:
     """Carry a partition of the last level back to the first instance, annealing it a little at every level."""
     stage = found.partition.assignment
@@ -76,7 +86,9 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
         limits.observer.phase(f"refine {instance.op_count:,} ops")
         stages = min(instance.k, instance.op_count)
         annealer = Annealer(instance, stages, threads, limits.seed, lambda: limits.stop is not None)
-        results, proposals = annealer.round([Start(stage, _REFINING)] * _RUNS, sweeps * instance.op_count)
+        results, proposals = annealer.round(
+            [Start(stage, _REFINING)] * _runs(instance, limits), sweeps * instance.op_count
+        )
         spent += ceil(proposals / largest)
         limits.observer.evaluated(ceil(proposals / largest))
         best = min(results, key=lambda one: one.bottleneck)

@@ -52,6 +52,8 @@ class Portfolio:
         self._instance = instance
         self._limits = limits
         self._order_share = order_share
+        # Only where a clock ends the search may its result depend on the number of threads.
+        self._runs = _RUNS if limits.deadline.limit_s is None else max(_RUNS, limits.jobs)
         self._stages = min(instance.k, instance.op_count)
         self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(1,))))
         stopped = lambda: limits.stop is not None  # noqa: E731
@@ -106,11 +108,13 @@ class Portfolio:
         n = self._instance.op_count
         if self._limits.evaluations >= UNLIMITED:
             return _FIRST_SWEEPS * n
-        return max(1, min(_FIRST_SWEEPS * n, self._left() * n // (_RUNS * _ROUNDS_AIMED_AT)))
+        return max(1, min(_FIRST_SWEEPS * n, self._left() * n // (self._runs * _ROUNDS_AIMED_AT)))
 
     def _affordable(self) -> int:
         """Return the moves of a run that the evaluations left allow."""
-        return max(1, int(_SPARE * min(self._left(), _RUNS * _LONGEST_SWEEPS) * self._instance.op_count / _RUNS))
+        return max(
+            1, int(_SPARE * min(self._left(), self._runs * _LONGEST_SWEEPS) * self._instance.op_count / self._runs)
+        )
 
     def _offer(self, found: Iterable[Assignment], by: str) -> None:
         """Take assignments into the pool, the best first, each once."""
@@ -129,7 +133,7 @@ class Portfolio:
         self._limits.observer.phase("anneal")
         starts = [
             Start(self.pool[run % len(self.pool)].stage, HOT if number == 0 else _SCHEDULES[run % len(_SCHEDULES)])
-            for run in range(_RUNS)
+            for run in range(self._runs)
         ]
         found, proposals = self._annealer.round(starts, length)
         self._spend(min(self._left(), ceil(proposals / self._instance.op_count)))
@@ -151,7 +155,7 @@ class Portfolio:
         population = first_population(size, n, self._stream, self._rate, seeds, known)
         self._spend(size)
         order_moves = n * (n / self._stages + 100) / 100  # an order takes as long as that many moves
-        orders = int(self._order_share * _RUNS * length / order_moves) - size
+        orders = int(self._order_share * self._runs * length / order_moves) - size
         while orders > 0 and self._ended() is None:
             population, rated = next_population(population, self._stream, self._rate, min(orders, self._left()))
             self._spend(rated)
