@@ -34,7 +34,7 @@ _SWEEPS = 30
 
 _RUNS = 2
 _STATE_BYTES = 2**30
-"""Memory for the counters of all runs of a level together, where a clock ends the search and more threads are at hand."""
+"""For the counters of all runs of a level together, where a clock ends the search and more threads are at hand."""
 
 
 def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, *, order_share: float) -> SearchResult:

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 
 from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph, Op
+from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck, stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
@@ -61,6 +61,23 @@ def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
     assert results[0].evaluations == results[1].evaluations
     assert results[0].bottleneck == bottleneck(instance, results[0].partition)
     assert len(set(results[0].partition.assignment.tolist())) > 1
+
+
+def test_a_reduced_instance_with_one_order_is_cut_anew() -> None:
+    """In the file d stands before e; with d merged into b the ops form the chain a, e, b, c, whose best cut is the best."""
+    ops = [Op("a", 4), Op("d", 1), Op("e", 3), Op("b", 3), Op("c", 4)]
+    tensors = [
+        Tensor("t", "a", ("e",), transfer=1),
+        Tensor("s", "d", ("b",), transfer=9),
+        Tensor("r", "e", ("b",), transfer=1),
+        Tensor("q", "b", ("c",), transfer=1),
+    ]
+    graph = CostGraph.build(name="late", time_unit="1", ops=ops, tensors=tensors)
+    for k in (2, 3, 4):
+        instance = Instance.build(graph, SYSTEM, k)
+        found = auto.partition(instance, SearchLimits(UNLIMITED, lower_bound=simple_bound(instance).value))
+        assert found.stopped in ("finished", "optimal")
+        assert found.bottleneck == oracles.brute_force_optimum(graph, SYSTEM, k)
 
 
 @settings(max_examples=25)
