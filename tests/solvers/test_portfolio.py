@@ -64,7 +64,7 @@ def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
 
 
 def test_a_reduced_instance_with_one_order_is_cut_anew() -> None:
-    """In the file d stands before e; with d merged into b the ops form the chain a, e, b, c, whose best cut is the best."""
+    """In the file d stands before e; with d merged into b the ops form a chain, whose best cut is the best."""
     ops = [Op("a", 4), Op("d", 1), Op("e", 3), Op("b", 3), Op("c", 4)]
     tensors = [
         Tensor("t", "a", ("e",), transfer=1),
