@@ -42,6 +42,10 @@ class Deadline:
         """Return the deadline of one part of a run, *limit_s* seconds from this moment; None: never."""
         return cls(None if limit_s is None else process_age_s() + limit_s)
 
+    def share(self, part: float) -> Deadline:
+        """Return the moment at which *part* of the time left will be gone; never, if this is never."""
+        return Deadline.from_now(None if self.limit_s is None else part * self.remaining_s())
+
     def remaining_s(self) -> float:
         """Return the seconds left, negative when past, infinite without a limit."""
         return float("inf") if self._end is None else self._end - time.monotonic()

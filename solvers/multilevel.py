@@ -11,7 +11,6 @@ from dataclasses import replace
 from math import ceil
 
 from mtpp.contraction import Contraction
-from mtpp.deadline import Deadline
 from mtpp.instance import Instance
 from mtpp.partition import Partition
 from mtpp.solvers.annealing import Schedule
@@ -55,9 +54,7 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
     part = replace(
         limits,
         evaluations=max(1, int(_COARSE_SHARE * scale * limits.evaluations)) if bounded else UNLIMITED,
-        deadline=limits.deadline
-        if limits.deadline.limit_s is None
-        else Deadline.from_now(_COARSE_SHARE * limits.deadline.remaining_s()),
+        deadline=limits.deadline.share(_COARSE_SHARE),
     )
     found = Portfolio(coarse, start, part, threads, order_share=order_share).improve()
     spent = max(1, int(found.evaluations / scale))

@@ -9,6 +9,7 @@ from time import monotonic
 import numpy as np
 
 from mtpp.instance import Instance
+from mtpp.objective import bottleneck
 from mtpp.partition import Partition
 from mtpp.solvers.annealing import COOL, HOT, WARM
 from mtpp.solvers.decoding import cut_rating, order_of
@@ -64,6 +65,17 @@ class Portfolio:
         self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
         self.found_by = start.found_by
         self.evaluations = start.evaluations
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing more to do."""
+        return self._ended() is not None
+
+    def add(self, result: SearchResult) -> None:
+        """Take in a partition that another search has found, with the evaluations it took."""
+        cost = bottleneck(self._instance, result.partition)
+        self._offer([Assignment(cost, _dense(result.partition, self._stages))], result.found_by)
+        self.evaluations += result.evaluations
 
     def improve(self) -> SearchResult:
         """Run rounds until the lower bound, the budget or the deadline is reached."""
@@ -161,10 +173,10 @@ class Portfolio:
             self._spend(rated)
             orders -= rated
         self._population = population
-        bottleneck = int(population.fitness[0])
-        if bottleneck < self.pool[-1].bottleneck:
-            cut = segment_below(self._instance, order_of(self._instance, population.best), bottleneck + 1)
-            self._offer([Assignment(bottleneck, cut.assignment)], "brkga" if self._order_share else "slice")
+        best = int(population.fitness[0])
+        if best < self.pool[-1].bottleneck:
+            cut = segment_below(self._instance, order_of(self._instance, population.best), best + 1)
+            self._offer([Assignment(best, cut.assignment)], "brkga" if self._order_share else "slice")
 
     def _implied(self, count: int) -> FloatArray:
         """Return *count* chromosomes whose orders run the pool's stages one after the other."""

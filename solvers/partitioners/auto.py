@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import isqrt
 
+from mtpp.errors import Infeasible
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck
+from mtpp.partition import Partition
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
+from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.portfolio import Portfolio
 from mtpp.solvers.reduction import Reduction, reduce_instance
 from mtpp.solvers.search import SearchLimits, SearchResult
@@ -15,6 +19,13 @@ from mtpp.solvers.starts import first_result
 from mtpp.solvers.threads import Threads
 
 _ORDER_SHARE = 0.15
+"""Of the time of each round, for evolved orders."""
+
+_SEED_SHARE = 0.2
+"""Of a time limit, for ``brkga`` with its own defaults beforehand: the result is none worse, where that suffices."""
+
+_SHORT = 100
+"""Evaluations of ``brkga`` beforehand where no clock ends the search."""
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -38,7 +49,11 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         else:
             start = _better_start(instance, rounds, limits, threads)
             limits.observer.incumbent(start.bottleneck)
-            found = Portfolio(inner, start, limits, threads, order_share=_ORDER_SHARE).improve()
+            portfolio = Portfolio(inner, start, limits, threads, order_share=_ORDER_SHARE)
+            seed = None if portfolio.ended else _evolved(instance, limits, limits.evaluations - start.evaluations)
+            if seed is not None:
+                portfolio.add(replace(seed, partition=_carried(seed.partition, rounds)))
+            found = portfolio.improve()
     for merges in reversed(rounds):
         found = replace(found, partition=merges.contraction.lift(found.partition))
     return found
@@ -50,8 +65,37 @@ def _better_start(instance: Instance, rounds: list[Reduction], limits: SearchLim
     if not rounds:
         return start
     inner = rounds[-1].contraction.instance
-    for merges in rounds:
-        start = replace(start, partition=merges.carry(start.partition))
+    start = replace(start, partition=_carried(start.partition, rounds))
     start = replace(start, bottleneck=bottleneck(inner, start.partition))
     cut = slice_order(inner, inner.order, start.bottleneck)
     return start if cut is None else replace(start, partition=cut.partition, bottleneck=cut.bottleneck)
+
+
+def _evolved(instance: Instance, limits: SearchLimits, left: int) -> SearchResult | None:
+    """Return what ``brkga`` finds: with its own defaults in a share of the time, else in a few evaluations.
+
+    None if there is no room for it in the evaluations *left*, or nothing is found within the stage memory.
+    """
+    timed = limits.deadline.limit_s is not None
+    evaluations = left if timed else _SHORT
+    if evaluations > left or left < 2 * _SHORT:
+        return None
+    limits.observer.phase("brkga")
+    part = replace(
+        limits,
+        evaluations=evaluations,
+        population=min(brkga.POPULATION, isqrt(evaluations)),
+        generations=brkga.GENERATIONS,
+        deadline=limits.deadline.share(_SEED_SHARE),
+    )
+    try:
+        return brkga.partition(instance, part)
+    except Infeasible:
+        return None
+
+
+def _carried(partition: Partition, rounds: list[Reduction]) -> Partition:
+    """Return a partition of the reduced instance that is none worse."""
+    for merges in rounds:
+        partition = merges.carry(partition)
+    return partition
