@@ -16,7 +16,10 @@ INTERRUPTED = 130
 @click.option("-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Number of stages at most.")
 @click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
 @click.option(
-    "--algorithm", default="auto", show_default=True, help="auto, anneal, brkga, mla, mla-weighted, random or slice."
+    "--algorithm",
+    default="auto",
+    show_default=True,
+    help="auto, anneal, brkga, mla, mla-weighted, random or slice; random-100: 100 orders, brkga-100: 10 × 10.",
 )
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
 @search_options(time_limit="From process start.")

@@ -39,17 +39,26 @@ class PlanRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PlanRequest:
         """Read the command's options."""
+        from mtpp.solvers.registry import PARTITIONERS
+        from mtpp.solvers.variants import parse_variant
+
+        name, work_limit = options["algorithm"], options["work_limit"]
+        shape = {"population": options["population"], "generations": options["generations"]}
+        if name not in PARTITIONERS:  # a name with a number of evaluations, as in tables of results
+            variant = parse_variant(name, "--algorithm")
+            name = variant.entry.name
+            work_limit = min(size for size in (variant.evaluations, work_limit) if size is not None)
+            shape |= {key: value for key, value in variant.search_options.items() if shape[key] is None}
         return cls(
             k=options["k"],
             max_bottleneck=options["max_bottleneck"],
-            algorithm=options["algorithm"],
+            algorithm=name,
             together=tuple(tuple(parse_group(text)) for text in options["together"]),
             time_limit_s=options["time_limit"],
-            work_limit=options["work_limit"],
+            work_limit=work_limit,
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
-            population=options["population"],
-            generations=options["generations"],
+            **shape,
         )
 
 

@@ -54,8 +54,10 @@ class Variant:
         return {"population": side, "generations": side}
 
 
-def parse_variant(name: str) -> Variant:
+def parse_variant(name: str, option: str = "--algorithms") -> Variant:
     """Return the algorithm called *name*: one of the registry's, or one with ``-T`` for T evaluations.
+
+    Errors name *option*.
 
     Raises
     ------
@@ -68,17 +70,17 @@ def parse_variant(name: str) -> Variant:
     if sized is None or sized[1] not in PARTITIONERS:
         raise InputError(
             f"no algorithm is called {name!r}",
-            source="--algorithms",
+            source=option,
             remedy=f"use {', '.join(PARTITIONERS)}, or with a number of evaluations: random-100",
         )
     entry, evaluations = PARTITIONERS[sized[1]], int(sized[2])
     if entry.name in _SINGLE:
-        raise InputError(f"{name!r}: {entry.name} takes no number", source="--algorithms", remedy=f"write {entry.name}")
+        raise InputError(f"{name!r}: {entry.name} takes no number", source=option, remedy=f"write {entry.name}")
     if entry.evolves and isqrt(evaluations) ** 2 != evaluations:
         raise InputError(
             f"{name!r}: {evaluations} is no square number, and the evaluations are split into as many generations as "
             "there are chromosomes in one",
-            source="--algorithms",
+            source=option,
             remedy=f"write {entry.name}-100 or {entry.name}-10000",
         )
     return Variant(name, entry, evaluations)

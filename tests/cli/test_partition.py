@@ -274,3 +274,30 @@ def test_output_appears_whole_with_ordinary_permissions(chain_file: Path, tmp_pa
         os.umask(previous)
     assert [path.name for path in folder.iterdir()] == ["plan.json"]
     assert (folder / "plan.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_algorithms_with_a_number_of_evaluations(random_file: Path) -> None:
+    """As tables of results name them: random-30 draws 30 orders, brkga-100 evolves 10 generations of 10."""
+
+    def plan(*options: str) -> dict[str, Any]:
+        done = run("partition", random_file, "-k", "5", "--format", "json", *options)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        document.pop("elapsed_s")
+        assert isinstance(document, dict)
+        return document
+
+    named, spelt = plan("--algorithm", "random-30"), plan("--algorithm", "random", "--work-limit", "30")
+    assert named == spelt
+    assert named["evaluations"] == 30
+    evolved = plan("--algorithm", "brkga-100")
+    assert evolved == plan("--algorithm", "brkga", "--population", "10", "--generations", "10")
+    assert evolved["evaluations"] < 100
+
+
+def test_populations_go_with_what_evolves(random_file: Path) -> None:
+    """Elsewhere the options would do nothing, and are refused."""
+    for option in ("--population", "--generations"):
+        done = run("partition", random_file, "-k", "5", "--algorithm", "anneal", option, "5")
+        assert done.returncode == 2
+        assert done.stderr == f"error: {option}: anneal has no population; it goes with brkga, mla, mla-weighted\n"
