@@ -68,7 +68,8 @@ class Annealer:
             state.start_from(start.stage, self._moves)
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._moves, state, self._stopped)
-            polish(max(len(start.stage), proposals // _POLISHING), self._moves.memory, self._moves, state)
+            if not self._stopped():
+                polish(max(len(start.stage), proposals // _POLISHING), self._moves.memory, self._moves, state)
             return Assignment(int(state.best[0]), state.best_stage.copy()), done
 
         results = self._threads.map(run, list(zip(starts, self._states, seeds, strict=False)))
