@@ -1,21 +1,41 @@
-"""Merges that leave the optimum as it is, for instances without limited memories.
+"""Merges that leave the optimum as it is.
 
-Let v be the only reader of the only tensor t that u's results are read from. Two rules say when u and v may share a
-stage in every optimal partition; each compares what one move costs at most with what it saves at least.
+Let w and c be the work of a set of ops and the transfers of the tensors that it cuts, and f = w + c what it costs as a
+stage. c is submodular and does not tell a set from its complement: c(S ∪ X) + c(S ∩ X) ≤ c(S) + c(X) and
+c(S ∖ X) + c(X ∖ S) ≤ c(S) + c(X). What is common to all rules: some ops *move* to the stage of another one, their
+*leader*, and no stage of any partition costs more afterwards. So they may as well be merged with it.
 
-*Pull u down*: if work(u) + Σ transfer(inputs of u) ≤ transfer(t). Take any partition with u before v and move u to v's
-stage; nothing else reads from u, so the order of stages holds. Both stages no longer pay for t. The one that u left may
-begin to pay for inputs of u, at most Σ transfer(inputs) ≤ transfer(t); the one that it joined gains work(u) and may
-begin to pay for those inputs, at most transfer(t) together. So neither costs more than before.
+**Pairs.** An op m may move to the stage of a neighbour l if w(m) + c({l, m}) ≤ c({l}), that is f({l, m}) ≤ f({l}), and
 
-*Pull v up*: if v reads nothing but t, and work(v) + Σ transfer(outputs of v) ≤ transfer(t). The mirror image: v moves
-to u's stage.
+* ``pull-down``: l is the only op that reads from m;
+* ``pull-up``: l is the only op that m reads from;
+* ``first-reader``: l reads from m, and everything else that does comes after l (can be reached from it);
+* ``last-producer``: m reads from l, and everything else that it reads from comes before l.
 
-With a fast memory or a stage memory the rules do not hold: the op that moves takes its parameters along.
+*Proof.* The order of stages holds: on the side of l the neighbours of m are beyond l, on the other side they are beyond
+m. Let X = {l, m}, S the stage of l, R that of m. f(S ∪ m) − f(S) ≤ f(X) − f({l}) ≤ 0 by the first inequality, for
+S ∩ X = {l}, and c(R ∖ m) ≤ c(R) + c(X) − c({l}) ≤ c(R) − w(m) by the second, for X ∖ R = {l}. Tensors that only l and m
+have count twice in c({m}) − (c(X) − c({l})), those that both have among others once: that is how it is computed.
+
+So a cheap op joins the neighbour that it exchanges more with than with all others, credit for what they share
+included; chains collapse; a source without work joins its first reader, and a sink without work its last producer.
+
+**Several moves at a time.** Let every op move at most once, all conditions hold before the first move, and whoever
+follows the moves come to an op that stays. Beginning with those, one move after the other is a move to an op that has
+arrived, and takes nobody along; so none of them makes a stage dearer, and in the end every op is where the last one on
+its way is. A partition into stages of one op each shows that merging them leaves no cycle. The same order serves to
+replay the merges one by one: merging others only adds paths, f(X) − f(A) can only fall when both gain the same ops, and
+sets that keep others together cost what they did.
+
+**Memory.** If a stage has a fast memory and its activations have a fixed reserve, an op that moves brings at most the
+time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it
+joins; the stage that it leaves needs less. Under a hard limit on a stage's memory only ops without parameters move.
+Where the activations depend on the order of the ops, nothing does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +44,18 @@ from mtpp.contraction import Contraction, merge
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.partition import Partition
+from mtpp.solvers.kernels.pair_merges import MergeArrays, find_pairs
+
+PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
+"""In the order in which the kernel numbers them."""
+
+ALL_RULES = PAIR_RULES
+
+_PATH_STEPS = 1_000
+"""Edges that a search for paths may follow: it keeps the reduction linear, and only costs an opportunity."""
+
+_WORTHWHILE = 2_000
+"""A round that merges fewer than one op in so many is the last: on a million ops another one takes half a second."""
 
 
 class Reduction(NamedTuple):
@@ -34,76 +66,143 @@ class Reduction(NamedTuple):
     contraction
         The smaller instance and the way back.
     leader
-        The op of each group that stays where it is while the other one moves to it, int32, shape (groups,).
+        The op of each group that stays where it is while the others move to it, int32, shape (groups,).
+    target
+        The op that each op of the larger instance moves to, itself if it stays, int32, shape (n,).
+    rule
+        Number in :data:`ALL_RULES` of the rule that says so, −1 for those that stay, int32, shape (n,).
     """
 
     contraction: Contraction
     leader: Int32Array
+    target: Int32Array
+    rule: Int32Array
 
     def carry(self, partition: Partition) -> Partition:
         """Return a partition of the smaller instance that is none worse than *partition* of the larger one."""
         return Partition.from_stages(self.contraction.instance, partition.assignment[self.leader])
 
+    def merges(self) -> list[tuple[str, list[int], int]]:
+        """Return rule, ops that move and leader of each merge, in an order that keeps what the rules promise.
 
-def reduce_instance(instance: Instance) -> list[Reduction]:
-    """Apply both rules until neither fits.
+        Notes
+        -----
+        Leaders that move themselves move first. O(n).
+        """
+        target = self.target.tolist()
+        rule = self.rule.tolist()
+        done = [to == op for op, to in enumerate(target)]
+        found: list[tuple[str, list[int], int]] = []
+        for op in range(len(target)):
+            way = []
+            while not done[op]:
+                done[op] = True
+                way.append(op)
+                op = target[op]
+            found.extend((ALL_RULES[rule[mover]], [mover], target[mover]) for mover in reversed(way))
+        return found
+
+
+def reduce_instance(instance: Instance, rules: Collection[str] = ALL_RULES) -> list[Reduction]:
+    """Apply the rules until none fits, or too few to be worth the time where there are thousands of ops.
+
+    Parameters
+    ----------
+    rules
+        Those to use, names in :data:`ALL_RULES`.
 
     Returns
     -------
-    Rounds, each on the instance of the one before, the first on *instance*; none if nothing can be merged or memory
-    matters. The optimum of the last is that of *instance*, and its partitions lift to partitions of the same costs.
+    Rounds, each on the instance of the one before, the first on *instance*; none if nothing can be merged. The optimum
+    of the last is that of *instance*, and its partitions lift to partitions of the same costs.
 
     Notes
     -----
-    Pairs merged in one round are disjoint, so that one move after the other keeps what the rules promise. O(pins·log
-    pins) per round; a chain of n ops takes O(log n) rounds.
+    O(pins·log pins) per round; a chain is one round, real networks take about five.
     """
+    allowed = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
     rounds: list[Reduction] = []
-    if instance.memory_matters:
+    if instance.peaks_in_order:
         return rounds
     while True:
-        leader_of = mergeable_ops(instance)
-        leader, group_of = np.unique(leader_of, return_inverse=True)
-        if len(leader) == instance.op_count:
+        target, rule = find_pairs(_merge_arrays(instance), allowed, _PATH_STEPS)
+        if not np.any(rule >= 0):
             return rounds
-        contraction = merge(instance, group_of.astype(np.int32), len(leader))
-        rounds.append(Reduction(contraction, leader.astype(np.int32)))
-        instance = contraction.instance
+        rounds.append(_merged(instance, target, rule))
+        if np.count_nonzero(rule >= 0) * _WORTHWHILE < instance.op_count:
+            return rounds
+        instance = rounds[-1].contraction.instance
 
 
-def mergeable_ops(instance: Instance) -> Int32Array:
-    """Return the op that each op may move to, itself if none, int32, shape (n,).
+def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | None = None) -> list[list[str | int]]:
+    """Write the merges of all rounds as data: for each the rule, the ops that move, and last the op they move to.
 
-    No op is in two pairs.
+    Parameters
+    ----------
+    representative
+        What the ops of the first instance are called in the record; by default by their numbers.
+
+    Returns
+    -------
+    In an order in which each rule's condition holds on the graph as merged so far. An op stands for whatever it was
+    merged with before.
     """
-    n = instance.op_count
+    record: list[list[str | int]] = []
+    if not rounds:
+        return record
+    name = list(range(rounds[0].contraction.original.op_count) if representative is None else representative)
+    for merges in rounds:
+        record.extend([rule, *(name[op] for op in movers), name[leader]] for rule, movers, leader in merges.merges())
+        name = [name[leader] for leader in merges.leader.tolist()]
+    return record
+
+
+def _merged(instance: Instance, target: Int32Array, rule: Int32Array) -> Reduction:
+    """Merge every op with the one that stays at the end of its way, in the order of those that stay."""
+    end = target
+    while not np.array_equal(end, end[end]):
+        end = end[end]
+    staying = np.flatnonzero(target == np.arange(instance.op_count))
+    position = _positions(instance)
+    leader = staying[np.argsort(position[staying])].astype(np.int32)
+    group = np.empty(instance.op_count, dtype=np.int32)
+    group[leader] = np.arange(len(leader), dtype=np.int32)
+    return Reduction(merge(instance, group[end], len(leader)), leader, target, rule)
+
+
+def _positions(instance: Instance) -> Int32Array:
+    position = np.empty(instance.op_count, dtype=np.int32)
+    position[instance.order] = np.arange(instance.op_count, dtype=np.int32)
+    return position
+
+
+def _merge_arrays(instance: Instance) -> MergeArrays:
     pin_counts = np.diff(instance.pin_offsets)
-    read = pin_counts > 1
-    _, heads = instance.edges
-    tensor_of_edge = np.repeat(np.arange(instance.tensor_count), pin_counts - 1)
-    incoming = _sum_by(heads, instance.transfer[tensor_of_edge], n)
-    outgoing = _sum_by(instance.producer[read], instance.transfer[read], n)
-    inputs = np.bincount(heads, minlength=n)
-    outputs = np.bincount(instance.producer[read], minlength=n)
-
-    single = np.flatnonzero((pin_counts == 2) & (outputs[instance.producer] == 1))
-    u = instance.producer[single]
-    v = instance.pins[instance.pin_offsets[single] + 1]
-    paid = instance.transfer[single]
-    down = instance.work[u] + incoming[u] <= paid
-    up = (inputs[v] == 1) & (instance.work[v] + outgoing[v] <= paid)
-    fits = down | up
-    mover, leader = np.where(down, u, v)[fits], np.where(down, v, u)[fits]
-    leader_of = np.arange(n, dtype=np.int32)
-    taken = np.zeros(n, dtype=bool)
-    for a, b in zip(mover.tolist(), leader.tolist(), strict=True):
-        if not (taken[a] or taken[b]):
-            taken[a] = taken[b] = True
-            leader_of[a] = b
-    return leader_of
+    cut = np.zeros(instance.op_count, dtype=np.int64)
+    tensor = np.repeat(np.arange(instance.tensor_count), pin_counts)
+    np.add.at(cut, instance.pins, np.where(pin_counts > 1, instance.transfer, 0)[tensor])
+    offsets, tensors = instance.op_tensors
+    return MergeArrays(
+        instance.work.copy(),
+        _charges(instance),
+        cut,
+        instance.transfer.copy(),
+        instance.pin_offsets.copy(),
+        instance.pins.copy(),
+        offsets,
+        tensors,
+        _positions(instance),
+    )
 
 
-def _sum_by(group: Int32Array, value: Int64Array, size: int) -> Int64Array:
-    total = np.zeros(size, dtype=np.int64)
-    np.add.at(total, group, value)
-    return total
+def _charges(instance: Instance) -> Int64Array:
+    """Return what a stage pays at most for an op that joins it, without transfers; −1 if the op must not move."""
+    system = instance.system
+    charge = instance.work.copy()
+    if not instance.memory_matters:
+        return charge
+    if system.fast_memory_bytes is not None:
+        charge += np.array([system.link_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
+    if system.stage_memory_bytes is not None:
+        charge[instance.param_bytes > 0] = -1
+    return charge
