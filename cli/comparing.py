@@ -30,11 +30,12 @@ class ComparisonRequest:
     work_limit: int | None
     seed: int
     jobs: int
+    memory_bytes: int
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> ComparisonRequest:
         """Read the command's options."""
-        from mtpp.cli.options import system_of
+        from mtpp.cli.options import memory_limit, system_of
         from mtpp.cli.planning import available_cores
         from mtpp.solvers.variants import default_variants, parse_variants
 
@@ -47,6 +48,7 @@ class ComparisonRequest:
             work_limit=options["work_limit"],
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
+            memory_bytes=memory_limit(options["memory_limit"]),
         )
 
     @property
@@ -118,6 +120,7 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
                 work_limit=request.work_limit,
                 seed=request.seed,
                 jobs=request.jobs,
+                memory_bytes=request.memory_bytes,
                 interrupted=lambda: interruption.requested,
             )
             watch = _Watch(console, progress, len(models) * request.runs)

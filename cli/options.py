@@ -96,6 +96,7 @@ def search_options(*, time_limit: str) -> Callable[[F], F]:
         click.option(
             "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
         ),
+        click.option("--memory-limit", metavar="SIZE", help="Of an exhaustive search [default: half of what is free]."),
     )
 
 
@@ -171,6 +172,15 @@ def input_limit(text: str) -> int:
 
     limit: int = _named("--max-input-size", parse_bytes, text)
     return limit
+
+
+def memory_limit(text: str | None) -> int:
+    """Read ``--memory-limit``, in bytes; None: half of what is free."""
+    from mtpp.cli.free_memory import memory_budget
+    from mtpp.units import parse_bytes
+
+    limit: int | None = _named("--memory-limit", parse_bytes, text)
+    return memory_budget() if limit is None else limit
 
 
 def system_of(options: dict[str, Any]) -> System:

@@ -19,7 +19,8 @@ INTERRUPTED = 130
     "--algorithm",
     default="auto",
     show_default=True,
-    help="auto, anneal, brkga, mla, mla-weighted, random or slice; random-100: 100 orders, brkga-100: 10 × 10.",
+    help="auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
+    "random-100: 100 orders, brkga-100: 10 × 10.",
 )
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
 @search_options(time_limit="From process start.")

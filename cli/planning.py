@@ -33,18 +33,20 @@ class PlanRequest:
     work_limit: int | None
     seed: int
     jobs: int
+    memory_bytes: int
     population: int | None = None
     generations: int | None = None
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PlanRequest:
         """Read the command's options."""
-        from mtpp.solvers.registry import PARTITIONERS
+        from mtpp.cli.options import memory_limit
+        from mtpp.solvers.registry import ALIASES, PARTITIONERS
         from mtpp.solvers.variants import parse_variant
 
         name, work_limit = options["algorithm"], options["work_limit"]
         shape = {"population": options["population"], "generations": options["generations"]}
-        if name not in PARTITIONERS:  # a name with a number of evaluations, as in tables of results
+        if ALIASES.get(name, name) not in PARTITIONERS:  # a name with a number of evaluations, as in tables of results
             variant = parse_variant(name, "--algorithm")
             name = variant.entry.name
             work_limit = min(size for size in (variant.evaluations, work_limit) if size is not None)
@@ -58,6 +60,7 @@ class PlanRequest:
             work_limit=work_limit,
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
+            memory_bytes=memory_limit(options["memory_limit"]),
             **shape,
         )
 
@@ -133,6 +136,7 @@ def _limits(request: PlanRequest, instance: Instance, observer: Observer, interr
         Deadline(request.time_limit_s),
         seed=request.seed,
         jobs=request.jobs,
+        memory_bytes=request.memory_bytes,
         observer=observer,
         population=request.population,
         generations=request.generations,

@@ -32,7 +32,7 @@ class CellLimits:
         Seconds per run, counted from its own start.
     work_limit
         Evaluations per run at most, whatever the algorithm's name says.
-    seed, jobs, interrupted
+    seed, jobs, memory_bytes, interrupted
         As in :class:`~mtpp.solvers.search.SearchLimits`.
     """
 
@@ -40,6 +40,7 @@ class CellLimits:
     work_limit: int | None = None
     seed: int = 0
     jobs: int = 1
+    memory_bytes: int | None = None
     interrupted: Callable[[], bool] = lambda: False
 
 
@@ -166,6 +167,7 @@ def _search_limits(instance: Instance, variant: Variant, limits: CellLimits) -> 
         Deadline.from_now(limits.time_limit_s),
         seed=limits.seed,
         jobs=limits.jobs,
+        memory_bytes=limits.memory_bytes,
         interrupted=limits.interrupted,
         **variant.search_options,
     )

@@ -98,6 +98,17 @@ def none_found(instance: Instance, tried: str) -> Infeasible:
     )
 
 
+def proven_infeasible(instance: Instance) -> Infeasible:
+    """Return the error for an exhaustive search that has shown that no partition keeps to the stage memory."""
+    limit = instance.system.stage_memory_bytes or 0
+    return Infeasible(
+        f"proven infeasible: no partition into {instance.k} stages keeps each to {limit:,} bytes "
+        f"({format_bytes(limit)})",
+        source=_SOURCE,
+        remedy="allow more memory or stages",
+    )
+
+
 def _least_activations(instance: Instance) -> list[int]:
     """Return for j = 1 … n the least that the peaks of j non-empty stages add up to."""
     *others, largest = np.sort(least_peaks(instance)).tolist()  # plain integers: n times a size may leave int64

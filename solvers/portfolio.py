@@ -14,6 +14,7 @@ from mtpp.partition import Partition
 from mtpp.solvers.annealing import COOL, HOT, WARM
 from mtpp.solvers.decoding import cut_rating, order_of
 from mtpp.solvers.evolution import FloatArray, Population, elite_size, first_population, next_population
+from mtpp.solvers.proving import Prover
 from mtpp.solvers.restarts import Annealer, Assignment, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.slicing import segment_below
@@ -36,21 +37,37 @@ _SPARE = 0.8
 
 _TOO_SHORT_S = 0.02
 
+_FIRST_PROOF = 0.02
+"""Of the budget, for a proof before the first round; without a budget as much as for :data:`_FIRST_SWEEPS`."""
+
+_PROOF_SHARES = (0.05, 0.3)
+"""Of the evaluations of a round, for a proof after it: least and most, halved where it came to nothing."""
+
 
 class Portfolio:
     """A pool of good assignments of one instance, improved in rounds.
 
     A round anneals from some of them, hot runs and cool ones side by side, polishes the results, and cuts the orders
     that the best assignments imply, with random orders inside the stages. With *order_share* above 0 those orders then
-    evolve as in ``brkga`` for that share of the time.
+    evolve as in ``brkga`` for that share of the time. A *prover* of the same instance is given a share of the
+    evaluations before the first round and after each, to end the search where the best is proven optimal.
 
     Without a deadline the result depends on the seed and the number of evaluations alone.
     """
 
     def __init__(
-        self, instance: Instance, start: SearchResult, limits: SearchLimits, threads: Threads, *, order_share: float
+        self,
+        instance: Instance,
+        start: SearchResult,
+        limits: SearchLimits,
+        threads: Threads,
+        *,
+        order_share: float,
+        prover: Prover | None = None,
     ) -> None:
         self._instance = instance
+        self._prover = prover
+        self._proof_share = _PROOF_SHARES[1]
         self._limits = limits
         self._order_share = order_share
         # Only where a clock ends the search may its result depend on the number of threads.
@@ -77,6 +94,14 @@ class Portfolio:
         self._offer([Assignment(cost, _dense(result.partition, self._stages))], result.found_by)
         self.evaluations += result.evaluations
 
+    def prove_first(self) -> None:
+        """Let the prover have a small share of the budget: graphs that are chains of blocks need no more."""
+        if self._only_one:  # nothing else is to be done
+            self._prove(self._left())
+        else:
+            unlimited = self._limits.evaluations >= UNLIMITED
+            self._prove(_FIRST_SWEEPS if unlimited else ceil(_FIRST_PROOF * self._left()))
+
     def improve(self) -> SearchResult:
         """Run rounds until the lower bound, the budget or the deadline is reached."""
         limits = self._limits
@@ -93,9 +118,12 @@ class Portfolio:
                     stopped = "time-limit"
                     break
             begin = monotonic()
+            before = self.evaluations
             self._anneal(number, length)
             if self._ended() is None and self._left() > 1:
                 self._cut(length)
+            if self._ended() is None:
+                self._prove(ceil(self._proof_share * (self.evaluations - before)))
             pace = (monotonic() - begin) / length
             length = min(2 * length, _LONGEST_SWEEPS * self._instance.op_count)
             number += 1
@@ -104,7 +132,8 @@ class Portfolio:
         return SearchResult(partition, best.bottleneck, self.found_by, self.evaluations, stopped)
 
     def _ended(self) -> str | None:
-        if self.pool[0].bottleneck <= self._limits.lower_bound:
+        lower = self._limits.lower_bound if self._prover is None else self._prover.lower
+        if self.pool[0].bottleneck <= lower:
             return "optimal"
         if self._only_one:
             return "finished"
@@ -136,6 +165,22 @@ class Portfolio:
         if self.pool[0].bottleneck < best:
             self.found_by = by
             self._limits.observer.incumbent(self.pool[0].bottleneck)
+
+    def _prove(self, evaluations: int) -> None:
+        """Let the prover work for about as many evaluations."""
+        prover, upper = self._prover, self.pool[0].bottleneck
+        evaluations = min(evaluations, self._left())
+        if prover is None or evaluations < 1 or prover.exhausted(upper) or self._limits.stop:
+            return
+        self._limits.observer.phase("downset")
+        steps, lower = prover.steps, prover.lower
+        better = prover.close(upper, evaluations * self._instance.op_count)
+        self._spend(min(evaluations, ceil((prover.steps - steps) / self._instance.op_count)))
+        gained = better < upper or prover.lower > lower
+        self._proof_share = _PROOF_SHARES[1] if gained else max(_PROOF_SHARES[0], self._proof_share / 2)
+        if better < upper:
+            assert prover.found is not None
+            self._offer([Assignment(better, _dense(prover.found, self._stages))], "downset")
 
     def _spend(self, evaluations: int) -> None:
         self.evaluations += evaluations

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from mtpp.certificate import LowerBound
 from mtpp.deadline import Deadline
 from mtpp.partition import Partition
 from mtpp.progress import Observer, Silent
@@ -34,6 +35,8 @@ class SearchLimits:
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
     observer
         Is told of progress.
+    memory_bytes
+        What an exhaustive search may keep in memory; None: its own choice.
     population, generations
         Size and number of generations of the evolutionary searches; None: their own choice.
     interrupted
@@ -46,6 +49,7 @@ class SearchLimits:
     seed: int = 0
     jobs: int = 1
     observer: Observer = field(default_factory=Silent)
+    memory_bytes: int | None = None
     population: int | None = None
     generations: int | None = None
     interrupted: Callable[[], bool] = lambda: False
@@ -72,6 +76,8 @@ class SearchResult:
         Candidates evaluated.
     stopped
         One of :data:`STOPS`.
+    lower
+        A lower bound that the search has proven, None if it has proven none.
     """
 
     partition: Partition
@@ -79,3 +85,4 @@ class SearchResult:
     found_by: str
     evaluations: int
     stopped: str
+    lower: LowerBound | None = None

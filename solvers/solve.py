@@ -62,6 +62,8 @@ def solve(
         found = start
     if start is not None and start.bottleneck < found.bottleneck:
         found = replace(start, evaluations=start.evaluations + found.evaluations, stopped=found.stopped)
+    if found.lower is not None and found.lower.value > lower.value:
+        lower = found.lower
     plan = Plan(
         graph=graph,
         instance=instance,

@@ -8,7 +8,7 @@ from math import isqrt
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry
+from mtpp.solvers.registry import ALIASES, PARTITIONERS, PartitionerEntry
 
 PAPER = ("mla", "mla-weighted", "random-1", "random-100", "random-10000", "brkga-100", "brkga-10000")
 """Rows of Table 2 of Archer et al. (2024), in its order."""
@@ -64,8 +64,9 @@ def parse_variant(name: str, option: str = "--algorithms") -> Variant:
     InputError
         If there is none, if it cannot be repeated T times, or if it needs a square number and T is none.
     """
-    if name in PARTITIONERS:
-        return Variant(name, PARTITIONERS[name], _IN_THE_PAPER.get(name))
+    base = ALIASES.get(name, name)
+    if base in PARTITIONERS:
+        return Variant(name, PARTITIONERS[base], _IN_THE_PAPER.get(name))
     sized = _SIZED.fullmatch(name)
     if sized is None or sized[1] not in PARTITIONERS:
         raise InputError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from math import isqrt
+from math import ceil, isqrt
 
 from mtpp.errors import Infeasible
 from mtpp.instance import Instance
@@ -12,7 +12,9 @@ from mtpp.partition import Partition
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.portfolio import Portfolio
+from mtpp.solvers.proving import Prover
 from mtpp.solvers.reduction import Reduction, reduce_instance
+from mtpp.solvers.registry import default_sweeps
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import slice_order
 from mtpp.solvers.starts import first_result
@@ -29,34 +31,67 @@ _SHORT = 100
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
-    """Reduce the instance, cut its own order, then anneal and evolve orders in turns.
+    """Reduce the instance, cut its own order, then prove, anneal and evolve orders in turns.
 
     Raises
     ------
     Infeasible
-        If no first partition within the stage memory is found.
+        Proven, if no partition keeps to the stage memory; else because none was found.
 
     Notes
     -----
     Up to :data:`~mtpp.solvers.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a deadline the
-    result depends on the seed and the number of evaluations alone.
+    result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
     rounds = reduce_instance(instance)
     inner = rounds[-1].contraction.instance if rounds else instance
+    if inner.op_count <= LARGE:
+        return search(instance, rounds, limits, Prover(instance, rounds, limits))
     with Threads(limits.jobs) as threads:
-        if inner.op_count > LARGE:
-            found = solve_by_levels(inner, limits, threads, order_share=_ORDER_SHARE)
-        else:
-            start = _better_start(instance, rounds, limits, threads)
-            limits.observer.incumbent(start.bottleneck)
-            portfolio = Portfolio(inner, start, limits, threads, order_share=_ORDER_SHARE)
-            seed = None if portfolio.ended else _evolved(instance, limits, limits.evaluations - start.evaluations)
-            if seed is not None:
-                portfolio.add(replace(seed, partition=_carried(seed.partition, rounds)))
-            found = portfolio.improve()
+        return lifted(solve_by_levels(inner, limits, threads, order_share=_ORDER_SHARE), rounds)
+
+
+def search(instance: Instance, rounds: list[Reduction], limits: SearchLimits, prover: Prover) -> SearchResult:
+    """Return the best partition of *instance* that a portfolio on what *rounds* reduce it to finds, with its proof.
+
+    Raises
+    ------
+    Infeasible
+        As :func:`partition`.
+    """
+    with Threads(limits.jobs) as threads:
+        start = _first(instance, rounds, limits, threads, prover)
+        limits.observer.incumbent(start.bottleneck)
+        portfolio = Portfolio(prover.inner, start, limits, threads, order_share=_ORDER_SHARE, prover=prover)
+        portfolio.prove_first()
+        seed = None if portfolio.ended else _evolved(instance, limits, limits.evaluations - portfolio.evaluations)
+        if seed is not None:
+            portfolio.add(replace(seed, partition=_carried(seed.partition, rounds)))
+        found = portfolio.improve()
+    return replace(lifted(found, rounds), lower=prover.bound)
+
+
+def lifted(found: SearchResult, rounds: list[Reduction]) -> SearchResult:
+    """Return the result for the instance before the merges."""
     for merges in reversed(rounds):
         found = replace(found, partition=merges.contraction.lift(found.partition))
     return found
+
+
+def _first(
+    instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads, prover: Prover
+) -> SearchResult:
+    """Return a first partition of the reduced instance, by exhaustive search where nothing else finds one."""
+    try:
+        return _better_start(instance, rounds, limits, threads)
+    except Infeasible:
+        n = prover.inner.op_count
+        limits.observer.phase("downset")
+        partition = prover.any_partition(n * min(limits.evaluations, default_sweeps(instance)))
+        if partition is None:
+            raise
+        cost = bottleneck(prover.inner, partition)
+        return SearchResult(partition, cost, "downset", ceil(prover.steps / n), "budget")
 
 
 def _better_start(instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads) -> SearchResult:

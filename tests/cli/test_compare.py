@@ -205,7 +205,7 @@ def test_each_model_takes_the_dimensions_it_has(folder: Path, tmp_path: Path) ->
         (("-k", "0,2"), ("-k", "0 is not in the range")),
         (("-k", "2,1000001"), ("-k", "1000001 is not in the range")),
         (("-k", "9" * 5000), ("-k", "number of stages")),
-        (("-k", "2", "--algorithms", "auto,magic"), ("--algorithms", "'magic'", "auto, anneal, brkga")),
+        (("-k", "2", "--algorithms", "auto,magic"), ("--algorithms", "'magic'", "auto, downset, anneal, brkga")),
         (("-k", "2", "--algorithms", "slice-3"), ("--algorithms", "slice takes no number")),
         (("-k", "2", "--algorithms", ","), ("--algorithms", "names no algorithm")),
         (("-k", "2", "--time-limit", "0"), ("--time-limit",)),

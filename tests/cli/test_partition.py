@@ -36,7 +36,7 @@ def test_table_says_what_an_engineer_asks(chain_file: Path) -> None:
         "bottleneck        61.00 ms (stage 0)",
         "throughput        16.4 inferences/s",
         "pipeline latency  122.0 ms (2 busy stages × bottleneck)",
-        "ratio             1.2200 proven: lower bound 50.00 ms by simple, tier exact",
+        "ratio             1, optimal: lower bound 61.00 ms by downset, tier enumerated",
         "crossing tensors  1 of 3",
         "reference: 20 TFLOP/s, memory 200 GB/s, link 25 GB/s, no fast-memory limit",
     ):
@@ -52,8 +52,11 @@ def test_json_is_the_plan_contract(chain_file: Path) -> None:
         "ticks_per_unit", "time_unit", "together", "bottleneck", "lower_bound", "ratio", "optimal", "stages",
         "assignment", "elapsed_s",
     ]  # fmt: skip
-    assert (plan["bottleneck"], plan["ratio"], plan["optimal"]) == (61 * 10**9, 1.22, False)
-    assert plan["lower_bound"]["proof"] == {"rule": "average-work", "total_work": 10**11, "k": 2}
+    assert (plan["bottleneck"], plan["ratio"], plan["optimal"]) == (61 * 10**9, 1.0, True)
+    proof = plan["lower_bound"].pop("proof")
+    assert plan["lower_bound"] == {"value": 61 * 10**9, "method": "downset", "tier": "enumerated"}
+    assert list(proof) == ["merges", "cutoff", "k", "rules", "downsets", "pairs", "digest"]
+    assert (proof["cutoff"], proof["k"]) == (61 * 10**9, 2)
     assert plan["assignment"] == {"op0": 0, "op1": 0, "op2": 0, "op3": 1}
     assert [stage["cost"] for stage in plan["stages"]] == [61 * 10**9, 41 * 10**9]
 
@@ -91,23 +94,24 @@ def test_every_plan_verifies(random_file: Path, chain_file: Path, tmp_path: Path
 
 def test_requirements_set_the_exit_code(chain_file: Path) -> None:
     """A ratio that is not proven exits 1 after printing the result; one that is exits 0."""
-    unmet = run("partition", chain_file, "-k", "2", "--require-ratio", "1.2")
+    sliced = ("partition", chain_file, "-k", "2", "--algorithm", "slice")
+    unmet = run(*sliced, "--require-ratio", "1.2")
     assert unmet.returncode == 1
     assert unmet.stderr == "unmet: --require-ratio 1.2: the proven ratio is 1.22\n"
     assert "61.00 ms" in unmet.stdout
-    assert run("partition", chain_file, "-k", "2", "--require-ratio", "1.22").returncode == 0
-    assert run("partition", chain_file, "-k", "2", "--require-optimal").returncode == 1
-    assert run("partition", chain_file, "-k", "1", "--require-optimal").returncode == 0
+    assert run(*sliced, "--require-ratio", "1.22").returncode == 0
+    assert run(*sliced, "--require-optimal").returncode == 1
+    assert run("partition", chain_file, "-k", "2", "--require-optimal").returncode == 0
 
 
 def test_together_keeps_ops_in_one_stage(chain_file: Path, tmp_path: Path) -> None:
-    """The group and what lies between share a stage; the bound counts them as one op; it verifies."""
+    """The group and what lies between share a stage; so does every partition that the bound speaks of; it verifies."""
     output = tmp_path / "plan.json"
     arguments = ("partition", chain_file, "-k", "4", "--together", "op1,op3", "-q", "-o", output)
     assert run(*arguments).returncode == 0
     plan = _plan(output)
     assert plan["assignment"] == {"op0": 0, "op1": 1, "op2": 1, "op3": 1}
-    assert plan["lower_bound"]["value"] == 90 * 10**9
+    assert plan["lower_bound"]["value"] == plan["bottleneck"] == 91 * 10**9
     assert plan["together"] == [["op1", "op3"]]
     assert run("verify", output, "--model", chain_file).returncode == 0
 

@@ -1,0 +1,38 @@
+"""How much memory a search may take where the user does not say."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+_SHARE = 2
+_FALLBACK_BYTES = 2**30
+
+
+def memory_budget() -> int:
+    """Return half of the memory that is free, in bytes: of the machine, or of the container if that has less."""
+    free = [size for size in (_free_on_machine(), _free_in_container()) if size is not None]
+    return max(0, min(free)) // _SHARE if free else _FALLBACK_BYTES
+
+
+def _free_on_machine() -> int | None:
+    """Return what Linux calls available, elsewhere the free pages as far as the system tells."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def _free_in_container() -> int | None:
+    """Return what the control group (version 2) of this process has left, None if it has no limit of its own."""
+    try:
+        limit = int(Path("/sys/fs/cgroup/memory.max").read_text(encoding="ascii"))
+        return limit - int(Path("/sys/fs/cgroup/memory.current").read_text(encoding="ascii"))
+    except (OSError, ValueError):  # "max" is no number
+        return None

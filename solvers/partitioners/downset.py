@@ -1,0 +1,56 @@
+"""``downset``, also known as ``piper``: dynamic programming over downsets, for the best partition and its proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mtpp.instance import Instance
+from mtpp.solvers.partitioners.auto import lifted, search
+from mtpp.solvers.proving import Prover
+from mtpp.solvers.reduction import reduce_instance
+from mtpp.solvers.registry import default_sweeps
+from mtpp.solvers.search import SearchLimits, SearchResult
+
+_START_SHARE = 0.25
+"""Of the evaluations and of the time, for the portfolio at most."""
+
+
+def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Start from the portfolio's bottleneck, and improve it by exhaustive search until nothing better exists.
+
+    Piper's programme (Tarnawski et al. 2021, section 4) without data and tensor parallelism: the least bottleneck
+    over all chains of downsets, turned around to the fewest stages under a limit. Optimal when it ends by itself
+    (``stopped == "optimal"``); else the lower bound says how far it came.
+
+    Raises
+    ------
+    Infeasible
+        Proven, if no partition keeps to the stage memory; else because none was found.
+
+    Notes
+    -----
+    Exponential in the width of the graph at worst. The downsets kept take at most ``limits.memory_bytes``. Without a
+    deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
+    evaluation is as many steps as there are ops.
+    """
+    rounds = reduce_instance(instance)
+    prover = Prover(instance, rounds, limits)
+    part = replace(
+        limits,
+        evaluations=max(1, min(default_sweeps(instance), int(_START_SHARE * limits.evaluations))),
+        deadline=limits.deadline.share(_START_SHARE),
+    )
+    found = search(instance, rounds, part, prover)
+    n = prover.inner.op_count
+    before = prover.steps
+    steps = max(0, limits.evaluations - found.evaluations) * n
+    upper = found.bottleneck
+    limits.observer.phase("downset")
+    while not prover.exhausted(upper) and limits.stop is None and prover.steps < before + steps:
+        upper = prover.close(upper, before + steps - prover.steps)
+    if upper < found.bottleneck:
+        assert prover.found is not None
+        found = lifted(replace(found, partition=prover.found, bottleneck=upper, found_by="downset"), rounds)
+    stopped = "optimal" if prover.lower >= upper else limits.stop or "budget"
+    spent = -(-(prover.steps - before) // n)
+    return replace(found, evaluations=found.evaluations + spent, stopped=stopped, lower=prover.bound)

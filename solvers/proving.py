@@ -1,0 +1,196 @@
+"""Closing the gap between a partition and its lower bound, from both sides, by searches over downsets."""
+
+from __future__ import annotations
+
+from math import ceil
+
+import numpy as np
+
+from mtpp.certificate import LowerBound
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck
+from mtpp.partition import Partition
+from mtpp.solvers.downset import DownsetSearch, downset_problem
+from mtpp.solvers.feasibility import proven_infeasible
+from mtpp.solvers.kernels.stage_memory import NEVER
+from mtpp.solvers.reduction import Reduction, merge_record
+from mtpp.solvers.search import SearchLimits
+
+DEFAULT_MEMORY_BYTES = 2**30
+"""What the downsets of a search may take where nobody says otherwise."""
+
+_SLICE = 1 << 20
+"""Steps between two looks at the clock."""
+
+_MAIN_MEMORY = 0.5
+"""Of the memory, for the downsets of the search just below the bottleneck; half as much again while they grow, and as
+much again while their digest is made."""
+
+_LIFT_MEMORY = 0.1
+
+_LIFT_SHARE = 0.25
+"""Of the steps, for limits halfway down to the bound, while the search just below the bottleneck stays open."""
+
+_PROBE_SHARE = 0.4
+"""Of the steps left for that, for each of those limits."""
+
+_CLOSE = 1000
+"""A limit that is closer to the bound than one part in so many is not worth a search of its own."""
+
+
+class Prover:
+    """Raises the lower bound on an instance's optimum, and finds better partitions, until the two meet.
+
+    A search over downsets decides whether any partition stays within a limit. If none does, the bound rises above the
+    limit; else the partition found is a better one. The first limit is just below the bottleneck at hand.
+
+    Parameters
+    ----------
+    instance
+        As it is given; the proof speaks of it.
+    rounds
+        Merges that leave its optimum as it is: the searches run on what they lead to.
+    limits
+        Of the whole search: ``lower_bound`` is where the bound begins, ``memory_bytes`` is for the downsets kept.
+
+    Attributes
+    ----------
+    inner
+        The instance after all merges.
+    lower
+        Ticks that no partition can beat, as far as is known.
+    bound
+        The proof, None as long as no search has raised the bound.
+    found
+        The best partition of :attr:`inner` found here, None if none was.
+    steps
+        Steps made.
+    """
+
+    def __init__(self, instance: Instance, rounds: list[Reduction], limits: SearchLimits) -> None:
+        self.inner = rounds[-1].contraction.instance if rounds else instance
+        self.lower = limits.lower_bound
+        self.bound: LowerBound | None = None
+        self.found: Partition | None = None
+        self.steps = 0
+        self._instance = instance
+        self._rounds = rounds
+        self._limits = limits
+        self._problem = downset_problem(self.inner)
+        self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
+        self._main: DownsetSearch | None = None
+        self._undecided: int | None = None  # the least limit at which a search came to no end
+        self._halve = False
+        self._upper = NEVER  # bottleneck of the best partition found here
+
+    def any_partition(self, steps: int) -> Partition | None:
+        """Search for that many steps for a partition of :attr:`inner` that keeps to the stage memory, at any cost.
+
+        Raises
+        ------
+        Infeasible
+            Proven: there is none.
+        """
+        search = DownsetSearch(self._problem, self.inner.most_ticks, int(_MAIN_MEMORY * self._memory_bytes))
+        self._run(search, self.steps + steps)
+        if search.state == "none":
+            raise proven_infeasible(self._instance)
+        return search.partition() if search.state == "found" else None
+
+    def exhausted(self, upper: int) -> bool:
+        """Tell whether more steps are of no use as long as *upper* is the best bottleneck known."""
+        if self.lower >= upper:
+            return True
+        undecided = self._undecided
+        return undecided is not None and undecided < upper and not self._worth_lifting(undecided)
+
+    def close(self, upper: int, steps: int) -> int:
+        """Search for that many steps, given a partition with bottleneck *upper*; return the bottleneck known then.
+
+        Where it is below *upper*, :attr:`found` has it. Stops early when bound and bottleneck meet, when the memory
+        does not suffice for more, or when the limits say so.
+        """
+        last_step = self.steps + steps
+        while self.lower < upper and self.steps < last_step and self._limits.stop is None:
+            if self._main is not None and self._main.limit >= upper:
+                self._main = None
+            if self._main is None:
+                limit = self._next_limit(upper)
+                if limit is None:
+                    break
+                self._main = DownsetSearch(self._problem, limit, int(_MAIN_MEMORY * self._memory_bytes))
+            search = self._main
+            self._run(search, last_step - ceil(_LIFT_SHARE * (last_step - self.steps)))
+            if search.state == "open":
+                self._lift(search.limit, last_step)
+                break
+            self._main = None
+            self._settle(search)
+            upper = min(upper, self._upper)
+        return min(upper, self._upper)
+
+    def _next_limit(self, upper: int) -> int | None:
+        undecided = self._undecided
+        if undecided is not None and undecided < upper:
+            return (self.lower + undecided) // 2 if self._worth_lifting(undecided) else None
+        # Just below the bottleneck, which is often optimal; halfway to the bound after a success.
+        return (self.lower + upper - 1) // 2 if self._halve else upper - 1
+
+    def _worth_lifting(self, undecided: int) -> bool:
+        return undecided - self.lower > max(1, self.lower // _CLOSE)
+
+    def _run(self, search: DownsetSearch, last_step: int) -> None:
+        """Let a search go on until it is decided, the steps are made, or the limits say so."""
+        while search.state == "open" and self.steps < last_step and self._limits.stop is None:
+            before = search.steps
+            search.run(min(_SLICE, last_step - self.steps))
+            self.steps += search.steps - before
+
+    def _settle(self, search: DownsetSearch) -> None:
+        """Take in what a search has decided."""
+        if search.state == "found":
+            self.found = search.partition()
+            self._halve = True
+            self._upper = bottleneck(self.inner, self.found)
+            self._limits.observer.incumbent(self._upper)
+        elif search.state == "none":
+            self.lower = search.limit + 1
+            self._halve = False
+            self._limits.observer.bound(self.lower)
+            self.bound = self._proof(search)
+        else:
+            self._undecided = search.limit
+
+    def _lift(self, undecided: int, last_step: int) -> None:
+        """Raise the bound at limits halfway down to it while the search at *undecided* stays open."""
+        while self._worth_lifting(undecided) and self.steps < last_step and self._limits.stop is None:
+            limit = (self.lower + undecided) // 2
+            search = DownsetSearch(self._problem, limit, int(_LIFT_MEMORY * self._memory_bytes))
+            self._run(search, self.steps + ceil(_PROBE_SHARE * (last_step - self.steps)))
+            if search.state == "none":
+                self._settle(search)
+            elif search.state == "found":  # below all that the open search could find
+                self._settle(search)
+                self._main = None
+                return
+            else:
+                undecided = limit
+
+    def _proof(self, search: DownsetSearch) -> LowerBound:
+        proof = {
+            "merges": merge_record(self._rounds, _members(self._instance)),
+            "cutoff": search.limit + 1,
+            "k": self._instance.k,
+            "rules": self._problem.rules,
+            **search.record(),
+        }
+        return LowerBound(search.limit + 1, "downset", "enumerated", proof)
+
+
+def _members(instance: Instance) -> list[int] | None:
+    """Return one of the graph's ops, in file order, that each op of the instance stands for; None if it is that op."""
+    if instance.ground is None:
+        return None
+    member = np.empty(instance.op_count, dtype=np.int64)
+    member[instance.ground.op_of] = np.arange(len(instance.ground.op_of))
+    return member.tolist()
