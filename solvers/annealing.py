@@ -10,7 +10,7 @@ from mtpp.solvers.assignment import AssignmentState, MoveArrays
 from mtpp.solvers.kernels.annealing import anneal
 
 _PIECES = 16
-_LONGEST_PIECE = 200_000
+_LONGEST_PIECE_S = 0.02
 
 
 class Schedule(NamedTuple):
@@ -55,6 +55,7 @@ def run_schedule(
     schedule: Schedule,
     proposals: int,
     reference: int,
+    move_s: float,
     moves: MoveArrays,
     state: AssignmentState,
     stopped: Callable[[], bool],
@@ -65,12 +66,16 @@ def run_schedule(
     ----------
     reference
         Ticks of a typical slow stage, above 0.
+    move_s
+        Seconds that a move takes, about: :func:`~mtpp.solvers.pace.move_s`.
     stopped
-        Asked between pieces of some hundredths of a second.
+        Asked before each piece of some hundredths of a second.
     """
-    pieces = max(_PIECES, ceil(proposals / _LONGEST_PIECE))
+    pieces = max(_PIECES, ceil(proposals / max(1, round(_LONGEST_PIECE_S / move_s))))
     done = 0
     for piece in range(pieces):
+        if stopped():
+            break
         part = schedule.between(piece / pieces, (piece + 1) / pieces)
         share = proposals * (piece + 1) // pieces - done
         anneal(
@@ -84,6 +89,4 @@ def run_schedule(
             state,
         )
         done += share
-        if stopped():
-            break
     return done

@@ -25,7 +25,7 @@ def partition_by_arrangement(instance: Instance, limits: SearchLimits, name: str
     stream = np.random.Generator(np.random.PCG64(limits.seed))
     size = limits.population or POPULATION
     with Threads(limits.jobs) as threads:
-        rate = arrangement_rating(instance, threads, lambda: limits.stop is not None, weighted=weighted)
+        rate = arrangement_rating(instance, threads, limits.ended, weighted=weighted)
         population = first_population(min(size, limits.evaluations), instance.op_count, stream, rate)
         evaluations = len(population.chromosomes)
         limits.observer.evaluated(evaluations)

@@ -82,7 +82,7 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
         instance = level.original
         limits.observer.phase(f"refine {instance.op_count:,} ops")
         stages = min(instance.k, instance.op_count)
-        annealer = Annealer(instance, stages, threads, limits.seed, lambda: limits.stop is not None)
+        annealer = Annealer(instance, stages, threads, limits.seed, limits.ended)
         results, proposals = annealer.round(
             [Start(stage, _REFINING)] * _runs(instance, limits), sweeps * instance.op_count
         )

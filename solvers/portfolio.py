@@ -14,6 +14,7 @@ from mtpp.partition import Partition
 from mtpp.solvers.annealing import COOL, HOT, WARM
 from mtpp.solvers.decoding import cut_rating, order_of
 from mtpp.solvers.evolution import FloatArray, Population, elite_size, first_population, next_population
+from mtpp.solvers.pace import move_s, order_s
 from mtpp.solvers.proving import Prover
 from mtpp.solvers.restarts import Annealer, Assignment, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
@@ -34,6 +35,9 @@ _LONGEST_SWEEPS = 10_000
 
 _SPARE = 0.8
 """Share of what is left that the annealing of a round may take: orders take some more."""
+
+_FIRST_TIME_SHARE = 0.25
+"""Of the time left, for the first round, as far as its time can be told in advance."""
 
 _TOO_SHORT_S = 0.02
 
@@ -74,9 +78,8 @@ class Portfolio:
         self._runs = _RUNS if limits.deadline.limit_s is None else max(_RUNS, limits.jobs)
         self._stages = min(instance.k, instance.op_count)
         self._stream = np.random.Generator(np.random.PCG64(np.random.SeedSequence(limits.seed, spawn_key=(1,))))
-        stopped = lambda: limits.stop is not None  # noqa: E731
-        self._rate = cut_rating(instance, threads, stopped)
-        self._annealer = Annealer(instance, self._stages, threads, limits.seed, stopped)
+        self._rate = cut_rating(instance, threads, limits.ended)
+        self._annealer = Annealer(instance, self._stages, threads, limits.seed, limits.ended)
         self._only_one = self._stages == 1 or has_one_order(instance)
         self._population: Population | None = None
         self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
@@ -124,7 +127,7 @@ class Portfolio:
                 self._cut(length)
             if self._ended() is None:
                 self._prove(ceil(self._proof_share * (self.evaluations - before)))
-            pace = (monotonic() - begin) / length
+            pace = max(monotonic() - begin, 1e-9) / length  # above 0 on the coarsest of clocks
             length = min(2 * length, _LONGEST_SWEEPS * self._instance.op_count)
             number += 1
         best = self.pool[0]
@@ -146,10 +149,15 @@ class Portfolio:
 
     def _first_length(self) -> int:
         """Return the moves of a run in the first round."""
+        limits = self._limits
         n = self._instance.op_count
-        if self._limits.evaluations >= UNLIMITED:
-            return _FIRST_SWEEPS * n
-        return max(1, min(_FIRST_SWEEPS * n, self._left() * n // (self._runs * _ROUNDS_AIMED_AT)))
+        length = _FIRST_SWEEPS * n
+        if limits.evaluations < UNLIMITED:
+            length = min(length, self._left() * n // (self._runs * _ROUNDS_AIMED_AT))
+        if limits.deadline.limit_s is not None:
+            pace = move_s(self._instance) * ceil(self._runs / limits.jobs)
+            length = min(length, int(_FIRST_TIME_SHARE * limits.deadline.remaining_s() / pace))
+        return max(1, length)
 
     def _affordable(self) -> int:
         """Return the moves of a run that the evaluations left allow."""
@@ -211,7 +219,7 @@ class Portfolio:
             size = len(seeds)
         population = first_population(size, n, self._stream, self._rate, seeds, known)
         self._spend(size)
-        order_moves = n * (n / self._stages + 100) / 100  # an order takes as long as that many moves
+        order_moves = order_s(self._instance) / move_s(self._instance)
         orders = int(self._order_share * self._runs * length / order_moves) - size
         while orders > 0 and self._ended() is None:
             population, rated = next_population(population, self._stream, self._rate, min(orders, self._left()))

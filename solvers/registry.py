@@ -9,6 +9,7 @@ from typing import cast
 
 from mtpp.errors import InputError
 from mtpp.instance import Instance
+from mtpp.solvers.pace import move_s, order_s
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 
 Partitioner = Callable[[Instance, SearchLimits], SearchResult]
@@ -52,25 +53,14 @@ class PartitionerEntry:
 
 
 def default_orders(instance: Instance) -> int:
-    """Return how many orders to cut when the user sets no limit; the same on every machine.
-
-    An order of n ops takes about n · (n / k + 100) ns on one core of a 2021 server, and a hundred times as long for
-    each of the n² / k where peaks in order matter.
-    """
-    n, k = instance.op_count, instance.k
-    order_s = 1e-9 * n * (n / k * (100 if instance.peaks_in_order else 1) + 100)
-    return max(8, min(10_000, int(_aim_s(n) / order_s)))
+    """Return how many orders to cut when the user sets no limit; the same on every machine."""
+    return max(8, min(10_000, int(_aim_s(instance.op_count) / order_s(instance))))
 
 
 def default_sweeps(instance: Instance) -> int:
-    """Return how many evaluations of n moves each to make when the user sets no limit; the same on every machine.
-
-    A move takes about 100 ns on one core of a 2021 server; where peaks in order matter, 30 ns more for each op of
-    the stages.
-    """
-    n, k = instance.op_count, instance.k
-    move_s = 1e-7 + (3e-8 * n / k if instance.peaks_in_order else 0)
-    return max(8, int(_aim_s(n) / (n * move_s)))
+    """Return how many evaluations of n moves each to make when the user sets no limit; the same on every machine."""
+    n = instance.op_count
+    return max(8, int(_aim_s(n) / (n * move_s(instance))))
 
 
 def default_proof(instance: Instance) -> int:

@@ -12,6 +12,7 @@ from mtpp.instance import Instance
 from mtpp.solvers.annealing import Schedule, run_schedule
 from mtpp.solvers.assignment import AssignmentState, assignment_state, move_arrays
 from mtpp.solvers.kernels.polishing import polish
+from mtpp.solvers.pace import move_s
 from mtpp.solvers.threads import Threads
 
 _POLISHING = 4
@@ -47,6 +48,7 @@ class Annealer:
         self, instance: Instance, stage_count: int, threads: Threads, seed: int, stopped: Callable[[], bool]
     ) -> None:
         self._moves = move_arrays(instance)
+        self._move_s = move_s(instance)
         self._stage_count = stage_count
         self._threads = threads
         self._seeds = np.random.SeedSequence(seed)
@@ -67,7 +69,7 @@ class Annealer:
             state.stream[0] = seed
             state.start_from(start.stage, self._moves)
             reference = max(1, int(state.best[0]))
-            done = run_schedule(start.schedule, proposals, reference, self._moves, state, self._stopped)
+            done = run_schedule(start.schedule, proposals, reference, self._move_s, self._moves, state, self._stopped)
             if not self._stopped():
                 polish(max(len(start.stage), proposals // _POLISHING), self._moves.memory, self._moves, state)
             return Assignment(int(state.best[0]), state.best_stage.copy()), done

@@ -61,6 +61,10 @@ class SearchLimits:
             return "interrupted"
         return "time-limit" if self.deadline.expired() else None
 
+    def ended(self) -> bool:
+        """Tell whether the search has to end now, whatever the reason: what inner loops ask."""
+        return self.stop is not None
+
 
 @dataclass(frozen=True)
 class SearchResult:

@@ -82,7 +82,7 @@ def _balanced_memory(instance: Instance, limits: SearchLimits, threads: Threads)
     )
     start = slice_order(twin, twin.order)
     assert start is not None  # without limits on memory there is always a segmentation
-    annealer = Annealer(twin, instance.k, threads, limits.seed, lambda: limits.stop is not None)
+    annealer = Annealer(twin, instance.k, threads, limits.seed, limits.ended)
     starts = [Start(start.partition.assignment, HOT)] * _RUNS
     found, _ = annealer.round(starts, _SWEEPS * instance.op_count // _RUNS)
     found.append(Assignment(start.bottleneck, start.partition.assignment))

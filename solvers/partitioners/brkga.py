@@ -36,7 +36,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     observer = limits.observer
     stream = np.random.Generator(np.random.PCG64(limits.seed))
     with Threads(limits.jobs) as threads:
-        rate = cut_rating(instance, threads, lambda: limits.stop is not None)
+        rate = cut_rating(instance, threads, limits.ended)
         population = first_population(min(size, limits.evaluations), instance.op_count, stream, rate)
         evaluations = len(population.chromosomes)
         best = int(population.fitness[0])

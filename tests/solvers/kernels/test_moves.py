@@ -72,7 +72,7 @@ def test_annealing_keeps_the_best_that_it_met(
     moves, state = _started(instance, [0] * graph.op_count)
     state.stream[0] = seed
     start = int(state.best[0])
-    assert run_schedule(schedule, 300, max(1, min(start, 10**15)), moves, state, lambda: False) == 300
+    assert run_schedule(schedule, 300, max(1, min(start, 10**15)), 1e-7, moves, state, lambda: False) == 300
     before = oracles.predecessors(graph)
     for stage, worst in (
         (state.stage.tolist(), int(state.cost.max())),
@@ -91,7 +91,7 @@ def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, Sys
     instance = Instance.build(graph, system, k)
     moves, state = _started(instance, [0] * graph.op_count)
     state.stream[0] = seed
-    run_schedule(HOT, 50, max(1, min(int(state.best[0]), 10**15)), moves, state, lambda: False)
+    run_schedule(HOT, 50, max(1, min(int(state.best[0]), 10**15)), 1e-7, moves, state, lambda: False)
     start = int(state.best[0])
     polish(10**6, moves.memory, moves, state)
     assert int(state.best[0]) <= start
@@ -129,11 +129,26 @@ def test_many_moves_since_the_best_are_copied_whole() -> None:
     instance = Instance.build(graph, system, 4)
     moves, state = _started(instance, [0] * graph.op_count)
     state.best[0] = 0  # nothing is better for now
-    run_schedule(HOT, 3000, int(state.cost.max()), moves, state, lambda: False)
+    run_schedule(HOT, 3000, int(state.cost.max()), 1e-7, moves, state, lambda: False)
     assert state.journal_length[0] == -1
     state.best[0] = state.cost.max() + 1
-    run_schedule(COOL, 3000, int(state.cost.max()), moves, state, lambda: False)
+    run_schedule(COOL, 3000, int(state.cost.max()), 1e-7, moves, state, lambda: False)
     assert int(state.best[0]) == max(_costs(graph, system, state.best_stage.tolist(), 4))
+
+
+@pytest.mark.parametrize(("move_s", "pieces"), [(1e-9, 16), (1e-7, 16), (1e-3, 150)])
+def test_a_run_can_be_ended_before_each_piece(move_s: float, pieces: int) -> None:
+    """The slower the moves, the fewer between two looks at the clock; none at all if it is over from the start."""
+    moves, state = _started(Instance.build(random_graph(2, 30), load_system(), 4), [0] * 30)
+    asked: list[int] = []
+
+    def stopped() -> bool:
+        asked.append(1)
+        return len(asked) > pieces
+
+    assert run_schedule(HOT, 3000, int(state.cost.max()), move_s, moves, state, stopped) == 3000
+    assert len(asked) == pieces
+    assert run_schedule(HOT, 3000, int(state.cost.max()), move_s, moves, state, stopped) == 0
 
 
 def test_no_op_is_no_op() -> None:
