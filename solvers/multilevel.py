@@ -41,16 +41,19 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
 
     Notes
     -----
-    About half of the budget or the time goes to the smallest instance. O(n + pins) per level and sweep; O(n + m·k)
-    memory per run.
+    Half of the time or, at most, of the budget goes to the smallest instance, or all of it if there is none smaller
+    than *instance*. Half of the budget at most goes to a little annealing at each level; some may be left over. What
+    is left of the time is used up. O(n + pins) per level and sweep; O(n + m·k) memory per run.
     """
     limits.observer.phase("contract")
     levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k))
     coarse = levels[-1].instance if levels else instance
-    scale = instance.op_count / coarse.op_count  # an evaluation is as many moves as there are ops
-    bounded = limits.evaluations < UNLIMITED
     start = first_result(coarse, limits, threads)
     limits.observer.incumbent(start.bottleneck)
+    if not levels:
+        return Portfolio(instance, start, limits, threads, order_share=order_share).improve()
+    scale = instance.op_count / coarse.op_count  # an evaluation is as many moves as there are ops
+    bounded = limits.evaluations < UNLIMITED
     part = replace(
         limits,
         evaluations=max(1, int(_COARSE_SHARE * scale * limits.evaluations)) if bounded else UNLIMITED,
@@ -70,28 +73,37 @@ def _runs(instance: Instance, limits: SearchLimits) -> int:
 
 
 def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimits, threads: Threads) -> SearchResult:
-    """Carry a partition of the last level back to the first instance, annealing it a little at every level."""
+    """Carry a partition of the last level back to the first instance, annealing it a little at every level.
+
+    Where a clock ends the search, the first instance is annealed again and again, longer each time, until it does.
+    """
     stage = found.partition.assignment
     bottleneck, found_by, spent = found.bottleneck, found.found_by, found.evaluations
     sweeps = max(1, min(_SWEEPS, (limits.evaluations - spent) // (2 * _RUNS)))  # levels add up to twice the largest
-    largest = levels[0].original.op_count if levels else 1
+    largest, stages = levels[0].original.op_count, levels[0].original.k
     for level in reversed(levels):
         stage = stage[level.group_of]
-        if limits.stop or bottleneck <= limits.lower_bound or spent >= limits.evaluations:
-            continue
         instance = level.original
-        limits.observer.phase(f"refine {instance.op_count:,} ops")
-        stages = min(instance.k, instance.op_count)
-        annealer = Annealer(instance, stages, threads, limits.seed, limits.ended)
-        results, proposals = annealer.round(
-            [Start(stage, _REFINING)] * _runs(instance, limits), sweeps * instance.op_count
-        )
-        spent += ceil(proposals / largest)
-        limits.observer.evaluated(ceil(proposals / largest))
-        best = min(results, key=lambda one: one.bottleneck)
-        if best.bottleneck < bottleneck:
-            bottleneck, stage, found_by = best.bottleneck, best.stage, "anneal"
-            limits.observer.incumbent(bottleneck)
-    partition = Partition.from_stages(levels[0].original, stage) if levels else found.partition
-    stopped = "optimal" if bottleneck <= limits.lower_bound else limits.stop or "budget"
+        runs = _runs(instance, limits)
+        length = sweeps * instance.op_count
+        annealer: Annealer | None = None
+        while stages > 1 and not limits.ended() and bottleneck > limits.lower_bound:
+            length = min(length, (limits.evaluations - spent) * largest // runs)
+            if not length:
+                break
+            if annealer is None:
+                limits.observer.phase(f"refine {instance.op_count:,} ops")
+                annealer = Annealer(instance, min(stages, instance.op_count), threads, limits.seed, limits.ended)
+            results, proposals = annealer.round([Start(stage, _REFINING)] * runs, length)
+            spent += ceil(proposals / largest)
+            limits.observer.evaluated(ceil(proposals / largest))
+            best = min(results, key=lambda one: one.bottleneck)
+            if best.bottleneck < bottleneck:
+                bottleneck, stage, found_by = best.bottleneck, best.stage, "anneal"
+                limits.observer.incumbent(bottleneck)
+            if level is not levels[0] or limits.deadline.limit_s is None:
+                break
+            length *= 2
+    partition = Partition.from_stages(levels[0].original, stage)
+    stopped = "optimal" if bottleneck <= limits.lower_bound else limits.stop or ("budget" if stages > 1 else "finished")
     return SearchResult(partition, bottleneck, found_by, spent, stopped)

@@ -63,6 +63,36 @@ def test_levels(solver: Partitioner, memory: int | None, peak: str) -> None:
     assert len(set(results[0].partition.assignment.tolist())) > 1
 
 
+@BOTH
+@pytest.mark.usefixtures("by_levels")
+def test_levels_keep_to_the_budget(solver: Partitioner) -> None:
+    """However few evaluations there are, refining makes no more of them."""
+    instance = Instance.build(random_graph(9, 150, shuffled=False), SYSTEM, 3)
+    for budget in (1, 2, 3, 5, 8, 30):
+        assert 1 <= solver(instance, SearchLimits(budget)).evaluations <= budget
+
+
+@BOTH
+@pytest.mark.usefixtures("by_levels")
+@pytest.mark.parametrize("target", [8, 1000])
+def test_levels_use_all_of_the_time(solver: Partitioner, target: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With levels or, where a graph is not to be contracted, without: what ends the search is the clock."""
+    monkeypatch.setattr("mtpp.solvers.multilevel._TARGET", target)
+    instance = Instance.build(random_graph(9, 80), SYSTEM, 4)
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.3)))
+    assert found.stopped == "time-limit"
+    assert found.bottleneck == bottleneck(instance, found.partition)
+
+
+@BOTH
+@pytest.mark.usefixtures("by_levels")
+def test_one_stage_needs_no_search_by_levels(solver: Partitioner) -> None:
+    """There is one partition only; no time is spent on it, though no bound says that it is the best."""
+    instance = Instance.build(random_graph(9, 80), SYSTEM, 1)
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(1e6)))
+    assert (found.stopped, found.bottleneck) == ("finished", int(instance.work.sum()))
+
+
 def test_a_reduced_instance_with_one_order_is_cut_anew() -> None:
     """In the file d stands before e; with d merged into b the ops form a chain, whose best cut is the best."""
     ops = [Op("a", 4), Op("d", 1), Op("e", 3), Op("b", 3), Op("c", 4)]
