@@ -105,15 +105,16 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.model_files import ModelFiles
     from mtpp.solvers.comparison import CellLimits
-    from mtpp.solvers.compiling import compiled, load_kernels, tiny_instance
+    from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 
     cells: list[Cell] = []
     with ProgressBar(console) as progress:
         files = ModelFiles(options, console.warn, progress.show)
         models = _worthwhile(files.check(paths, max(request.stage_counts)), console)
-        if not compiled(tiny_instance(request.system)):
+        if not all(map(compiled, tiny_instances(request.system))):
             console.say("compiling (once) …")
-        load_kernels([variant.entry.name for variant in request.variants], request.system)
+        names = [variant.entry.name for variant in request.variants]
+        load_kernels(names, request.system, max(model.ops for model in models))
         with Interruption() as interruption:
             limits = CellLimits(
                 time_limit_s=request.time_limit_s,

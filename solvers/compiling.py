@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.system import System, load_system, override
+from mtpp.system import PEAK_MODES, System, load_system, override
 
 
 def compiled(instance: Instance) -> bool:
@@ -19,10 +20,13 @@ def compiled(instance: Instance) -> bool:
     """
     from mtpp.solvers.kernels.annealing import anneal
     from mtpp.solvers.kernels.decoders import cut_fitness
+    from mtpp.solvers.kernels.moves import memory_after
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
     from mtpp.solvers.kernels.working_memory import window_peaks
 
     kernels: list[object] = [anneal, cut_fitness, best_segmentation, fewest_stages]
+    if instance.memory_matters:
+        kernels.append(memory_after)
     if instance.peaks_in_order:
         kernels.append(window_peaks)
     return all(_on_disk(kernel) for kernel in kernels)
@@ -37,37 +41,54 @@ def _on_disk(kernel: object) -> bool:
 def compile_all() -> int:
     """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
 
-    Once without and once with peaks in order, which kernels are compiled for separately.
+    Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
     """
-    from mtpp.solvers.coarsening import coarsen
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import PARTITIONERS
-    from mtpp.solvers.search import SearchLimits
+    from mtpp.solvers.search import UNLIMITED, SearchLimits
 
-    system = load_system()
-    for known in (system, override(system, stage_memory_bytes=5, peak="order")):
-        load_kernels(PARTITIONERS, known)
-        find_fewest_stages(tiny_instance(known), 12, SearchLimits(evaluations=2))
-    coarsen(tiny_instance(system), 2)
+    for peak in PEAK_MODES:
+        system = override(load_system(), fast_memory_bytes=0, peak=peak)
+        load_kernels(PARTITIONERS, system, most_ops=UNLIMITED)
+        for instance in tiny_instances(system):
+            find_fewest_stages(instance, 10**15, SearchLimits(evaluations=2))
     return len(PARTITIONERS) + 1
 
 
-def load_kernels(algorithms: Iterable[str], system: System) -> None:
-    """Have the kernels of some partitioners ready, so that a clock on their next run shows the search alone."""
+def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -> None:
+    """Have the kernels of some partitioners ready, so that a clock on their next run shows the search alone.
+
+    Parameters
+    ----------
+    most_ops
+        Of a graph to come: large ones are contracted, which takes kernels of its own.
+    """
+    from mtpp.solvers.coarsening import coarsen
+    from mtpp.solvers.multilevel import LARGE
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import SearchLimits
 
-    for name in algorithms:
-        with suppress(Infeasible):  # a hard limit on memory may be too small even for this
-            PARTITIONERS[name].load()(tiny_instance(system), SearchLimits(evaluations=40))
+    for instance in tiny_instances(system):
+        for name in algorithms:
+            with suppress(Infeasible):  # the clock is for runs that follow: what one refuses is said there
+                PARTITIONERS[name].load()(instance, SearchLimits(evaluations=40))
+        if most_ops > LARGE:
+            coarsen(instance, 2)
 
 
-def tiny_instance(system: System) -> Instance:
-    """Return the smallest problem that makes every kernel run."""
+def tiny_instances(system: System) -> list[Instance]:
+    """Return the smallest problems that make every kernel run that an instance on *system* may need.
+
+    One for instances that fit into its memories as a whole, and one, where there are any, for those that do not.
+    """
     graph = CostGraph.build(
         name="warmup",
         time_unit="ps",
         ops=[Op(name, 3, param_bytes=1) for name in "abcd"],
         tensors=[Tensor("t", "a", ("b", "c"), 1, transfer=1), Tensor("u", "c", ("d",), 1, transfer=1)],
     )
-    return Instance.build(graph, system, 2)
+    roomy = replace(system, fast_memory_bytes=None, stage_memory_bytes=None)
+    systems = [roomy]
+    if system.limits_memory:
+        systems.append(replace(roomy, fast_memory_bytes=0, activation_reserve_bytes=0, bandwidth_bytes_per_s=10**9))
+    return [Instance.build(graph, one, 2) for one in systems]

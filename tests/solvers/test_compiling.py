@@ -1,0 +1,48 @@
+"""Kernels that are compiled ahead of time: those that real runs need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from graph_strategies import LINK, random_graph
+
+from mtpp.instance import Instance
+from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
+from mtpp.solvers.kernels.annealing import anneal
+from mtpp.solvers.kernels.decoders import cut_fitness
+from mtpp.solvers.kernels.moves import fill_state
+from mtpp.solvers.kernels.polishing import polish
+from mtpp.solvers.registry import partitioner
+from mtpp.solvers.search import SearchLimits
+from mtpp.system import override
+
+KERNELS: list[Any] = [anneal, cut_fitness, fill_state, polish]
+
+
+def _machine_codes() -> list[int]:
+    return [len(kernel.signatures) for kernel in KERNELS]
+
+
+@pytest.mark.parametrize("peak", ["reserve", "order"])
+@pytest.mark.parametrize("fast_memory", [None, 300, 10**9])
+def test_nothing_is_left_to_compile(fast_memory: int | None, peak: str) -> None:
+    """Whether a graph fits into the fast memory or not, its search finds all kernels ready."""
+    system = override(LINK, fast_memory_bytes=fast_memory, peak=peak)
+    load_kernels(["anneal", "brkga"], system)
+    before = _machine_codes()
+    instance = Instance.build(random_graph(4, 30, time_unit="us"), system, 3)
+    for name in ("anneal", "brkga"):
+        partitioner(name).load()(instance, SearchLimits(40))
+    assert _machine_codes() == before
+    assert compiled(instance)
+
+
+def test_a_problem_for_each_kind_of_kernel() -> None:
+    """Without memories one is enough; with them a graph may fit, or not, and a limit on stages may be too small."""
+    assert [one.memory_matters for one in tiny_instances(LINK)] == [False]
+    for fields in ({"fast_memory_bytes": 10**6}, {"stage_memory_bytes": 1}):
+        for peak in ("reserve", "order"):
+            instances = tiny_instances(override(LINK, peak=peak, **fields))
+            assert [one.memory_matters for one in instances] == [False, True]
+            assert [one.peaks_in_order for one in instances] == [False, peak == "order"]
