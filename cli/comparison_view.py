@@ -164,7 +164,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
         assumed.append("dims " + ", ".join(f"{name} = {size}" for name, size in dims.items()))
     figures = [
         ("simple bound", "max(largest op, work / k); a ratio of 1 is optimal, lower is better"),
-        ("seconds", f"of search over all graphs and k, on {threads}"),
+        ("seconds", f"of search, in all runs that the means rest on, on {threads}"),
         ("limits", ", ".join(limits)),
         ("assumptions", "; ".join(assumed)),
     ]

@@ -43,11 +43,17 @@ class Console:
 
 
 class LiveLine(AbstractContextManager["LiveLine"]):
-    """An observer that shows best, bound, ratio and speed on one line, only where standard error is a terminal."""
+    """An observer that shows best, bound, ratio and speed on one line, only where standard error is a terminal.
+
+    Attributes
+    ----------
+    instance
+        Whose ticks are told of: those of an abstract graph depend on k.
+    """
 
     def __init__(self, console: Console, instance: Instance) -> None:
         self._console = console
-        self._instance = instance
+        self.instance = instance
         self._status: Status | None = None
         self._best: int | None = None
         self._bound: int | None = None
@@ -82,13 +88,13 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         """Take note of a better partition."""
         if self._best is None or bottleneck < self._best:
             self._best = bottleneck
-            self._console.note(f"best so far: {self._instance.describe(bottleneck)}")
+            self._console.note(f"best so far: {self.instance.describe(bottleneck)}")
         self._show()
 
     def bound(self, value: int) -> None:
         """Take note of a better lower bound."""
         self._bound = value
-        self._console.note(f"lower bound: {self._instance.describe(value)}")
+        self._console.note(f"lower bound: {self.instance.describe(value)}")
         self._show()
 
     def evaluated(self, count: int) -> None:
@@ -101,9 +107,9 @@ class LiveLine(AbstractContextManager["LiveLine"]):
             return
         parts = [self._phase]
         if self._best is not None:
-            parts.append(f"best {self._instance.describe(self._best)}")
+            parts.append(f"best {self.instance.describe(self._best)}")
         if self._bound is not None:
-            parts.append(f"bound {self._instance.describe(self._bound)}")
+            parts.append(f"bound {self.instance.describe(self._bound)}")
         if self._best is not None and self._bound:
             parts.append(f"ratio {self._best / self._bound:.3f}")
         elapsed = time.monotonic() - self._start

@@ -94,10 +94,11 @@ def search_options(*, time_limit: str) -> Callable[[F], F]:
             "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
         ),
         click.option(
-            "-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]; never changes the result."
+            "-j", "--jobs", type=click.IntRange(min=1),
+            help="Threads [default: all cores]; without --time-limit they never change the result.",
         ),
         click.option("--memory-limit", metavar="SIZE", help="Of an exhaustive search [default: half of what is free]."),
-    )
+    )  # fmt: skip
 
 
 MODEL_OPTION_NAMES = (

@@ -112,6 +112,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
         try:
             if request.max_bottleneck is not None:
                 instance, start = _fewest(model, request, live, interruption)
+                live.instance = instance
             limits = _limits(request, instance, live, interruption)
             return solve(
                 instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start

@@ -19,7 +19,7 @@ from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.variants import Variant
 
 INFEASIBLE = "infeasible"
-"""In a cell's ``stopped``: the algorithm gave no partition; the others are those of ``search.STOPS``."""
+"""In a cell's ``stopped``: the algorithm ended without a partition; the others are those of ``search.STOPS``."""
 
 
 @dataclass(frozen=True)
@@ -133,13 +133,16 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
     solver = variant.entry.load()
     lower = simple_bound(instance)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value)
-    found, problem = None, None
+    found, problem, stopped = None, None, INFEASIBLE
     start = time.perf_counter()
     try:
         refuse_infeasible(instance)
         found = solver(instance, search_limits)
+        stopped = found.stopped
     except Infeasible as error:
         problem = error.problem
+        if limits.interrupted():  # there was more to try
+            problem, stopped = "interrupted before a partition was found", "interrupted"
     seconds = time.perf_counter() - start
     return Cell(
         source=source,
@@ -151,7 +154,7 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
         bottleneck=Certificate(stage_costs(instance, found.partition).bottleneck, lower).upper if found else None,
         evaluations=found.evaluations if found else 0,
         seconds=seconds,
-        stopped=found.stopped if found else INFEASIBLE,
+        stopped=stopped,
         found_by=found.found_by if found else None,
         problem=problem,
     )

@@ -80,7 +80,7 @@ def test_table_of_geometric_means(folder: Path) -> None:
     assert lines[4:] == [
         "",
         "simple bound  max(largest op, work / k); a ratio of 1 is optimal, lower is better",
-        "seconds       of search over all graphs and k, on 1 thread",
+        "seconds       of search, in all runs that the means rest on, on 1 thread",
         "limits        seed 0",
         "assumptions   system reference: 20 TFLOP/s, memory 200 GB/s, link 25 GB/s, no fast-memory limit",
     ]

@@ -24,6 +24,21 @@ def _plan(path: Path) -> dict[str, Any]:
     return plan
 
 
+def test_progress_tells_of_the_ticks_that_the_plan_has(tmp_path: Path) -> None:
+    """How long a tick of an abstract graph is depends on k, which --max-bottleneck finds only on the way."""
+    path = tmp_path / "abstract.json"
+    ops = [{"name": f"op{i}", "work": work} for i, work in enumerate((1.5, 2.523, *[0.123] * 12))]
+    path.write_text(
+        json.dumps({"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": ops, "tensors": []})
+    )
+    done = run("partition", path, "--max-bottleneck", "2.6", "-v", "--format", "json")
+    plan = json.loads(done.stdout)
+    assert plan["ticks_per_unit"] > 1
+    bound, best = plan["lower_bound"]["value"] / plan["ticks_per_unit"], plan["bottleneck"] / plan["ticks_per_unit"]
+    assert f"lower bound: {bound:.6g}" in done.stderr.splitlines()
+    assert f"best so far: {best:.6g}" in done.stderr.splitlines()
+
+
 def test_table_says_what_an_engineer_asks(chain_file: Path) -> None:
     """The table holds the stages and, below, bottleneck, throughput, latency, ratio, tier and assumptions."""
     done = run("partition", chain_file, "-k", "2")

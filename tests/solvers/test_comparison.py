@@ -100,6 +100,18 @@ def test_an_algorithm_may_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert cell.problem == "none found: it does not fit"
 
 
+def test_an_interrupted_search_that_found_nothing_is_not_called_infeasible(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There was more to try: the cell says who ended it."""
+
+    def solver(instance: Instance, limits: SearchLimits) -> SearchResult:
+        raise Infeasible("none found: it does not fit")
+
+    limits = CellLimits(interrupted=lambda: True)
+    cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), limits)
+    assert (cell.bottleneck, cell.stopped, cell.counts) == (None, "interrupted", False)
+    assert cell.problem == "interrupted before a partition was found"
+
+
 def test_means_are_geometric() -> None:
     """Of the ratios 11/10, 13/10 and 17/10: the cube root of their product."""
     cells = [_cell(source, "x", bottleneck) for source, bottleneck in (("a", 11), ("b", 13), ("c", 17))]
