@@ -39,18 +39,21 @@ def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> 
     observer.phase("first partition")
     slicing = slicing_arrays(instance)
     orders = _orders(instance, limits.seed)
-    tried = 0
-    while tried == 0 or (tried < limits.evaluations and limits.stop is None):
+    tried = spent = 0
+    while tried == 0 or (spent < limits.evaluations and limits.stop is None):
         (found,) = threads.map(lambda order: slice_order(instance, order, arrays=slicing), [next(orders)])
         tried += 1
+        spent += 1
         observer.evaluated(1)
         if found is not None:
-            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", tried, "budget")
+            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", spent, "budget")
         if tried == _ORDERS_BEFORE_BALANCING:
-            balanced = _balanced_memory(instance, limits, threads)
-            tried += _SWEEPS
+            sweeps = min(_SWEEPS, limits.evaluations - spent)
+            balanced = _balanced_memory(instance, sweeps, limits, threads)
+            spent += sweeps
+            observer.evaluated(sweeps)
             if balanced is not None:
-                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", tried, "budget")
+                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", spent, "budget")
     raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
 
 
@@ -72,8 +75,11 @@ def _orders(instance: Instance, seed: int) -> Iterator[Int32Array]:
         yield kahn_order(ordering, stream.random(instance.op_count))
 
 
-def _balanced_memory(instance: Instance, limits: SearchLimits, threads: Threads) -> Partition | None:
-    """Anneal the same problem with parameters for work and no transfer: its bottleneck is the fullest stage."""
+def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, threads: Threads) -> Partition | None:
+    """Anneal the same problem with parameters for work and no transfer: its bottleneck is the fullest stage.
+
+    Takes *sweeps* evaluations of n proposed moves each.
+    """
     twin = replace(
         instance,
         system=replace(instance.system, fast_memory_bytes=None, stage_memory_bytes=None),
@@ -84,7 +90,7 @@ def _balanced_memory(instance: Instance, limits: SearchLimits, threads: Threads)
     assert start is not None  # without limits on memory there is always a segmentation
     annealer = Annealer(twin, instance.k, threads, limits.seed, limits.ended)
     starts = [Start(start.partition.assignment, HOT)] * _RUNS
-    found, _ = annealer.round(starts, _SWEEPS * instance.op_count // _RUNS)
+    found, _ = annealer.round(starts, sweeps * instance.op_count // _RUNS)
     found.append(Assignment(start.bottleneck, start.partition.assignment))
     for assignment in sorted(found, key=lambda one: one.bottleneck):
         partition = Partition.from_stages(instance, assignment.stage)

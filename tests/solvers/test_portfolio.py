@@ -150,6 +150,17 @@ def test_a_memory_that_only_balancing_meets(solver: Partitioner) -> None:
 
 
 @BOTH
+def test_what_was_tried_in_vain_is_told(solver: Partitioner) -> None:
+    """Three ops of 5 bytes fit no two stages of 8: balancing is part of the budget, but no cut of an order."""
+    ops = [Op(f"op{i}", 1, param_bytes=5) for i in range(3)]
+    graph = CostGraph.build(name="bins", time_unit="us", ops=ops, tensors=[])
+    instance = Instance.build(graph, override(SYSTEM, stage_memory_bytes=8), 2)
+    for budget, orders in ((1, "the file's order"), (16, "16 orders"), (20, "16 orders"), (517, "17 orders")):
+        with pytest.raises(Infeasible, match=f"none found: no cut of {orders} into 2 stages"):
+            solver(instance, SearchLimits(budget))
+
+
+@BOTH
 def test_what_ends_a_search(solver: Partitioner) -> None:
     """The bound, the budget, the clock, the user, or that there is nothing to search."""
     instance = Instance.build(random_graph(8, 50), SYSTEM, 4)
