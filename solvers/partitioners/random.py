@@ -84,9 +84,9 @@ def _first_cut(instance: Instance, limits: SearchLimits) -> SearchResult:
     while tried < max(1, limits.evaluations) and (tried == 0 or limits.stop is None):
         tried += 1
         found = slice_order(instance, kahn_order(ordering, stream.random(instance.op_count)), arrays=slicing)
+        limits.observer.evaluated(1)
         if found is not None:
             return SearchResult(found.partition, found.bottleneck, "random", tried, "budget")
-        limits.observer.evaluated(1)
     raise none_found(instance, f"{tried} random orders" if tried > 1 else "one random order")
 
 
