@@ -12,6 +12,8 @@ from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
 from mtpp.system import PEAK_MODES, System, load_system, override
 
+_WHOLE = ("auto", "downset")
+
 
 def compiled(instance: Instance) -> bool:
     """Return whether the outermost kernels that *instance* needs have machine code on disk.
@@ -20,11 +22,13 @@ def compiled(instance: Instance) -> bool:
     """
     from mtpp.solvers.kernels.annealing import anneal
     from mtpp.solvers.kernels.decoders import cut_fitness
+    from mtpp.solvers.kernels.downsets import search_downsets
     from mtpp.solvers.kernels.moves import memory_after
+    from mtpp.solvers.kernels.pair_merges import find_pairs
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
     from mtpp.solvers.kernels.working_memory import window_peaks
 
-    kernels: list[object] = [anneal, cut_fitness, best_segmentation, fewest_stages]
+    kernels: list[object] = [anneal, cut_fitness, best_segmentation, fewest_stages, find_pairs, search_downsets]
     if instance.memory_matters:
         kernels.append(memory_after)
     if instance.peaks_in_order:
@@ -68,8 +72,11 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import SearchLimits
 
+    names = set(algorithms)
+    if not names.isdisjoint(_WHOLE):  # what is proven optimal at once needs none of their parts
+        names |= {"anneal", "brkga"}
     for instance in tiny_instances(system):
-        for name in algorithms:
+        for name in sorted(names):
             with suppress(Infeasible):  # the clock is for runs that follow: what one refuses is said there
                 PARTITIONERS[name].load()(instance, SearchLimits(evaluations=40))
         if most_ops > LARGE:

@@ -102,6 +102,7 @@ class DownsetSearch:
         self.limit = limit
         self._most = max(1, memory_bytes // bytes_per_downset(problem.arrays))
         self._store = downset_store(problem.arrays, min(_FIRST_CAPACITY, self._most))
+        rebuild_table(1, self._store)
         self._scratch = downset_scratch(problem.arrays, problem.ground)
         self._registers = np.zeros(REGISTERS, dtype=np.int64)
         self._registers[DOWNSETS] = 1

@@ -186,9 +186,9 @@ def givers(instance: Instance) -> NDArray[np.bool_]:
 
 
 def downset_store(arrays: DownsetArrays, capacity: int) -> DownsetStore:
-    """Return a store with room for *capacity* downsets that holds the empty one."""
+    """Return a store with room for *capacity* downsets whose first row is the empty one."""
     words = -(-len(arrays.work) // 64)
-    store = DownsetStore(
+    return DownsetStore(
         np.zeros((capacity, words), dtype=np.uint64),
         np.zeros(capacity, dtype=np.uint64),
         np.zeros(capacity, dtype=np.int32),
@@ -197,8 +197,6 @@ def downset_store(arrays: DownsetArrays, capacity: int) -> DownsetStore:
         np.zeros(capacity, dtype=np.int64),
         np.full(table_size(capacity), -1, dtype=np.int32),
     )
-    store.table[0] = 0
-    return store
 
 
 def table_size(capacity: int) -> int:

@@ -85,7 +85,7 @@ OPTIONS = [
     (("-k", "2", "--stage-memory", "1MiB", "--activation-reserve", "2MiB"), ("reserve", "above the stage memory")),
     (("-k", "2", "--peak", "most"), ("--peak", "'most'", "reserve", "order")),
     (("-k", "2", "--system", "no-such-machine"), ("--system", "no-such-machine", "reference")),
-    (("-k", "2", "--algorithm", "magic"), ("--algorithm", "'magic'", "auto, anneal, brkga")),
+    (("-k", "2", "--algorithm", "magic"), ("--algorithm", "'magic'", "auto, downset, anneal, brkga")),
     (("-k", "2", "--dim", "batch=1"), ("--dim", "ONNX")),
     (("-k", "2", "--dim", "batch=0"), ("--dim", "batch=0", "above zero")),
     (("-k", "2", "--dim", "batch"), ("--dim", "'batch'", "batch=1")),

@@ -113,7 +113,7 @@ def test_evaluate_refuses_stages_above_the_stage_memory(tmp_path: Path) -> None:
 def test_verify_finds_what_is_wrong(chain_file: Path, tmp_path: Path) -> None:
     """A plan with a false figure exits 1 and names it; another model is noticed by its digest."""
     output = tmp_path / "plan.json"
-    run("partition", chain_file, "-k", "2", "-q", "-o", output)
+    run("partition", chain_file, "-k", "2", "--algorithm", "slice", "-q", "-o", output)
     plan = json.loads(output.read_text())
     plan["bottleneck"] -= 1
     wrong = tmp_path / "wrong.json"

@@ -91,7 +91,7 @@ def test_a_ratio_of_one_is_one(tmp_path: Path) -> None:
     tensors = json.loads(model.read_text())
     tensors["tensors"] = [{"name": "t", "producer": "a", "consumers": ["c"], "transfer": 1}]
     model.write_text(json.dumps(tensors))
-    done = run("partition", model, "-k", "2", "-q", "--require-ratio", "1")
+    done = run("partition", model, "-k", "2", "--algorithm", "slice", "-q", "--require-ratio", "1")
     assert done.returncode == 1
     assert "just above 1" in done.stdout
     assert done.stderr == "unmet: --require-ratio 1: the proven ratio is above 1\n"
