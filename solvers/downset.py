@@ -37,6 +37,7 @@ from mtpp.solvers.kernels.downset_layout import (
 )
 from mtpp.solvers.kernels.downset_store import rebuild_table
 from mtpp.solvers.kernels.downsets import search_downsets
+from mtpp.solvers.least_crossings import CrossingNetwork, crossing_network, least_crossings
 from mtpp.solvers.memory_arrays import GroundArrays
 
 _FIRST_CAPACITY = 512
@@ -52,6 +53,8 @@ class DownsetProblem:
         The instance.
     arrays, ground
         What the kernels take.
+    network
+        For the cuts between stages.
     whole_ticks
         What all ops cost in one stage; None if the stage memory rules that out.
     """
@@ -59,12 +62,13 @@ class DownsetProblem:
     instance: Instance
     arrays: DownsetArrays
     ground: GroundArrays | None
+    network: CrossingNetwork
     whole_ticks: int | None
 
     @property
     def rules(self) -> list[str]:
         """The rules that leave downsets out; see :func:`mtpp.solvers.kernels.downsets.search_downsets`."""
-        return ["fit"] if self.instance.peaks_in_order else ["fit", "maximal"]
+        return ["crossings", "fit"] if self.instance.peaks_in_order else ["crossings", "fit", "maximal"]
 
 
 def downset_problem(instance: Instance) -> DownsetProblem:
@@ -77,7 +81,7 @@ def downset_problem(instance: Instance) -> DownsetProblem:
         check_stage_memory(instance, costs)
     except InvalidPartition:
         whole = None
-    return DownsetProblem(instance, arrays, ground, whole)
+    return DownsetProblem(instance, arrays, ground, crossing_network(arrays), whole)
 
 
 class DownsetSearch:
@@ -110,6 +114,20 @@ class DownsetSearch:
         self._registers[TOTAL_PARAMS] = problem.arrays.param_bytes.sum()
         whole = problem.whole_ticks
         self.state = "found" if whole is not None and whole <= limit else "open"
+        self._stages = min(problem.instance.k, problem.instance.op_count)
+        self._later = np.zeros(self._stages + 1, dtype=np.int64)
+        if self.state == "open":
+            self._look_at_crossings()
+
+    def _look_at_crossings(self) -> None:
+        """Find what has to cross between the stages; that may be more than the limit allows."""
+        network = self._problem.network
+        self._registers[STEPS] += self._stages * len(network.kind) >> 4
+        least = least_crossings(self._problem.arrays, network, self._stages, self.limit)
+        if least is None:
+            self.state = "none"
+            return
+        self._later[1:-1] = 2 * np.cumsum([0, *least[:0:-1]])[::-1] if least else 0
 
     @property
     def steps(self) -> int:
@@ -120,7 +138,7 @@ class DownsetSearch:
         """Go on for that many steps, or until the search is decided."""
         if self.state != "open":
             return
-        problem, instance = self._problem, self._problem.instance
+        problem = self._problem
         last_step = self.steps + steps
         while True:
             code = search_downsets(
@@ -129,8 +147,9 @@ class DownsetSearch:
                 self._store,
                 self._scratch,
                 self._registers,
-                min(instance.k, instance.op_count),
+                self._stages,
                 self.limit,
+                self._later,
                 last_step,
             )
             if code != OUT_OF_ROOM:

@@ -31,7 +31,7 @@ _LIFT_MEMORY = 0.1
 _LIFT_SHARE = 0.25
 """Of the steps, for limits halfway down to the bound, while the search just below the bottleneck stays open."""
 
-_PROBE_SHARE = 0.4
+_PROBE_SHARE = 0.5
 """Of the steps left for that, for each of those limits."""
 
 _CLOSE = 1000
@@ -81,6 +81,8 @@ class Prover:
         self._main: DownsetSearch | None = None
         self._undecided: int | None = None  # the least limit at which a search came to no end
         self._halve = False
+        self._crossings_below = NEVER  # where the bound was last raised by crossings alone
+        self._lift_by = NEVER // 8  # above the bound, the next limit to raise it at; longer after a success
         self._upper = NEVER  # bottleneck of the best partition found here
 
     def any_partition(self, steps: int) -> Partition | None:
@@ -91,7 +93,7 @@ class Prover:
         Infeasible
             Proven: there is none.
         """
-        search = DownsetSearch(self._problem, self.inner.most_ticks, int(_MAIN_MEMORY * self._memory_bytes))
+        search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
         self._run(search, self.steps + steps)
         if search.state == "none":
             raise proven_infeasible(self._instance)
@@ -118,7 +120,7 @@ class Prover:
                 limit = self._next_limit(upper)
                 if limit is None:
                     break
-                self._main = DownsetSearch(self._problem, limit, int(_MAIN_MEMORY * self._memory_bytes))
+                self._main = self._begun(limit, _MAIN_MEMORY)
             search = self._main
             self._run(search, last_step - ceil(_LIFT_SHARE * (last_step - self.steps)))
             if search.state == "open":
@@ -138,6 +140,12 @@ class Prover:
 
     def _worth_lifting(self, undecided: int) -> bool:
         return undecided - self.lower > max(1, self.lower // _CLOSE)
+
+    def _begun(self, limit: int, memory_share: float) -> DownsetSearch:
+        """Return a search at its beginning; what it takes to look at crossings counts as steps."""
+        search = DownsetSearch(self._problem, limit, int(memory_share * self._memory_bytes))
+        self.steps += search.steps
+        return search
 
     def _run(self, search: DownsetSearch, last_step: int) -> None:
         """Let a search go on until it is decided, the steps are made, or the limits say so."""
@@ -162,19 +170,40 @@ class Prover:
             self._undecided = search.limit
 
     def _lift(self, undecided: int, last_step: int) -> None:
-        """Raise the bound at limits halfway down to it while the search at *undecided* stays open."""
+        """Raise the bound at limits not far above it while the search at *undecided* stays open."""
+        self._lift_by_crossings(undecided)
         while self._worth_lifting(undecided) and self.steps < last_step and self._limits.stop is None:
-            limit = (self.lower + undecided) // 2
-            search = DownsetSearch(self._problem, limit, int(_LIFT_MEMORY * self._memory_bytes))
+            least = max(1, self.lower // _CLOSE)
+            limit = min(self.lower + max(self._lift_by, least), (self.lower + undecided) // 2)
+            search = self._begun(limit, _LIFT_MEMORY)
             self._run(search, self.steps + ceil(_PROBE_SHARE * (last_step - self.steps)))
             if search.state == "none":
                 self._settle(search)
+                self._lift_by = min(2 * self._lift_by, NEVER // 8)
             elif search.state == "found":  # below all that the open search could find
                 self._settle(search)
                 self._main = None
                 return
+            elif self._lift_by <= least:
+                return
             else:
-                undecided = limit
+                self._lift_by = max(least, (limit - self.lower) // 4)
+
+    def _lift_by_crossings(self, undecided: int) -> None:
+        """Raise the bound as far as that takes no search: by what has to cross between the stages."""
+        if undecided == self._crossings_below:
+            return
+        self._crossings_below = undecided
+        highest: DownsetSearch | None = None
+        low, high = self.lower, undecided
+        while high - low > max(1, low // _CLOSE) and self._limits.stop is None:
+            search = self._begun((low + high) // 2, 0)
+            if search.state == "none":
+                highest, low = search, search.limit + 1
+            else:
+                high = search.limit
+        if highest is not None:
+            self._settle(highest)
 
     def _proof(self, search: DownsetSearch) -> LowerBound:
         proof = {

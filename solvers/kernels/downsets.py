@@ -61,6 +61,7 @@ def search_downsets(
     registers: Int64Array,
     stage_count: int,
     limit: int,
+    later: Int64Array,
     last_step: int,
 ) -> int:
     """Look for a partition into at most *stage_count* stages of at most *limit* ticks each.
@@ -69,8 +70,8 @@ def search_downsets(
     rules leave downsets out, without loss if the whole instance does not fit into one stage:
 
     *fit*: what comes after a downset, D, that was reached with j stages has to fit into the others:
-    work(V − D) + Σ transfer(tensors from D to V − D) ≤ (k − j) · limit, and as many stage memories have to hold its
-    parameters.
+    work(V − D) + Σ transfer(tensors from D to V − D) + later(j) ≤ (k − j) · limit, where later(j) is what they pay at
+    least for tensors that they make for each other; and as many stage memories have to hold its parameters.
 
     *maximal*: no op after D whose predecessors are all in D, and which can always leave its stage
     (:func:`mtpp.solvers.downset_arrays.givers`), may fit into the last stage. For if it does, it may as well be
@@ -86,6 +87,9 @@ def search_downsets(
         Holds the empty downset at the beginning.
     registers
         One downset, the totals, and zeros else at the beginning; see :mod:`mtpp.solvers.kernels.downset_layout`.
+    later
+        Ticks by the number of stages before, int64, shape (stage_count + 1,);
+        see :mod:`mtpp.solvers.least_crossings`.
     last_step
         Return :data:`OUT_OF_STEPS` when so many steps have been made in all.
 
@@ -116,7 +120,8 @@ def search_downsets(
         trail = registers[TRAIL]
         open_count = registers[OPEN_OPS]
         # Work that the stage has to hold, less what crosses from it, for the rest to fit.
-        due = registers[TOTAL_WORK] - store.work[base] - (NEVER if rest > NEVER // (limit + 1) else rest * limit)
+        due = registers[TOTAL_WORK] - store.work[base] + later[store.level[base] + 1]
+        due -= NEVER if rest > NEVER // (limit + 1) else rest * limit
         while depth > 0:
             frame = frames[depth]
             child = frames[depth + 1]
