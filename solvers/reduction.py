@@ -20,12 +20,25 @@ have count twice in c({m}) − (c(X) − c({l})), those that both have among oth
 So a cheap op joins the neighbour that it exchanges more with than with all others, credit for what they share
 included; chains collapse; a source without work joins its first reader, and a sink without work its last producer.
 
+**Regions.** ``region-up``: the ops of X may move to v ∈ X if
+
+1. every other op of X comes after v on a path inside X;
+2. whatever else they read from outside X comes before v;
+3. f(X) ≤ f(A) for every A ⊆ X that contains v and, with an op, all ops of X that it reads from;
+4. c(Q) ≤ w(B) + c(B ∪ Q) for every B ⊆ X ∖ v, Q being everything outside X but what 2. speaks of.
+
+``region-down`` is the same with all edges reversed. *Proof.* What X reads from outside comes before v, and what reads
+from X comes after it, so the order of stages holds. No path between two ops of a stage leaves it: hence for the stage S
+of v, A = S ∩ X is as in 3., and f(S ∪ X) − f(S) ≤ f(X) − f(A) ≤ 0. Another stage R with ops B of X comes after S, so
+R ∖ B ⊆ Q, and c(R) − c(R ∖ B) ≥ c(Q ∪ B) − c(Q) ≥ −w(B) by submodularity: R gets no dearer. Both 3. and 4. are minimum
+cuts. They take what hangs between two ops and is cheaper to run than to cut, such as a gate beside a dear tensor.
+
 **Several moves at a time.** Let every op move at most once, all conditions hold before the first move, and whoever
 follows the moves come to an op that stays. Beginning with those, one move after the other is a move to an op that has
 arrived, and takes nobody along; so none of them makes a stage dearer, and in the end every op is where the last one on
 its way is. A partition into stages of one op each shows that merging them leaves no cycle. The same order serves to
-replay the merges one by one: merging others only adds paths, f(X) − f(A) can only fall when both gain the same ops, and
-sets that keep others together cost what they did.
+replay the merges one by one: merging others only adds paths and takes ops out of Q, f(X) − f(A) can only fall when both
+gain the same ops, and sets that keep others together cost what they did.
 
 **Memory.** If a stage has a fast memory and its activations have a fixed reserve, an op that moves brings at most the
 time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it
@@ -45,14 +58,20 @@ from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.partition import Partition
 from mtpp.solvers.kernels.pair_merges import MergeArrays, find_pairs
+from mtpp.solvers.regions import RegionFinder
 
 PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
 """In the order in which the kernel numbers them."""
 
-ALL_RULES = PAIR_RULES
+REGION_RULES = ("region-down", "region-up")
+
+ALL_RULES = PAIR_RULES + REGION_RULES
 
 _PATH_STEPS = 1_000
 """Edges that a search for paths may follow: it keeps the reduction linear, and only costs an opportunity."""
+
+_MOST_OPS = 20_000
+"""Ops up to which regions are looked for: in plain Python, milliseconds per thousand ops."""
 
 _WORTHWHILE = 2_000
 """A round that merges fewer than one op in so many is the last: on a million ops another one takes half a second."""
@@ -93,13 +112,22 @@ class Reduction(NamedTuple):
         rule = self.rule.tolist()
         done = [to == op for op, to in enumerate(target)]
         found: list[tuple[str, list[int], int]] = []
+        regions: dict[int, list[int]] = {}
         for op in range(len(target)):
             way = []
             while not done[op]:
                 done[op] = True
                 way.append(op)
                 op = target[op]
-            found.extend((ALL_RULES[rule[mover]], [mover], target[mover]) for mover in reversed(way))
+            for mover in reversed(way):
+                name, leader = ALL_RULES[rule[mover]], target[mover]
+                if name in PAIR_RULES:
+                    found.append((name, [mover], leader))
+                elif leader in regions:
+                    regions[leader].append(mover)
+                else:
+                    regions[leader] = [mover]
+                    found.append((name, regions[leader], leader))
         return found
 
 
@@ -118,14 +146,18 @@ def reduce_instance(instance: Instance, rules: Collection[str] = ALL_RULES) -> l
 
     Notes
     -----
-    O(pins·log pins) per round; a chain is one round, real networks take about five.
+    O(pins·log pins) per round; a chain is one round, real networks take three to five. Regions, where there are few
+    enough ops to look for them, are tried when no pair is left.
     """
-    allowed = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
+    pairs = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
     rounds: list[Reduction] = []
     if instance.peaks_in_order:
         return rounds
     while True:
-        target, rule = find_pairs(_merge_arrays(instance), allowed, _PATH_STEPS)
+        graph = merge_arrays(instance)
+        target, rule = find_pairs(graph, pairs, _PATH_STEPS)
+        if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS:
+            target, rule = _regions(instance, rules)
         if not np.any(rule >= 0):
             return rounds
         rounds.append(_merged(instance, target, rule))
@@ -157,6 +189,22 @@ def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | No
     return record
 
 
+def _regions(instance: Instance, rules: Collection[str]) -> tuple[Int32Array, Int32Array]:
+    """Return moves and rules as the kernel for pairs does."""
+    target = np.arange(instance.op_count, dtype=np.int32)
+    rule = np.full(instance.op_count, -1, dtype=np.int32)
+    for name in REGION_RULES:
+        if name not in rules:
+            continue
+        finder = RegionFinder(instance, _charges(instance), _positions(instance), upwards=name == "region-up")
+        for leader, *others in finder.find():
+            target[others] = leader
+            rule[others] = ALL_RULES.index(name)
+        if np.any(rule >= 0):
+            break
+    return target, rule
+
+
 def _merged(instance: Instance, target: Int32Array, rule: Int32Array) -> Reduction:
     """Merge every op with the one that stays at the end of its way, in the order of those that stay."""
     end = target
@@ -176,14 +224,14 @@ def _positions(instance: Instance) -> Int32Array:
     return position
 
 
-def _merge_arrays(instance: Instance) -> MergeArrays:
+def merge_arrays(instance: Instance) -> MergeArrays:
+    """Return what the kernel for pairs needs of an instance; O(pins·log pins)."""
     pin_counts = np.diff(instance.pin_offsets)
     cut = np.zeros(instance.op_count, dtype=np.int64)
     tensor = np.repeat(np.arange(instance.tensor_count), pin_counts)
     np.add.at(cut, instance.pins, np.where(pin_counts > 1, instance.transfer, 0)[tensor])
     offsets, tensors = instance.op_tensors
     return MergeArrays(
-        instance.work.copy(),
         _charges(instance),
         cut,
         instance.transfer.copy(),

@@ -21,10 +21,8 @@ class MergeArrays(NamedTuple):
 
     Attributes
     ----------
-    work
-        Ticks of each op, int64, shape (n,).
     charge
-        What the stage that an op moves to pays at most for running it; −1 if the op must not move; int64.
+        What the stage that an op moves to pays at most for running it; −1 if the op must not move; int64, shape (n,).
     cut
         Transfers of all tensors of an op that have a reader, int64.
     transfer, pin_offsets, pins
@@ -35,7 +33,6 @@ class MergeArrays(NamedTuple):
         Place of each op in a topological order, int32.
     """
 
-    work: Int64Array
     charge: Int64Array
     cut: Int64Array
     transfer: Int64Array
@@ -75,7 +72,7 @@ def find_pairs(graph: MergeArrays, allowed: NDArray[np.uint8], steps: int) -> tu
     -----
     O(pins·log pins + ops·*steps*) time.
     """
-    n = len(graph.work)
+    n = len(graph.charge)
     target = np.arange(n).astype(np.int32)
     root = target.copy()
     rule = np.full(n, STAYS, dtype=np.int32)
