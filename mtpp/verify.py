@@ -2,7 +2,8 @@
 
 It imports nothing from the rest of the program but the errors, so that a mistake made there is not repeated here.
 :mod:`mtpp.verify_document` knows the documents' shape, :mod:`mtpp.verify_graph` turns costs into ticks,
-:mod:`mtpp.verify_stages` adds up stages, :mod:`mtpp.verify_bounds` re-checks the proofs of lower bounds.
+:mod:`mtpp.verify_stages` adds up stages, :mod:`mtpp.verify_bounds` re-checks the proofs of lower bounds, and
+:mod:`mtpp.verify_merges` the merges that some of them rest on.
 """
 
 from __future__ import annotations
@@ -10,9 +11,10 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.verify_bounds import CHECKERS, BoundClaim
+from mtpp.verify_bounds import CHECKERS, BoundClaim, together_classes
 from mtpp.verify_document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan, refuse
 from mtpp.verify_graph import TickGraph, embedded_in_ticks, first_difference, model_in_ticks
+from mtpp.verify_merges import check_merges, replay_merges
 from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check, Report, meets_tier
 from mtpp.verify_stages import StageFigures, stage_figures
 
@@ -228,7 +230,7 @@ def _check_bound(plan: dict[str, Any], graph: TickGraph) -> tuple[Check, str]:
     stated = plan["lower_bound"]
     method, tier = stated["method"], stated["tier"]
     if tier == "enumerated":
-        return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), tier
+        return _check_enumerated(plan, graph)
     if tier == "solver":
         return Check(BOUND_CHECK, None, f"{method}: not re-checked: rests on the MIP solver"), tier
     if method not in CHECKERS:
@@ -238,6 +240,20 @@ def _check_bound(plan: dict[str, Any], graph: TickGraph) -> tuple[Check, str]:
     if passed and plan["together"]:
         detail += "; among partitions that keep the groups together"
     return Check(BOUND_CHECK, passed, detail), tier if passed else NO_TIER
+
+
+def _check_enumerated(plan: dict[str, Any], graph: TickGraph) -> tuple[Check, str]:
+    """Replay the merges that an exhaustive search rests on; running it again is not for this module."""
+    method, tier, proof = (plan["lower_bound"][key] for key in ("method", "tier", "proof"))
+    if method != "downset" or "merges" not in proof:
+        return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), tier
+    check_merges(proof["merges"], ("lower_bound", "proof", "merges"))
+    merged = replay_merges(graph, together_classes(graph, plan["together"]), plan["system"], proof["merges"])
+    if isinstance(merged, str):
+        return Check(BOUND_CHECK, False, f"{method}: {merged}"), NO_TIER
+    count = len(proof["merges"])
+    hold = "no merges" if count == 0 else "1 merge holds" if count == 1 else f"{count} merges hold"
+    return Check(BOUND_CHECK, None, f"{method}: {hold}; the search itself is not re-run: use --deep"), tier
 
 
 def _quotient(bottleneck: int, bound: int) -> float | None:
