@@ -52,12 +52,13 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.contraction import Contraction, merge
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.partition import Partition
-from mtpp.solvers.kernels.pair_merges import MergeArrays, find_pairs
+from mtpp.solvers.kernels.pair_merges import MergeArrays, Search, find_pairs
 from mtpp.solvers.regions import RegionFinder
 
 PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
@@ -68,7 +69,7 @@ REGION_RULES = ("region-down", "region-up")
 ALL_RULES = PAIR_RULES + REGION_RULES
 
 _PATH_STEPS = 1_000
-"""Edges that a search for paths may follow: it keeps the reduction linear, and only costs an opportunity."""
+"""Pins that a search for paths may look at: it keeps the reduction linear, and only costs an opportunity."""
 
 _MOST_OPS = 20_000
 """Ops up to which regions are looked for: in plain Python, milliseconds per thousand ops."""
@@ -154,8 +155,7 @@ def reduce_instance(instance: Instance, rules: Collection[str] = ALL_RULES) -> l
     if instance.peaks_in_order:
         return rounds
     while True:
-        graph = merge_arrays(instance)
-        target, rule = find_pairs(graph, pairs, _PATH_STEPS)
+        target, rule = find_moves(instance, pairs, _PATH_STEPS)
         if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS:
             target, rule = _regions(instance, rules)
         if not np.any(rule >= 0):
@@ -189,8 +189,25 @@ def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | No
     return record
 
 
+def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:
+    """Return the op that each op moves to by a rule for pairs, itself if none, and the rule's number, −1 if none.
+
+    Parameters
+    ----------
+    allowed
+        Whether each of :data:`PAIR_RULES` may be used, uint8.
+    steps
+        Pins that a search for paths may look at.
+    """
+    n = instance.op_count
+    target, rule = np.arange(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    search = Search(rule.copy(), rule.copy(), np.empty(steps + 1, dtype=np.int32))
+    find_pairs(_merge_arrays(instance), allowed, steps, target, rule, target.copy(), search)
+    return target, rule
+
+
 def _regions(instance: Instance, rules: Collection[str]) -> tuple[Int32Array, Int32Array]:
-    """Return moves and rules as the kernel for pairs does."""
+    """Return moves and rules as :func:`find_moves` does."""
     target = np.arange(instance.op_count, dtype=np.int32)
     rule = np.full(instance.op_count, -1, dtype=np.int32)
     for name in REGION_RULES:
@@ -224,8 +241,7 @@ def _positions(instance: Instance) -> Int32Array:
     return position
 
 
-def merge_arrays(instance: Instance) -> MergeArrays:
-    """Return what the kernel for pairs needs of an instance; O(pins·log pins)."""
+def _merge_arrays(instance: Instance) -> MergeArrays:
     pin_counts = np.diff(instance.pin_offsets)
     cut = np.zeros(instance.op_count, dtype=np.int64)
     tensor = np.repeat(np.arange(instance.tensor_count), pin_counts)

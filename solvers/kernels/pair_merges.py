@@ -13,8 +13,6 @@ from mtpp.solvers.kernels.jit import kernel
 DOWN, UP = 0, 1
 """Which way an op moves: to an op that reads from it, or to one that it reads from."""
 
-STAYS = -1
-
 
 class MergeArrays(NamedTuple):
     """What the rules need of an instance.
@@ -52,7 +50,10 @@ class Search(NamedTuple):
 
 
 @kernel
-def find_pairs(graph: MergeArrays, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:
+def find_pairs(
+    graph: MergeArrays, allowed: NDArray[np.uint8], steps: int, target: Int32Array, rule: Int32Array, root: Int32Array,
+    search: Search,
+) -> None:  # fmt: skip
     """Find for each op a neighbour whose stage it may move to.
 
     Parameters
@@ -61,23 +62,18 @@ def find_pairs(graph: MergeArrays, allowed: NDArray[np.uint8], steps: int) -> tu
         Whether each of four rules may be used: down to the only reader, up to the only producer, down to the first of
         several readers, up to the last of several producers.
     steps
-        Edges that a search for paths may follow.
-
-    Returns
-    -------
-    The op that each op moves to, itself if none, and which of the four rules says so, :data:`STAYS` if none; int32,
-    shape (n,). Whoever follows the moves comes to an op that stays.
+        Pins that a search for paths may look at, for which there has to be room in *search*.
+    target, rule
+        Changed: the op that each op moves to, from itself, and which of the four rules says so, from any number below
+        0; int32, shape (n,). Whoever follows the moves comes to an op that stays.
+    root
+        Working space: 0 … n − 1 at first.
 
     Notes
     -----
     O(pins·log pins + ops·*steps*) time.
     """
-    n = len(graph.charge)
-    target = np.arange(n).astype(np.int32)
-    root = target.copy()
-    rule = np.full(n, STAYS, dtype=np.int32)
-    search = Search(np.full(n, -1, dtype=np.int32), np.full(n, -1, dtype=np.int32), np.empty(steps + 1, dtype=np.int32))
-    for op in range(n):
+    for op in range(len(graph.charge)):
         if graph.charge[op] < 0:
             continue
         for way in range(2):
@@ -96,7 +92,6 @@ def find_pairs(graph: MergeArrays, allowed: NDArray[np.uint8], steps: int) -> tu
             rule[op] = way if only else 2 + way
             root[op] = leader
             break
-    return target, rule
 
 
 @kernel
@@ -172,7 +167,7 @@ def _beyond(graph: MergeArrays, op: int, leader: int, way: int, search: Search, 
     search.queue[0] = leader
     first, count, taken = 0, 1, 0
     while first < count:
-        here = search.queue[first]
+        here = int(np.int64(search.queue[first]))  # the type of op, or across() compiles once more
         first += 1
         for i in range(graph.op_offsets[here], graph.op_offsets[here + 1]):
             begin, end = across(graph, graph.op_tensors[i], here, way)

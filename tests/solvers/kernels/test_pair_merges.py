@@ -9,8 +9,7 @@ import pytest
 from merging_graphs import NO_MEMORY, merging_graph
 
 from mtpp.instance import Instance
-from mtpp.solvers.kernels.pair_merges import find_pairs
-from mtpp.solvers.reduction import PAIR_RULES, merge_arrays
+from mtpp.solvers.reduction import PAIR_RULES, find_moves
 
 ALL = np.ones(len(PAIR_RULES), dtype=np.uint8)
 
@@ -63,7 +62,7 @@ class Plain:
 def test_moves_are_those_of_the_rules(seed: int) -> None:
     """What the kernel finds is allowed, and it leaves an op alone only if it is nobody's follower or may not move."""
     instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
-    target, rule = find_pairs(merge_arrays(instance), ALL, 1000)
+    target, rule = find_moves(instance, ALL, 1000)
     found = {(op, PAIR_RULES[rule[op]], int(target[op])) for op in range(14) if rule[op] >= 0}
     due = Plain(instance).moves()
     assert found <= due
@@ -78,11 +77,11 @@ def test_each_rule_can_be_left_out() -> None:
     """Only the rules that are allowed are used."""
     used = set()
     for seed in range(20):
-        graph = merge_arrays(Instance.build(merging_graph(seed, 14), NO_MEMORY, 2))
+        instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
         for number in range(len(PAIR_RULES)):
             allowed = np.zeros(len(PAIR_RULES), dtype=np.uint8)
             allowed[number] = 1
-            _, rule = find_pairs(graph, allowed, 1000)
+            _, rule = find_moves(instance, allowed, 1000)
             assert set(rule.tolist()) <= {-1, number}
             used |= set(rule.tolist())
     assert used == {-1, 0, 1, 2, 3}
@@ -95,7 +94,7 @@ def test_a_search_that_takes_too_long_is_given_up() -> None:
         several = 0
         for seed in range(30):
             instance = Instance.build(merging_graph(seed, 14), NO_MEMORY, 2)
-            target, rule = find_pairs(merge_arrays(instance), ALL, steps)
+            target, rule = find_moves(instance, ALL, steps)
             found = {(op, PAIR_RULES[rule[op]], int(target[op])) for op in range(14) if rule[op] >= 0}
             assert found <= Plain(instance).moves()
             several += int(np.count_nonzero(rule >= 2))
