@@ -1,9 +1,8 @@
 """Proofs of optimality, model by model and k by k: ``python -m benchmarks.proofs [MODEL|FOLDER …]``.
 
-Without arguments: the sample ResNet-50, and the light models of the ``onnx`` package. Seconds are those of ``auto`` with
-its default budget in this process, two threads, kernels compiled: search and proof together. Downsets and pairs are
-those of the search that proved the bound, merges what it was made smaller by before; "simple" is the simple lower bound /
-the bottleneck.
+Without arguments: the sample ResNet-50, and the light models of the ``onnx`` package. Seconds are those of ``auto`` on
+two threads with its default budget, kernels compiled: search and proof together. Downsets and pairs are those of the
+search that proved the bound, merges is how many there were before, "simple" the simple lower bound / the bottleneck.
 """
 
 from __future__ import annotations

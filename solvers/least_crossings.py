@@ -9,9 +9,9 @@ that stage i makes for later ones. Every such tensor is paid for by stage i and 
 Where numbers μ_i ≤ n_i are known, this gives a window for the work of each D_i, from a_i to b_i. An op is not in D_i if
 its ancestors and itself have more work than b_i; it is in D_i if all but its descendants and itself have less than a_i.
 What cannot be in D_{i−1} is in stage i if it is in D_i. So n_i is at least the least transfer, over all downsets D that
-hold what must be in D_i and nothing that cannot be, of the tensors from ops in D that cannot be in D_{i−1} to ops outside
-D: a minimum cut. That gives new μ_i, from μ = 0 on, until none grows. A window that is empty, or an n_i above L, shows
-that there is no such partition.
+hold what must be in D_i and nothing that cannot be, of the tensors from ops in D that cannot be in D_{i−1} to ops that
+are not in D: a minimum cut. That gives new μ_i, from μ = 0 on, until none grows. If a window is empty, or some n_i above
+L, there is no such partition.
 
 If a partition has fewer stages, the last ones are empty, and the argument holds with D_i = V.
 """
