@@ -10,8 +10,8 @@ Where numbers μ_i ≤ n_i are known, this gives a window for the work of each D
 its ancestors and itself have more work than b_i; it is in D_i if all but its descendants and itself have less than a_i.
 What cannot be in D_{i−1} is in stage i if it is in D_i. So n_i is at least the least transfer, over all downsets D that
 hold what must be in D_i and nothing that cannot be, of the tensors from ops in D that cannot be in D_{i−1} to ops that
-are not in D: a minimum cut. That gives new μ_i, from μ = 0 on, until none grows. If a window is empty, or some n_i above
-L, there is no such partition.
+are not in D: a minimum cut. That gives new μ_i, from μ = 0 on, until none grows. If a window is empty, or an n_i is
+above L, there is no such partition.
 
 If a partition has fewer stages, the last ones are empty, and the argument holds with D_i = V.
 """
