@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import onnx
 import oracles
 import pytest
 from graph_strategies import problems, random_graph
@@ -13,6 +14,8 @@ from hypothesis import given, settings
 
 from mtpp.errors import Infeasible
 from mtpp.formats.native import read_native
+from mtpp.formats.recognise import read_graph
+from mtpp.formats.source import read_source
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck, stage_costs
@@ -147,19 +150,42 @@ def test_slice_order_respects_the_cutoff() -> None:
     assert again.bottleneck == best.bottleneck == bottleneck(instance, again.partition)
 
 
-def test_reaches_the_known_optima(shared_data: Path, shared_reference: Path) -> None:
-    """On the shared instances no result is below the proven optimum, no bound above it, and most results meet it."""
+def proven(instance: Instance) -> tuple[int, int]:
+    """Return the bottleneck and the best lower bound of ``auto`` with its default budget."""
+    entry, simple = partitioner("auto"), simple_bound(instance).value
+    found = entry.load()(instance, SearchLimits(entry.budget(instance), lower_bound=simple, jobs=2))
+    return found.bottleneck, max(simple, 0 if found.lower is None else found.lower.value)
+
+
+def test_proves_the_known_optima(shared_data: Path, shared_reference: Path) -> None:
+    """On the shared instances bottleneck and bound meet at the optimum that another exact method has found."""
     optima = json.loads((shared_reference / "optima.json").read_text())
-    met = 0
+    assert sum(map(len, optima.values())) == 30
     for name, by_k in optima.items():
         graph = read_native((shared_data / "instances" / f"{name}.json").read_bytes(), name)
         for k, optimum in by_k.items():
-            instance = Instance.build(graph, SYSTEM, int(k))
-            bound = simple_bound(instance).value
-            found = partitioner("auto").load()(instance, SearchLimits(300, lower_bound=bound, jobs=2))
-            assert bound <= optimum <= found.bottleneck
-            met += found.bottleneck == optimum
-    assert met >= 24
+            assert proven(Instance.build(graph, SYSTEM, int(k))) == (optimum, optimum)
+
+
+LIGHT = sorted((Path(onnx.__file__).parent / "backend" / "test" / "data" / "light").glob("*.onnx"))
+
+
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_proves_the_light_models_optimal(path: Path) -> None:
+    """Every light model of the onnx package, for all usual numbers of stages."""
+    graph = read_graph(read_source(str(path)), dims={}, system=SYSTEM)
+    for k in (2, 4, 8, 16, 32):
+        bottleneck_found, bound = proven(Instance.build(graph, SYSTEM, k))
+        assert bottleneck_found == bound
+
+
+@pytest.mark.parametrize("name", ["bert-base", "resnet50", "vit-base", "efficientnet", "convnext", "tinyllama"])
+def test_proves_exported_models_optimal(name: str, shared_data: Path) -> None:
+    """Transformers and convolutional networks of up to 1,416 ops, read from ONNX."""
+    graph = read_graph(read_source(str(shared_data / "onnx" / f"{name}.onnx")), dims={}, system=SYSTEM)
+    for k in (2, 4, 8, 16, 32):
+        bottleneck_found, bound = proven(Instance.build(graph, SYSTEM, k))
+        assert bottleneck_found == bound
 
 
 def test_random_comes_close_on_bert(shared_data: Path, shared_reference: Path) -> None:
