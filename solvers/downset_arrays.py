@@ -108,7 +108,7 @@ class DownsetScratch(NamedTuple):
     crosses
         Whether it is certain that a tensor made in the stage or before is read after it, uint8.
     frames
-        One row per decision, int64, shape (n + 3, columns).
+        One after the other, one per decision, int64.
     trail_kind, trail_item
         Changes in the order in which they were made, uint8 and int32.
     chosen, places, pins_left
@@ -222,7 +222,7 @@ def downset_scratch(arrays: DownsetArrays, ground: GroundArrays | None) -> Downs
         np.zeros(m, dtype=np.int32),
         np.zeros(m, dtype=np.int32),
         np.zeros(m, dtype=np.uint8),
-        np.zeros((n + 3, FRAME), dtype=np.int64),
+        np.zeros((n + 3) * FRAME, dtype=np.int64),
         np.zeros(changes, dtype=np.uint8),
         np.zeros(changes, dtype=np.int32),
         np.zeros(0 if ground is None else len(ground.places), dtype=np.uint8),

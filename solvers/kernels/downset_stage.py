@@ -12,6 +12,7 @@ from mtpp.solvers.kernels.downset_layout import (
     COST,
     CROSSING,
     DOWNSETS,
+    FRAME,
     INSIDE,
     PAIRS,
     PARAMS,
@@ -52,13 +53,14 @@ def end_stage(
     Whether the ops after it can make the last stage.
     """
     memory = arrays.memory
-    frame = scratch.frames[depth]
-    params = store.params[base] + frame[PARAMS]
+    frames = scratch.frames
+    frame = depth * FRAME
+    params = store.params[base] + frames[frame + PARAMS]
     if memory.mode != NO_MEMORY:
         peak = memory.reserve_bytes
         if memory.mode == IN_ORDER:
-            peak = _peak(False, arrays, ground, scratch)
-        if frame[COST] + stage_memory_cost(frame[PARAMS], peak, memory) > limit:
+            peak = _peak(np.int64(0), arrays, ground, scratch)
+        if frames[frame + COST] + stage_memory_cost(frames[frame + PARAMS], peak, memory) > limit:
             return False
         most = memory.limit_bytes - memory.reserve_bytes
         if -(-(registers[TOTAL_PARAMS] - params) // rest) > most:
@@ -68,28 +70,27 @@ def end_stage(
 
     new = registers[DOWNSETS]
     key = store.keys[base]
-    bits = store.bits[new]
-    for i in range(len(bits)):
-        bits[i] = store.bits[base, i]
+    for i in range(store.bits.shape[1]):
+        store.bits[new, i] = store.bits[base, i]
     for d in range(1, depth):
-        if scratch.frames[d, PHASE] == 1:
-            v = scratch.open_ops[scratch.frames[d, AT]]
+        if frames[d * FRAME + PHASE] == 1:
+            v = scratch.open_ops[frames[d * FRAME + AT]]
             key ^= arrays.key[v]
-            bits[v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+            store.bits[new, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
     store.keys[new] = key
     registers[PAIRS] += 1
     if not keep_downset(new, store):
         return False
     store.level[new] = store.level[base] + 1
     store.parent[new] = base
-    store.work[new] = store.work[base] + frame[WORK]
+    store.work[new] = store.work[base] + frames[frame + WORK]
     store.params[new] = params
     registers[DOWNSETS] += 1
-    last = registers[TOTAL_WORK] - store.work[new] + frame[CROSSING]
+    last = registers[TOTAL_WORK] - store.work[new] + frames[frame + CROSSING]
     if last <= limit and memory.mode != NO_MEMORY:
         peak = memory.reserve_bytes
         if memory.mode == IN_ORDER:
-            peak = _peak(True, arrays, ground, scratch)
+            peak = _peak(np.int64(1), arrays, ground, scratch)
         last += stage_memory_cost(registers[TOTAL_PARAMS] - params, peak, memory)
     return bool(last <= limit)
 
@@ -99,12 +100,13 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
     """Return whether an op that was left out, and that can always leave its stage, fits into this one."""
     transfer, memory = arrays.transfer, arrays.memory
     status, left, left_before = scratch.status, scratch.left, scratch.left_before
-    frame = scratch.frames[depth]
+    frames = scratch.frames
+    frame = depth * FRAME
     for d in range(depth - 1, 0, -1):
-        v = scratch.open_ops[scratch.frames[d, AT]]
-        if scratch.frames[d, PHASE] != 2 or not arrays.giver[v]:
+        v = scratch.open_ops[frames[d * FRAME + AT]]
+        if frames[d * FRAME + PHASE] != 2 or not arrays.giver[v]:
             continue
-        cost = frame[COST] + arrays.work[v]
+        cost = frames[frame + COST] + arrays.work[v]
         for e in range(arrays.read_offsets[v], arrays.read_offsets[v + 1]):
             t = arrays.read[e]
             if status[arrays.producer[t]] == BEFORE:
@@ -115,20 +117,20 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
         for e in range(arrays.made_offsets[v], arrays.made_offsets[v + 1]):
             cost += transfer[arrays.made[e]]
         if memory.mode != NO_MEMORY:
-            cost += stage_memory_cost(frame[PARAMS] + arrays.param_bytes[v], memory.reserve_bytes, memory)
+            cost += stage_memory_cost(frames[frame + PARAMS] + arrays.param_bytes[v], memory.reserve_bytes, memory)
         if cost <= limit:
             return True
     return False
 
 
 @kernel
-def _peak(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
-    """Return the working memory of the stage, or of all that is after it, run in the graph's order."""
+def _peak(of_rest: int, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
+    """Return the working memory of the stage, or with *of_rest* 1 of all that is after it, run in the graph's order."""
     if ground is None:
         return 0
     for v in range(len(arrays.work)):
         where = scratch.status[v]
-        if where != BEFORE and (where == INSIDE) != of_rest:
+        if where != BEFORE and (where == INSIDE) == (of_rest == 0):
             for i in range(ground.place_offsets[v], ground.place_offsets[v + 1]):
                 scratch.chosen[ground.places[i]] = 1
     count = 0

@@ -20,6 +20,7 @@ from mtpp.solvers.kernels.downset_layout import (
     DOWNSETS,
     ENDED,
     FOUND,
+    FRAME,
     INSIDE,
     LAST,
     LEAST_COST,
@@ -103,9 +104,13 @@ def search_downsets(
     A step is a decision, O(degree) apart from the ops that it puts out of reach. Piper (Tarnawski et al. 2021),
     section 4, is the dynamic programme over downsets that this comes from.
     """
-    work, transfer, memory = arrays.work, arrays.transfer, arrays.memory
-    status, left, crosses = scratch.status, scratch.left, scratch.crosses
-    frames, open_ops, stack = scratch.frames, scratch.open_ops, scratch.stack
+    work, param_bytes, transfer, memory = arrays.work, arrays.param_bytes, arrays.transfer, arrays.memory
+    producer, consumer_offsets, consumers = arrays.producer, arrays.consumer_offsets, arrays.consumers
+    read_offsets, read, made_offsets, made = arrays.read_offsets, arrays.read, arrays.made_offsets, arrays.made
+    successor_offsets, successors = arrays.successor_offsets, arrays.successors
+    giver, most_cost = arrays.giver, arrays.most_cost
+    status, left, left_before, crosses = scratch.status, scratch.left, scratch.left_before, scratch.crosses
+    frames, open_ops, stack, loss = scratch.frames, scratch.open_ops, scratch.stack, scratch.loss
     trail_kind, trail_item = scratch.trail_kind, scratch.trail_item
     room = len(store.level)
     while registers[NEXT] < registers[DOWNSETS]:
@@ -123,69 +128,75 @@ def search_downsets(
         due = registers[TOTAL_WORK] - store.work[base] + later[store.level[base] + 1]
         due -= NEVER if rest > NEVER // (limit + 1) else rest * limit
         while depth > 0:
-            frame = frames[depth]
-            child = frames[depth + 1]
-            if frame[PHASE] == 0:
-                at = frame[AT]
+            frame = depth * FRAME
+            child = frame + FRAME
+            if frames[frame + PHASE] == 0:
+                at = frames[frame + AT]
                 while at < open_count and status[open_ops[at]] != UNDECIDED:
                     at += 1
-                frame[AT] = at
+                frames[frame + AT] = at
                 if at == open_count:
-                    if frame[WORK] > 0 or trail > 0:
+                    if frames[frame + WORK] > 0 or trail > 0:
                         if registers[DOWNSETS] == room:
-                            registers[DEPTH], registers[TRAIL] = depth, trail
+                            registers[DEPTH] = depth
+                            registers[TRAIL] = trail
                             return OUT_OF_ROOM
                         registers[STEPS] += depth >> 4
                         if end_stage(base, depth, rest, limit, arrays, ground, store, scratch, registers):
                             registers[LAST] = registers[DOWNSETS] - 1
                             return FOUND
-                    frame[PHASE] = 3
-                    frame[MARK] = trail
+                    frames[frame + PHASE] = 3
+                    frames[frame + MARK] = trail
                     continue
                 if registers[STEPS] >= last_step:
-                    registers[DEPTH], registers[TRAIL] = depth, trail
+                    registers[DEPTH] = depth
+                    registers[TRAIL] = trail
                     return OUT_OF_STEPS
                 registers[STEPS] += 1
-                frame[PHASE] = 1
-                frame[MARK] = trail
+                frames[frame + PHASE] = 1
+                frames[frame + MARK] = trail
                 v = open_ops[at]
-                cost, crossing = frame[COST] + work[v], frame[CROSSING]
+                cost, crossing = frames[frame + COST] + work[v], frames[frame + CROSSING]
                 status[v] = INSIDE
-                trail_kind[trail], trail_item[trail] = OP_DECIDED, v
+                trail_kind[trail] = OP_DECIDED
+                trail_item[trail] = v
                 trail += 1
-                for e in range(arrays.read_offsets[v], arrays.read_offsets[v + 1]):
-                    t = arrays.read[e]
-                    if left[t] == scratch.left_before[t] and status[arrays.producer[t]] == BEFORE:
+                for e in range(read_offsets[v], read_offsets[v + 1]):
+                    t = read[e]
+                    if left[t] == left_before[t] and status[producer[t]] == BEFORE:
                         cost += transfer[t]
                     left[t] -= 1
-                    trail_kind[trail], trail_item[trail] = TENSOR_READ, t
+                    trail_kind[trail] = TENSOR_READ
+                    trail_item[trail] = t
                     trail += 1
-                for e in range(arrays.made_offsets[v], arrays.made_offsets[v + 1]):
-                    t = arrays.made[e]
-                    for c in range(arrays.consumer_offsets[t], arrays.consumer_offsets[t + 1]):
-                        if status[arrays.consumers[c]] == OUTSIDE:
+                for e in range(made_offsets[v], made_offsets[v + 1]):
+                    t = made[e]
+                    for c in range(consumer_offsets[t], consumer_offsets[t + 1]):
+                        if status[consumers[c]] == OUTSIDE:
                             crosses[t] = 1
                             cost += transfer[t]
                             crossing += transfer[t]
-                            trail_kind[trail], trail_item[trail] = TENSOR_CROSSES, t
+                            trail_kind[trail] = TENSOR_CROSSES
+                            trail_item[trail] = t
                             trail += 1
                             break
-                inside = frame[WORK] + work[v]
-                params = frame[PARAMS] + arrays.param_bytes[v]
-                open_work = frame[OPEN_WORK] - work[v]
-                open_cost = frame[OPEN_COST] - arrays.most_cost[v]
+                inside = frames[frame + WORK] + work[v]
+                params = frames[frame + PARAMS] + param_bytes[v]
+                open_work = frames[frame + OPEN_WORK] - work[v]
+                open_cost = frames[frame + OPEN_COST] - most_cost[v]
                 paid = cost
                 if memory.mode != NO_MEMORY:
                     paid += stage_memory_cost(params, memory.reserve_bytes, memory)
                 if (
                     paid <= limit
                     and min(inside + open_work, limit - paid + inside) - crossing >= due
-                    and cost + open_cost > frame[LEAST_COST]
+                    and cost + open_cost > frames[frame + LEAST_COST]
                 ):
-                    _descend(child, at, cost, inside, params, open_work, crossing, open_cost, frame[LEAST_COST])
+                    least_cost = frames[frame + LEAST_COST]
+                    _descend(frames, child, at, cost, inside, params, open_work, crossing, open_cost, least_cost)
                     depth += 1
                 continue
-            while trail > frame[MARK]:
+            while trail > frames[frame + MARK]:
                 trail -= 1
                 item = trail_item[trail]
                 if trail_kind[trail] == TENSOR_READ:
@@ -194,73 +205,79 @@ def search_downsets(
                     crosses[item] = 0
                 else:
                     status[item] = UNDECIDED
-            if frame[PHASE] > 1:
+            if frames[frame + PHASE] > 1:
                 depth -= 1
                 continue
-            frame[PHASE] = 2
-            v = open_ops[frame[AT]]
-            cost, crossing, open_work = frame[COST], frame[CROSSING], frame[OPEN_WORK]
-            open_cost, least_cost = frame[OPEN_COST], frame[LEAST_COST]
-            most_work = min(frame[WORK] + open_work - work[v], frames[1, OPEN_WORK] - scratch.loss[v])
+            frames[frame + PHASE] = 2
+            v = open_ops[frames[frame + AT]]
+            cost, crossing, open_work = frames[frame + COST], frames[frame + CROSSING], frames[frame + OPEN_WORK]
+            open_cost, least_cost = frames[frame + OPEN_COST], frames[frame + LEAST_COST]
+            most_work = min(frames[frame + WORK] + open_work - work[v], frames[FRAME + OPEN_WORK] - loss[v])
             if most_work - crossing < due:
                 continue
-            if arrays.giver[v] and memory.mode == NO_MEMORY:
-                least_cost = max(least_cost, limit - arrays.most_cost[v])
+            if giver[v] and memory.mode == NO_MEMORY:
+                least_cost = max(least_cost, limit - most_cost[v])
                 if cost + open_cost - work[v] <= least_cost:
                     continue
             stack[0] = v
             waiting = 1
             status[v] = OUTSIDE
-            trail_kind[trail], trail_item[trail] = OP_DECIDED, v
+            trail_kind[trail] = OP_DECIDED
+            trail_item[trail] = v
             trail += 1
             while waiting > 0:
                 waiting -= 1
                 u = stack[waiting]
                 open_work -= work[u]
-                open_cost -= arrays.most_cost[u]
-                for e in range(arrays.read_offsets[u], arrays.read_offsets[u + 1]):
-                    t = arrays.read[e]
-                    made = status[arrays.producer[t]]
-                    if crosses[t] == 0 and made in (INSIDE, BEFORE):
+                open_cost -= most_cost[u]
+                for e in range(read_offsets[u], read_offsets[u + 1]):
+                    t = read[e]
+                    maker = status[producer[t]]
+                    if crosses[t] == 0 and maker in (INSIDE, BEFORE):
                         crosses[t] = 1
                         crossing += transfer[t]
-                        if made == INSIDE:
+                        if maker == INSIDE:
                             cost += transfer[t]
-                        trail_kind[trail], trail_item[trail] = TENSOR_CROSSES, t
+                        trail_kind[trail] = TENSOR_CROSSES
+                        trail_item[trail] = t
                         trail += 1
-                for e in range(arrays.successor_offsets[u], arrays.successor_offsets[u + 1]):
-                    w = arrays.successors[e]
+                for e in range(successor_offsets[u], successor_offsets[u + 1]):
+                    w = successors[e]
                     if status[w] == UNDECIDED:
                         status[w] = OUTSIDE
-                        trail_kind[trail], trail_item[trail] = OP_DECIDED, w
+                        trail_kind[trail] = OP_DECIDED
+                        trail_item[trail] = w
                         trail += 1
                         stack[waiting] = w
                         waiting += 1
             if (
                 cost <= limit
-                and min(frame[WORK] + open_work, limit - cost + frame[WORK]) - crossing >= due
+                and min(frames[frame + WORK] + open_work, limit - cost + frames[frame + WORK]) - crossing >= due
                 and cost + open_cost > least_cost
             ):
                 _descend(
+                    frames,
                     child,
-                    frame[AT],
+                    frames[frame + AT],
                     cost,
-                    frame[WORK],
-                    frame[PARAMS],
+                    frames[frame + WORK],
+                    frames[frame + PARAMS],
                     open_work,
                     crossing,
                     open_cost,
                     least_cost,
                 )
                 depth += 1
-        registers[DEPTH] = registers[TRAIL] = 0
+        registers[DEPTH] = 0
+        registers[TRAIL] = 0
         registers[NEXT] += 1
     return ENDED
 
 
 @inlined
 def _descend(
-    child: Int64Array,
+    frames: Int64Array,
+    child: int,
     at: int,
     cost: int,
     work: int,
@@ -270,16 +287,16 @@ def _descend(
     open_cost: int,
     least_cost: int,
 ) -> None:
-    """Fill the frame of the decision that comes after the one on the op *at*."""
-    child[AT] = at + 1
-    child[PHASE] = 0
-    child[COST] = cost
-    child[WORK] = work
-    child[PARAMS] = params
-    child[OPEN_WORK] = open_work
-    child[CROSSING] = crossing
-    child[OPEN_COST] = open_cost
-    child[LEAST_COST] = least_cost
+    """Fill the frame that begins at *child*, of the decision that comes after the one on the op *at*."""
+    frames[child + AT] = at + 1
+    frames[child + PHASE] = 0
+    frames[child + COST] = cost
+    frames[child + WORK] = work
+    frames[child + PARAMS] = params
+    frames[child + OPEN_WORK] = open_work
+    frames[child + CROSSING] = crossing
+    frames[child + OPEN_COST] = open_cost
+    frames[child + LEAST_COST] = least_cost
 
 
 @kernel
@@ -288,12 +305,11 @@ def _unpack(
 ) -> None:
     """Set the scratch up for the stages that may follow downset *base*; O(n + pins)."""
     work, status, need, loss = arrays.work, scratch.status, scratch.need, scratch.loss
-    bits = store.bits[base]
     count = 0
     open_work = np.int64(0)
     open_cost = np.int64(0)
     for v in range(len(work)):
-        if (bits[v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+        if (store.bits[base, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
             status[v] = BEFORE
             continue
         # Out of reach is what the limit cannot pay for together with a path of ops that has to come with it.
@@ -331,12 +347,12 @@ def _unpack(
             if where == OUTSIDE:
                 certain = True
         certain = certain and status[arrays.producer[t]] == BEFORE
-        scratch.left[t] = scratch.left_before[t] = remaining
+        scratch.left[t] = remaining
+        scratch.left_before[t] = remaining
         scratch.crosses[t] = certain
         if certain:
             crossing += arrays.transfer[t]
-    frame = scratch.frames[1]
-    _descend(frame, -1, 0, 0, 0, open_work, crossing, open_cost, -1)
+    _descend(scratch.frames, FRAME, -1, 0, 0, 0, open_work, crossing, open_cost, -1)
     registers[OPEN_OPS] = count
     registers[TRAIL] = 0
     registers[DEPTH] = 1
