@@ -1,0 +1,62 @@
+"""Random series-parallel graphs, with costs."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+
+from mtpp.graph import CostGraph, Op, Tensor
+
+
+def composed_edges(op_count: int, seed: int, *, series: float = 0.6) -> list[tuple[int, int]]:
+    """Return the edges of a random series-parallel multigraph, ops and edges in random order.
+
+    Beginning with one edge, an edge is subdivided by a new op (with probability *series*) or doubled, again and again.
+    """
+    draw = random.Random(seed)
+    edges = [(0, 1)] if op_count > 1 else []
+    made = min(op_count, 2)
+    while made < op_count:
+        i = draw.randrange(len(edges))
+        tail, head = edges[i]
+        if draw.random() < series:
+            edges[i] = (tail, made)
+            edges.append((made, head))
+            made += 1
+        else:
+            edges.append((tail, head))
+    names = list(range(op_count))
+    draw.shuffle(names)
+    draw.shuffle(edges)
+    return [(names[tail], names[head]) for tail, head in edges]
+
+
+def composed_graph(op_count: int, seed: int, *, shared: float = 0.5, largest_cost: int = 20) -> CostGraph:
+    """Return a random series-parallel graph with integer costs.
+
+    Parameters
+    ----------
+    shared
+        Of the edges that leave an op, the share that carries its first tensor; each of the others carries its own.
+    """
+    draw = random.Random(seed)
+    readers: list[list[list[int]]] = [[] for _ in range(op_count)]
+    for tail, head in composed_edges(op_count, seed):
+        if readers[tail] and head not in readers[tail][0] and draw.random() < shared:
+            readers[tail][0].append(head)
+        else:
+            readers[tail].append([head])
+    ops = [Op(f"op{v}", draw.randint(0, largest_cost), param_bytes=draw.randint(0, 60)) for v in range(op_count)]
+    tensors = [
+        Tensor(f"t{v}.{i}", f"op{v}", tuple(f"op{w}" for w in found), transfer=draw.randint(0, largest_cost // 2))
+        for v, sets in enumerate(readers)
+        for i, found in enumerate(sets)
+    ]
+    return CostGraph.build(name=f"composed-{op_count}-{seed}", time_unit="1", ops=ops, tensors=tensors)
+
+
+def edge_arrays(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return tails and heads, int32."""
+    both = np.array(edges, dtype=np.int32).reshape(-1, 2)
+    return both[:, 0].copy(), both[:, 1].copy()
