@@ -111,9 +111,9 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
     with ProgressBar(console) as progress:
         files = ModelFiles(options, console.warn, progress.show)
         models = _worthwhile(files.check(paths, max(request.stage_counts)), console)
-        if not all(map(compiled, tiny_instances(request.system))):
-            console.say("compiling (once) …")
         names = [variant.entry.name for variant in request.variants]
+        if not all(compiled(instance, names) for instance in tiny_instances(request.system)):
+            console.say("compiling (once) …")
         load_kernels(names, request.system, max(model.ops for model in models))
         with Interruption() as interruption:
             limits = CellLimits(

@@ -106,7 +106,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     else:
         parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
         model.instance(model.graph.op_count)
-    if not compiled(inner):
+    if not compiled(inner, [request.algorithm]):
         console.say("compiling (once) …")
     with Interruption() as interruption, LiveLine(console, instance) as live:
         try:

@@ -15,8 +15,8 @@ from mtpp.system import PEAK_MODES, System, load_system, override
 _WHOLE = ("auto", "downset")
 
 
-def compiled(instance: Instance) -> bool:
-    """Return whether the outermost kernels that *instance* needs have machine code on disk.
+def compiled(instance: Instance, algorithms: Iterable[str] = ()) -> bool:
+    """Return whether the outermost kernels that *instance* and some partitioners need have machine code on disk.
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
@@ -33,6 +33,11 @@ def compiled(instance: Instance) -> bool:
         kernels.append(memory_after)
     if instance.peaks_in_order:
         kernels.append(window_peaks)
+    if "series-parallel" in algorithms:
+        from mtpp.solvers.kernels.fronts import side_by_side
+        from mtpp.solvers.kernels.series_front import series_front
+
+        kernels += [side_by_side, series_front]
     return all(_on_disk(kernel) for kernel in kernels)
 
 
@@ -77,6 +82,8 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
         names |= {"anneal", "brkga"}
     for instance in tiny_instances(system):
         for name in sorted(names):
+            if instance.peaks_in_order and not PARTITIONERS[name].peaks_in_order:
+                continue
             with suppress(Infeasible):  # the clock is for runs that follow: what one refuses is said there
                 PARTITIONERS[name].load()(instance, SearchLimits(evaluations=40))
         if most_ops > LARGE:
@@ -91,8 +98,16 @@ def tiny_instances(system: System) -> list[Instance]:
     graph = CostGraph.build(
         name="warmup",
         time_unit="ps",
-        ops=[Op(name, 3, param_bytes=1) for name in "abcd"],
-        tensors=[Tensor("t", "a", ("b", "c"), 1, transfer=1), Tensor("u", "c", ("d",), 1, transfer=1)],
+        ops=[Op(name, 3, param_bytes=1) for name in "abcdefgh"],
+        tensors=[
+            Tensor("t", "a", ("b", "c"), 1, transfer=1),
+            Tensor("u", "c", ("d",), 1, transfer=1),
+            Tensor("v", "c", ("d",), 1, transfer=1),  # two edges side by side
+            Tensor("w", "d", ("e",), 1, transfer=1),
+            Tensor("x", "e", ("f", "g"), 1, transfer=1),  # and a bridge from e to h, neither series nor parallel
+            Tensor("y", "f", ("g", "h"), 1, transfer=1),
+            Tensor("z", "g", ("h",), 1, transfer=1),
+        ],
     )
     roomy = replace(system, fast_memory_bytes=None, stage_memory_bytes=None)
     systems = [roomy]

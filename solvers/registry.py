@@ -38,6 +38,8 @@ class PartitionerEntry:
         Evaluations on an instance when the user sets no limit.
     evolves
         Whether ``SearchLimits.population`` and ``generations`` mean something to it.
+    peaks_in_order
+        Whether it takes instances in which the working memory of stages in the graph's order matters.
     """
 
     name: str
@@ -46,6 +48,7 @@ class PartitionerEntry:
     module: str
     budget: Callable[[Instance], int]
     evolves: bool = False
+    peaks_in_order: bool = True
 
     def load(self) -> Partitioner:
         """Import the solver and return it."""
@@ -133,6 +136,14 @@ PARTITIONERS = {
             "optimal among segmentations of the orders drawn",
             "mtpp.solvers.partitioners.random",
             default_orders,
+        ),
+        PartitionerEntry(
+            "series-parallel",
+            "cut the series-parallel decomposition by dynamic programming",
+            "optimal among partitions whose stages are series-parallel pieces; never worse than slice",
+            "mtpp.solvers.partitioners.series_parallel",
+            own_rule,
+            peaks_in_order=False,
         ),
         PartitionerEntry(
             "slice",

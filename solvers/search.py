@@ -82,6 +82,8 @@ class SearchResult:
         One of :data:`STOPS`.
     lower
         A lower bound that the search has proven, None if it has proven none.
+    coverage
+        What the search left out of that which its algorithm is to look through; empty if nothing.
     """
 
     partition: Partition
@@ -90,3 +92,4 @@ class SearchResult:
     evaluations: int
     stopped: str
     lower: LowerBound | None = None
+    coverage: str = ""

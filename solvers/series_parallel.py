@@ -14,7 +14,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cached_property
+from itertools import pairwise, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,6 +24,14 @@ from mtpp.graph import CostGraph, Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.solvers.compositions import CORE, EDGE, PARALLEL, SERIES, Parts
 from mtpp.solvers.irreducible import Remainder
+
+
+class Layout(NamedTuple):
+    """All ops, and where those inside each node begin and how many they are."""
+
+    ops: list[int]
+    begins: list[int]
+    sizes: list[int]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,6 +87,46 @@ class Decomposition:
         """Return the children of every node as plain lists."""
         offsets, children = self.child_offsets.tolist(), self.children.tolist()
         return [children[begin:end] for begin, end in pairwise(offsets)]
+
+    @cached_property
+    def joints(self) -> list[list[int]]:
+        """The ops between the children of each node: of a series in its order, of a core in topological order."""
+        tails, heads = self.tail.tolist(), self.head.tolist()
+        found: list[list[int]] = []
+        for node, (kind, children) in enumerate(zip(self.kind.tolist(), self.child_lists(), strict=True)):
+            if kind == SERIES:
+                found.append([heads[child] for child in children[:-1]])
+            elif kind == CORE:
+                found.append([v for v in dict.fromkeys(tails[child] for child in children) if v != tails[node]])
+            else:
+                found.append([])
+        return found
+
+    @cached_property
+    def layout(self) -> Layout:
+        """The ops in an order in which those inside each node lie together."""
+        children_of, joints, kinds = self.child_lists(), self.joints, self.kind.tolist()
+        sizes: list[int] = []
+        for node, children in enumerate(children_of):
+            sizes.append(len(joints[node]) + sum(sizes[child] for child in children))
+        begins, ops = [0] * len(sizes), [0] * self.op_count
+        for node in range(self.root, -1, -1):
+            place = begins[node]
+            between = joints[node] if kinds[node] == SERIES else []
+            for child, joint in zip_longest(children_of[node], between):
+                begins[child] = place
+                place += sizes[child]
+                if joint is not None:
+                    ops[place] = joint
+                    place += 1
+            if not between:
+                ops[place : place + len(joints[node])] = joints[node]
+        return Layout(ops, begins, sizes)
+
+    def inside(self, node: int) -> list[int]:
+        """Return the ops inside *node*, its terminals left out; those of a series in its order."""
+        begin = self.layout.begins[node]
+        return self.layout.ops[begin : begin + self.layout.sizes[node]]
 
     def cores(self) -> list[int]:
         """Return the nodes that are cores."""

@@ -18,7 +18,7 @@ OURS = ("slice", "anneal", "auto")
 _IN_THE_PAPER = {"mla": 10_000, "mla-weighted": 10_000}
 """Evaluations behind the rows that carry no number there (Archer et al. 2024, C.1)."""
 
-_SINGLE = ("slice",)
+_SINGLE = ("slice", "series-parallel")
 """Algorithms that have nothing to repeat."""
 
 _SIZED = re.compile(r"(.+)-([1-9][0-9]{0,11})")

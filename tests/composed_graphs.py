@@ -60,3 +60,14 @@ def edge_arrays(edges: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
     """Return tails and heads, int32."""
     both = np.array(edges, dtype=np.int32).reshape(-1, 2)
     return both[:, 0].copy(), both[:, 1].copy()
+
+
+def branches(count: int, length: int) -> CostGraph:
+    """Return an op that feeds one tensor to *count* equal chains of *length* ops, and an op that joins them."""
+    ops, tensors = [Op("in", 5)], [Tensor("t", "in", tuple(f"b{b}.0" for b in range(count)), transfer=3)]
+    for b in range(count):
+        for i in range(length):
+            ops.append(Op(f"b{b}.{i}", 4 + 7 * i % 5))
+            reader = f"b{b}.{i + 1}" if i + 1 < length else "out"
+            tensors.append(Tensor(f"t{b}.{i}", f"b{b}.{i}", (reader,), transfer=2 + 3 * i % 4))
+    return CostGraph.build(name=f"{count}x{length}", time_unit="1", ops=[*ops, Op("out", 6)], tensors=tensors)

@@ -30,7 +30,8 @@ def pipedream_graph(path: Path) -> CostGraph:
             figures = dict(item.split("=") for item in values.split(", "))
             work = Fraction(0) if kind == "Input" else Fraction(figures["forward_compute_time"])
             ops.append(Op(name, work, kind.partition("(")[0], int(float(figures["parameter_size"]))))
-            sizes[name] = int(float(figures["activation_size"]))
+            # Several outputs are given as a list, though edges do not say which one they carry.
+            sizes[name] = int(sum(map(float, figures["activation_size"].strip("[]").split("; "))))
             readers[name] = []
     tensors = [Tensor(f"{op.name} out", op.name, tuple(readers[op.name]), sizes[op.name]) for op in ops]
     return CostGraph.build(name=path.stem, time_unit="ms", ops=ops, tensors=tensors)
@@ -63,6 +64,6 @@ def placement_instance(path: Path, k: int = 1, *, keep_parameters: bool = False)
     number = {name: v for v, name in enumerate(graph.op_names)}
     classes: dict[int, list[int]] = {}
     for node in json.loads(path.read_text())["nodes"]:
-        if node["colorClass"] is not None and f"op{node['id']}" in number:
+        if node.get("colorClass") is not None and f"op{node['id']}" in number:
             classes.setdefault(node["colorClass"], []).append(number[f"op{node['id']}"])
     return contract(Instance.build(graph, load_system(), k), list(classes.values())).instance

@@ -10,9 +10,12 @@ from graph_strategies import LINK, random_graph
 from mtpp.instance import Instance
 from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 from mtpp.solvers.kernels.annealing import anneal
+from mtpp.solvers.kernels.core_front import core_front, core_stages
 from mtpp.solvers.kernels.decoders import cut_fitness
+from mtpp.solvers.kernels.fronts import side_by_side
 from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.polishing import polish
+from mtpp.solvers.kernels.series_front import series_front
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.system import override
@@ -46,3 +49,16 @@ def test_a_problem_for_each_kind_of_kernel() -> None:
             instances = tiny_instances(override(LINK, peak=peak, **fields))
             assert [one.memory_matters for one in instances] == [False, True]
             assert [one.peaks_in_order for one in instances] == [False, peak == "order"]
+
+
+def test_nothing_is_left_to_compile_for_pieces_and_cores() -> None:
+    """Series, pieces side by side and cores of a graph find their kernels ready."""
+    system = override(LINK, fast_memory_bytes=300)
+    load_kernels(["series-parallel"], system)
+    kernels: list[Any] = [series_front, side_by_side, core_stages, core_front]
+    assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1, 1]
+    for memory in (None, 300):
+        instance = Instance.build(random_graph(4, 30, time_unit="us"), override(LINK, fast_memory_bytes=memory), 3)
+        partitioner("series-parallel").load()(instance, SearchLimits(40))
+        assert compiled(instance, ["series-parallel"])
+    assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1, 1]

@@ -1,0 +1,103 @@
+"""``series-parallel``: dynamic programming over the series-parallel decomposition of the graph."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mtpp.errors import Infeasible, InputError
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck
+from mtpp.partition import Partition
+from mtpp.solvers.feasibility import none_found
+from mtpp.solvers.kernels.fronts import Terms
+from mtpp.solvers.memory_arrays import memory_arrays
+from mtpp.solvers.partitioners import slice as slicing
+from mtpp.solvers.pieces import Pieces
+from mtpp.solvers.search import SearchLimits, SearchResult
+from mtpp.solvers.series_parallel import decompose
+from mtpp.solvers.series_parallel_cuts import Cutter
+
+_NAME = "series-parallel"
+
+_CLOSE = 1 << 12
+"""When what is out of reach is closer than this part of the bottleneck, the next cutoff is the bottleneck itself."""
+
+_POINTS = (200, 20_000)
+_POINTS_OF_ALL_OPS = 10_000_000
+"""Fewest and most points of a front that is not thinned; in between, about this many for all ops together."""
+
+
+def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Return the best partition whose stages are series-parallel pieces.
+
+    :mod:`mtpp.solvers.series_parallel_cuts` says which stages these are. Begins with the best cut of the file's order
+    and is never worse. Then asks for a cut below a cutoff, half-way between the bottleneck and what is known to be out
+    of reach, again and again, and at last below the bottleneck itself, until there is none. Each cutoff is an
+    evaluation.
+
+    Cores with many downsets are cut along the file's order only, and the fronts of large graphs are thinned; what that
+    leaves out is in ``coverage`` of the result.
+
+    Raises
+    ------
+    InputError
+        If the working memory of stages in the graph's order matters: it does not follow from that of their parts.
+    Infeasible
+        If no partition was found that keeps to the stage memory; that proves nothing about other partitions.
+    """
+    if instance.peaks_in_order:
+        raise InputError(
+            "series-parallel pieces do not tell the peak of a stage that runs in the graph's order",
+            source="--peak",
+            remedy="use --peak reserve, or another --algorithm",
+        )
+    best = _sliced(instance, limits)
+    upper = best.bottleneck if best else instance.most_ticks + 1
+    lower = limits.lower_bound
+    if (best and upper <= lower) or limits.evaluations <= 1 or limits.stop:
+        return _result(instance, best, limits, 1, finished=False, coverage="")
+    limits.observer.phase(_NAME)
+    fewest, most = _POINTS
+    points = max(fewest, min(most, _POINTS_OF_ALL_OPS // instance.op_count))
+    terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), points)
+    cutter = Cutter(Pieces(instance, decompose(instance)), terms)
+    evaluations = 1
+    while lower < upper and evaluations < limits.evaluations and not limits.stop:
+        cutoff = (lower + upper + 1) // 2 if (upper - lower) * _CLOSE > upper else upper
+        labels = cutter.cut(terms._replace(cutoff=cutoff), lambda: limits.stop is not None)
+        if labels is None:
+            if limits.stop:
+                break
+            lower = cutoff
+        else:
+            found = Partition.from_labels(instance, labels)
+            upper = bottleneck(instance, found)
+            best = SearchResult(found, upper, _NAME, evaluations, "finished")
+            limits.observer.incumbent(upper)
+        evaluations += 1
+        limits.observer.evaluated(1)
+    return _result(instance, best, limits, evaluations, finished=lower >= upper, coverage=cutter.coverage())
+
+
+def _sliced(instance: Instance, limits: SearchLimits) -> SearchResult | None:
+    try:
+        return slicing.partition(instance, limits)
+    except Infeasible:
+        return None
+
+
+def _result(
+    instance: Instance,
+    best: SearchResult | None,
+    limits: SearchLimits,
+    evaluations: int,
+    *,
+    finished: bool,
+    coverage: str,
+) -> SearchResult:
+    if best is None:
+        raise none_found(instance, "its series-parallel pieces")
+    stopped = "finished" if finished else limits.stop or "budget"
+    if best.bottleneck <= limits.lower_bound:
+        stopped = "optimal"
+    return replace(best, evaluations=evaluations, stopped=stopped, coverage=coverage)
