@@ -84,8 +84,9 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     """Partition a model as requested; progress goes to standard error."""
     from mtpp.cli.console import LiveLine
     from mtpp.cli.interruption import Interruption
+    from mtpp.deadline import Deadline
     from mtpp.solvers import registry
-    from mtpp.solvers.compiling import compiled
+    from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.memory_arrays import memory_arrays
     from mtpp.solvers.solve import contracted, solve
@@ -106,8 +107,9 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
     else:
         parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
         model.instance(model.graph.op_count)
-    if not compiled(inner, [request.algorithm]):
+    if not compiled(inner, [entry.name]):
         console.say("compiling (once) …")
+        compile_ahead(entry.name, inner.system, Deadline(request.time_limit_s).remaining_s())
     with Interruption() as interruption, LiveLine(console, instance) as live:
         try:
             if request.max_bottleneck is not None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 from mtpp.errors import Infeasible
@@ -13,27 +15,41 @@ from mtpp.instance import Instance
 from mtpp.system import PEAK_MODES, System, load_system, override
 
 _WHOLE = ("auto", "downset")
+_SEARCHES = ("anneal", "brkga")
+_LONGEST_WAIT_S = 120.0
 
 
-def compiled(instance: Instance, algorithms: Iterable[str] = ()) -> bool:
+def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
     """Return whether the outermost kernels that *instance* and some partitioners need have machine code on disk.
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
-    from mtpp.solvers.kernels.annealing import anneal
-    from mtpp.solvers.kernels.decoders import cut_fitness
-    from mtpp.solvers.kernels.downsets import search_downsets
-    from mtpp.solvers.kernels.moves import memory_after
-    from mtpp.solvers.kernels.pair_merges import find_pairs
     from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
+
+    names = set(algorithms)
+    whole = not names.isdisjoint(_WHOLE)
+    kernels: list[object] = [best_segmentation, fewest_stages]
+    if whole or "anneal" in names:
+        from mtpp.solvers.kernels.annealing import anneal
+
+        kernels.append(anneal)
+    if whole or "brkga" in names:
+        from mtpp.solvers.kernels.decoders import cut_fitness
+
+        kernels.append(cut_fitness)
+    if whole:
+        from mtpp.solvers.kernels.downsets import search_downsets
+        from mtpp.solvers.kernels.pair_merges import find_pairs
+
+        kernels += [find_pairs, search_downsets]
+    from mtpp.solvers.kernels.moves import memory_after
     from mtpp.solvers.kernels.working_memory import window_peaks
 
-    kernels: list[object] = [anneal, cut_fitness, best_segmentation, fewest_stages, find_pairs, search_downsets]
-    if instance.memory_matters:
+    if instance.memory_matters and (whole or "anneal" in names):
         kernels.append(memory_after)
     if instance.peaks_in_order:
         kernels.append(window_peaks)
-    if "series-parallel" in algorithms:
+    if "series-parallel" in names:
         from mtpp.solvers.kernels.fronts import side_by_side
         from mtpp.solvers.kernels.series_front import series_front
 
@@ -64,6 +80,35 @@ def compile_all() -> int:
     return len(PARTITIONERS) + 1
 
 
+def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
+    """Compile what a partitioner may need, on two cores where it is made of parts.
+
+    Another process compiles the searches while this one compiles the proof; what it keeps on disk is loaded here.
+
+    Parameters
+    ----------
+    wait_s
+        For that process at most; it goes on by itself, and what is not ready is compiled here when it is needed.
+    """
+    from mtpp.solvers.registry import PARTITIONERS
+    from mtpp.solvers.search import SearchLimits
+
+    if algorithm not in _WHOLE:
+        load_kernels([algorithm], system)
+        return
+    other = get_context("spawn").Process(target=_compile_searches, args=(system,), daemon=True)
+    other.start()
+    for instance in tiny_instances(system):
+        with suppress(Infeasible):
+            PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
+    other.join(min(max(0.0, wait_s), _LONGEST_WAIT_S))
+
+
+def _compile_searches(system: System) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the process that waits
+    load_kernels(_SEARCHES, system)
+
+
 def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -> None:
     """Have the kernels of some partitioners ready, so that a clock on their next run shows the search alone.
 
@@ -79,7 +124,7 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
 
     names = set(algorithms)
     if not names.isdisjoint(_WHOLE):  # what is proven optimal at once needs none of their parts
-        names |= {"anneal", "brkga"}
+        names.update(_SEARCHES)
     for instance in tiny_instances(system):
         for name in sorted(names):
             if instance.peaks_in_order and not PARTITIONERS[name].peaks_in_order:

@@ -8,19 +8,24 @@ import pytest
 from graph_strategies import LINK, random_graph
 
 from mtpp.instance import Instance
-from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
+from mtpp.solvers.compiling import compile_ahead, compiled, load_kernels, tiny_instances
 from mtpp.solvers.kernels.annealing import anneal
 from mtpp.solvers.kernels.core_front import core_front, core_stages
 from mtpp.solvers.kernels.decoders import cut_fitness
+from mtpp.solvers.kernels.downset_store import rebuild_table
+from mtpp.solvers.kernels.downsets import search_downsets
 from mtpp.solvers.kernels.fronts import side_by_side
+from mtpp.solvers.kernels.max_flow import max_flow
 from mtpp.solvers.kernels.moves import fill_state
+from mtpp.solvers.kernels.pair_merges import find_pairs
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.series_front import series_front
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.system import override
 
-KERNELS: list[Any] = [anneal, cut_fitness, fill_state, polish]
+KERNELS: list[Any] = [anneal, cut_fitness, fill_state, polish, search_downsets, find_pairs, max_flow, rebuild_table]
+WHOLE = ["auto", "downset"]
 
 
 def _machine_codes() -> list[int]:
@@ -32,13 +37,20 @@ def _machine_codes() -> list[int]:
 def test_nothing_is_left_to_compile(fast_memory: int | None, peak: str) -> None:
     """Whether a graph fits into the fast memory or not, its search finds all kernels ready."""
     system = override(LINK, fast_memory_bytes=fast_memory, peak=peak)
-    load_kernels(["anneal", "brkga"], system)
+    load_kernels(WHOLE, system)
     before = _machine_codes()
     instance = Instance.build(random_graph(4, 30, time_unit="us"), system, 3)
-    for name in ("anneal", "brkga"):
+    for name in (*WHOLE, "anneal", "brkga"):
         partitioner(name).load()(instance, SearchLimits(40))
     assert _machine_codes() == before
-    assert compiled(instance)
+    assert compiled(instance, WHOLE)
+
+
+def test_ahead_of_time_is_all_that_a_run_needs() -> None:
+    """Another process compiles the searches meanwhile; what is asked for is ready then."""
+    for name in ("slice", "auto"):
+        compile_ahead(name, LINK, 100.0)
+        assert compiled(Instance.build(random_graph(4, 30), LINK, 3), [name])
 
 
 def test_a_problem_for_each_kind_of_kernel() -> None:
