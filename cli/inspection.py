@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, markdown_text
+from mtpp.cli.structure import structure_document, structure_text
 from mtpp.units import format_bytes, format_count, format_picoseconds
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
         "param_bytes": sum(params),
         "tensor_bytes": sum(sizes),
         "largest_tensor_bytes": max(sizes, default=0),
+        "structure": structure_document(graph),
         "kinds": _kinds(graph.op_kinds, work, params),
         "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
     }
@@ -124,6 +126,8 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         ("tensors", f"{format_bytes(document['tensor_bytes'])} in all, the largest "
                     f"{format_bytes(document['largest_tensor_bytes'])}")
     )  # fmt: skip
+    if document["structure"] is not None:
+        lines.append(("structure", structure_text(document["structure"])))
     for key in ("inputs", "outputs"):
         if reader.get(key):
             lines.append((key, _listing([_port(port) for port in reader[key]])))
