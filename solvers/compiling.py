@@ -63,6 +63,13 @@ def _on_disk(kernel: object) -> bool:
     return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
 
 
+def recheck_compiled() -> bool:
+    """Return whether the kernel that runs downset searches again has machine code on disk."""
+    from mtpp.solvers.kernels.recheck import search_again
+
+    return _on_disk(search_again)
+
+
 def compile_all() -> int:
     """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
 
