@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.cli.console import Console
     from mtpp.verify import Report
 
 
-def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str) -> Report:
-    """Read a plan, and the model if one is given, and verify."""
+def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str, deep: Console | None = None) -> Report:
+    """Read a plan, and the model if one is given, and verify.
+
+    With *deep*, the exhaustive search behind a bound runs again if all else is true; what it does is said there.
+    """
     from mtpp.cli.options import input_limit
     from mtpp.formats.plan import read_plan
     from mtpp.formats.source import read_source
@@ -23,10 +27,13 @@ def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str)
     plan = read_plan(source.data, source.display)
     try:
         check_plan(plan, ())
-        if model_path is None:
-            return verify_plan(plan, None)
-        graph, sha256 = _model_document(plan, model_path, limit)
-        return verify_plan(plan, graph, graph_sha256=sha256, model_given=True)
+        graph, sha256 = (None, None) if model_path is None else _model_document(plan, model_path, limit)
+        report = verify_plan(plan, graph, graph_sha256=sha256, model_given=graph is not None)
+        if deep is not None and report.passed and report.tier == "enumerated":
+            from mtpp.cli.deep_check import recheck
+
+            return recheck(report, plan, graph, deep)
+        return report
     except InputError as error:
         where = error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None

@@ -14,11 +14,12 @@ from mtpp.errors import InputError
 from mtpp.verify_bounds import CHECKERS, BoundClaim, together_classes
 from mtpp.verify_document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan, refuse
 from mtpp.verify_graph import TickGraph, embedded_in_ticks, first_difference, model_in_ticks
+from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import check_merges, replay_merges
 from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check, Report, meets_tier
 from mtpp.verify_stages import StageFigures, stage_figures
 
-__all__ = ["Check", "Report", "meets_tier", "verify_plan"]
+__all__ = ["Check", "Report", "graph_in_ticks", "meets_tier", "replayed_merges", "verify_plan"]
 
 
 def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None, model_given: bool = False) -> Report:
@@ -86,6 +87,24 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
     checks += _check_gap(plan, bottleneck)
     ratio = None if bottleneck is None or tier == NO_TIER else _quotient(bottleneck, plan["lower_bound"]["value"])
     return Report(tuple(checks), tier, ratio, bound_rechecked=bound.passed is True)
+
+
+def graph_in_ticks(plan: dict[str, Any], graph: Any | None) -> TickGraph:
+    """Return the graph that a plan which passed is about: the model if it is given, else what the plan embeds."""
+    return embedded_in_ticks(plan["graph"]) if graph is None else _model(graph, plan)
+
+
+def replayed_merges(plan: dict[str, Any], graph: TickGraph) -> MergedGraph | str:
+    """Return a plan's graph with all merged that its bound by downset search rests on, or what is wrong with a merge.
+
+    Raises
+    ------
+    InputError
+        If the list of merges is malformed.
+    """
+    merges = plan["lower_bound"]["proof"]["merges"]
+    check_merges(merges, ("lower_bound", "proof", "merges"))
+    return replay_merges(graph, together_classes(graph, plan["together"]), plan["system"], merges)
 
 
 def _model(graph: Any, plan: dict[str, Any]) -> TickGraph:
@@ -247,13 +266,16 @@ def _check_enumerated(plan: dict[str, Any], graph: TickGraph) -> tuple[Check, st
     method, tier, proof = (plan["lower_bound"][key] for key in ("method", "tier", "proof"))
     if method != "downset" or "merges" not in proof:
         return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), tier
-    check_merges(proof["merges"], ("lower_bound", "proof", "merges"))
-    merged = replay_merges(graph, together_classes(graph, plan["together"]), plan["system"], proof["merges"])
+    merged = replayed_merges(plan, graph)
     if isinstance(merged, str):
         return Check(BOUND_CHECK, False, f"{method}: {merged}"), NO_TIER
-    count = len(proof["merges"])
-    hold = "no merges" if count == 0 else "1 merge holds" if count == 1 else f"{count} merges hold"
+    hold = merges_hold(len(proof["merges"]))
     return Check(BOUND_CHECK, None, f"{method}: {hold}; the search itself is not re-run: use --deep"), tier
+
+
+def merges_hold(count: int) -> str:
+    """Say that *count* merges hold."""
+    return "no merges" if count == 0 else "1 merge holds" if count == 1 else f"{count} merges hold"
 
 
 def _quotient(bottleneck: int, bound: int) -> float | None:

@@ -62,8 +62,8 @@ def search_again(
 
     Notes
     -----
-    O(n + pins) time per downset and O(degree) per decision, but for ways that may end for want of *maximal*: those take
-    the pins of all undecided ops.
+    O(n + pins) time per downset, which counts as n steps, and O(degree) per decision; for decisions after which
+    *maximal* may fail whatever follows, the pins of all undecided ops.
     """
     state = scratch.state
     words = store.sets.shape[1]
@@ -72,7 +72,7 @@ def search_again(
     depth = state[DEPTH]
     outcome = -1
     while outcome < 0:
-        if steps == 0:
+        if steps <= 0:
             outcome = PAUSED
         elif state[REACHED] == len(store.level):
             outcome = FULL
@@ -82,6 +82,7 @@ def search_again(
             else:
                 current = state[NEXT]
                 state[NEXT] += 1
+                steps -= len(scratch.status)
                 if _begin(claim, limits, store, scratch, nodes, current):
                     phase = _DOWN
         elif phase == _DOWN and nodes.ready[depth] >= 0:
