@@ -98,6 +98,8 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
         figures.append(("ratio", f"none proven: {proven}"))
     else:
         figures.append(("ratio", f"{_ratio(certificate.ratio)} proven: {proven}"))
+    if plan.coverage and not certificate.optimal:
+        figures.append(("left out", plan.coverage))
     size = int(instance.tensor_bytes[plan.crossing].sum())
     crossing = f"{len(plan.crossing)} of {instance.tensor_count}"
     figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))

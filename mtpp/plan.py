@@ -38,6 +38,8 @@ class Plan:
         What was asked for, which part of it found the partition, and why it ended (``solvers.search.STOPS``).
     together
         Groups of op names that had to share a stage.
+    coverage
+        What the search left out of that which its algorithm is to look through; empty if nothing.
     """
 
     graph: CostGraph
@@ -50,6 +52,7 @@ class Plan:
     evaluations: int
     stopped: str
     together: Sequence[Sequence[str]] = field(default=())
+    coverage: str = ""
 
     @cached_property
     def costs(self) -> StageCosts:

@@ -89,7 +89,8 @@ class Cutter:
         if ordered:
             sizes = sorted((tree.layout.sizes[node] for node in ordered), reverse=True)
             listed = ", ".join(f"{size:,}" for size in sizes[:_LISTED]) + (", …" if len(sizes) > _LISTED else "")
-            texts.append(f"{len(ordered):,} of {len(cores):,} cores cut along the file's order only ({listed} ops)")
+            which = f"{len(ordered):,} of {len(cores):,} cores" if len(cores) > 1 else "the core"
+            texts.append(f"{which} cut along the file's order only ({listed} ops)")
         if self.thinned:
             texts.append("fronts thinned")
         if self.pieces.approximate:

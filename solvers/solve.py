@@ -75,6 +75,7 @@ def solve(
         evaluations=found.evaluations,
         stopped=found.stopped,
         together=together,
+        coverage=found.coverage,
     )
     _ = plan.certificate  # raises if bound and bottleneck contradict each other
     check_stage_memory(instance, plan.costs)

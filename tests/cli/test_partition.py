@@ -16,6 +16,7 @@ from graph_strategies import random_graph
 from processes import MTPP, ROOT, environment, run
 
 from mtpp.formats.native import write_native
+from mtpp.graph import CostGraph, Op, Tensor
 
 
 def _plan(path: Path) -> dict[str, Any]:
@@ -320,3 +321,16 @@ def test_populations_go_with_what_evolves(random_file: Path) -> None:
         done = run("partition", random_file, "-k", "5", "--algorithm", "anneal", option, "5")
         assert done.returncode == 2
         assert done.stderr == f"error: {option}: anneal has no population; it goes with brkga, mla, mla-weighted\n"
+
+
+def test_what_a_search_left_out_is_said(tmp_path: Path) -> None:
+    """A core with too many downsets is cut in one order: the table says so, and the plan verifies."""
+    wide = [[f"{side}{i}" for i in range(12)] for side in "uv"]
+    ops = [Op(name, 1 + i % 3) for i, name in enumerate(wide[0] + wide[1])]
+    tensors = [Tensor(f"t{u}", u, tuple(wide[1]), transfer=1) for u in wide[0]]
+    graph = CostGraph.build(name="crossed", time_unit="1", ops=ops, tensors=tensors)
+    model, output = tmp_path / "crossed.json", tmp_path / "plan.json"
+    model.write_text(write_native(graph))
+    done = run("partition", model, "-k", "5", "--algorithm", "series-parallel", "-o", output)
+    assert "\nleft out          the core cut along the file's order only (24 ops)\n" in done.stdout
+    assert run("verify", output, "--model", model).returncode == 0
