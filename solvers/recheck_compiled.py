@@ -7,7 +7,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mtpp.solvers.kernels.recheck import DONE, FALSE, FULL, NEXT, PAIRS, REACHED, fill_table, search_again
+from mtpp.solvers.kernels.recheck import DONE, FALSE, FULL, NEXT, PAIRS, search_again
+from mtpp.solvers.kernels.recheck_store import REACHED, fill_table
 from mtpp.solvers.recheck_arrays import Store, claim_arrays, ground_arrays, nodes, scratch, stage_limits, work_around
 from mtpp.solvers.recheck_claim import DownsetClaim, Found, digest_of
 from mtpp.solvers.recheck_crossings import least_crossings

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.solvers.kernels.jit import inlined, kernel
+from mtpp.solvers.kernels.recheck_store import REACHED, reach
 
 if TYPE_CHECKING:
     from mtpp.solvers.recheck_arrays import ClaimArrays, GroundArrays, Limits, Nodes, Scratch, Store
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
 DONE, PAUSED, FULL, FALSE = 0, 1, 2, 3
 """How the search returns: it is through; its steps are; the store is; there is a partition within the limit."""
 
-NEXT, REACHED, PAIRS, PHASE, DEPTH, WINDOW = 0, 1, 2, 3, 4, 5
-"""Places of the search's state: downsets taken, reached, pairs accepted; phase, decisions and window of the current."""
+NEXT, PAIRS, PHASE, DEPTH, WINDOW = 0, 2, 3, 4, 5
+"""Places of the search's state: downsets taken, pairs accepted; phase, decisions and window of the current one."""
 
 UNLIMITED_BYTES = 2**62 - 1
 """Stands for a memory that nothing can fill."""
@@ -97,7 +98,7 @@ def search_again(
             phase = _BACK
             if _accepted(claim, limits, ground, scratch, nodes, depth):
                 state[PAIRS] += 1
-                if _reach(store, scratch, words, store.level[current] + 1):
+                if reach(store, scratch, words, store.level[current] + 1):
                     peak = _peak(ground, scratch, _LATER) if limits.counted else limits.reserve
                     ticks = _overflow(nodes.rest_params[depth] + peak, limits)
                     if nodes.rest[depth] + ticks <= limits.ticks:
@@ -454,48 +455,3 @@ def _peak(ground: GroundArrays, scratch: Scratch, wanted: int) -> int:
         live += change[step]
         peak = max(peak, live)
     return peak
-
-
-@kernel
-def _reach(store: Store, scratch: Scratch, words: int, level: int) -> bool:
-    """Put the downset with the stage added into the store; return whether it is new there."""
-    slot = _slot(store, scratch.inside, words)
-    if store.table[slot] != 0:
-        return False
-    place = scratch.state[REACHED]
-    for word in range(words):
-        store.sets[place, word] = scratch.inside[word]
-    store.level[place] = level
-    store.table[slot] = place + 1
-    scratch.state[REACHED] = place + 1
-    return True
-
-
-@kernel
-def _slot(store: Store, downset: object, words: int) -> int:
-    """Return the slot of a downset in the hash table, or the free one that it would have."""
-    mixed = np.uint64(0)
-    for word in range(words):
-        mixed = (mixed ^ downset[word]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(29)
-    mask = len(store.table) - 1
-    slot = np.int64(mixed & np.uint64(mask))
-    while store.table[slot] != 0:
-        place = store.table[slot] - 1
-        same = True
-        for word in range(words):
-            if store.sets[place, word] != downset[word]:
-                same = False
-                break
-        if same:
-            break
-        slot = (slot + 1) & mask
-    return int(slot)
-
-
-@kernel
-def fill_table(store: Store, count: int) -> None:
-    """Enter the first *count* downsets of a store into its hash table, which is empty."""
-    for place in range(count):
-        slot = _slot(store, store.sets[place], store.sets.shape[1])
-        store.table[slot] = place + 1

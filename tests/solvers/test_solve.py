@@ -63,7 +63,9 @@ def _fewest_by_brute_force(graph: CostGraph, limit: int) -> int | None:
 def test_unknown_algorithm_is_named() -> None:
     """The message lists the algorithms there are."""
     graph = random_graph(0, 5)
-    with pytest.raises(InputError, match="auto, downset, anneal, brkga, mla, mla-weighted, random, slice"):
+    with pytest.raises(
+        InputError, match="auto, downset, anneal, brkga, mla, mla-weighted, random, series-parallel, slice"
+    ):
         solve(Instance.build(graph, SYSTEM, 2), graph, SearchLimits(1), algorithm="magic")
 
 
