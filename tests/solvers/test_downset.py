@@ -67,7 +67,7 @@ def small_problem(seed: int) -> tuple[CostGraph, int]:
     return graph, pick.randint(2, 4)
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 def test_two_thousand_small_graphs_reduced_or_not(part: int) -> None:
     """The optimum of brute force, on the instance as it is and on what the merges leave of it."""
     for seed in range(500 * part, 500 * (part + 1)):

@@ -159,7 +159,7 @@ def test_cores_within_cores_and_blocks(seed: int) -> None:
         assert [len(tree.children_of(core)) for core in tree.cores()] == [5] * depth
 
 
-@pytest.mark.parametrize("series", [0.5, 0.9])
+@pytest.mark.parametrize("series", [pytest.param(0.5, marks=pytest.mark.slow), 0.9])
 def test_large_graphs_expand_to_themselves(series: float) -> None:
     """Random series-parallel graphs of 100,000 ops, some edges repeated, decompose fully and expand to themselves."""
     edges = composed_edges(100_000, 1, series=series)
