@@ -3,15 +3,25 @@
 from __future__ import annotations
 
 import hashlib
+import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import oracles
+from graph_strategies import LINK, random_graph
+from plan_documents import embedded_document
 
-from mtpp.graph import CostGraph
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.solvers.recheck import recheck_downset
+from mtpp.solvers.recheck_claim import DownsetClaim
 from mtpp.system import System
+from mtpp.verify_bounds import together_classes
+from mtpp.verify_graph import TickGraph, embedded_in_ticks
+from mtpp.verify_merged import MergedGraph
+from mtpp.verify_merges import replay_merges
 
 Groups = tuple[frozenset[int], ...]
 
@@ -150,3 +160,104 @@ class _Search:
         lows = [total - (self.k - i) * self.limit + least[i] + 2 * sum(least[i + 1 :]) for i in range(self.k + 1)]
         highs = [i * self.limit - sum(least[: i + 1]) for i in range(self.k + 1)]
         return [(max(0, low), min(total, high)) for low, high in zip(lows, highs, strict=True)]
+
+
+RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit", "maximal"])
+
+
+class Case(NamedTuple):
+    """A small problem, with what a verifier reads of it."""
+
+    graph: CostGraph
+    system: System
+    k: int
+    groups: Groups
+    ticks: TickGraph
+    merged: MergedGraph
+    optimum: int
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The system as in a plan."""
+        return self.system.to_document()
+
+    @property
+    def rules(self) -> list[list[str]]:
+        """Lists of rules that a proof may go by."""
+        memories = (self.system.fast_memory_bytes, self.system.stage_memory_bytes)
+        counted = self.system.peak == "order" and any(size is not None for size in memories)
+        return [rules for rules in RULES if not (counted and "maximal" in rules)]
+
+    def proof(self, cutoff: int, rules: Sequence[str]) -> dict[str, Any] | None:
+        """Return the oracle's proof."""
+        return downset_proof(self.graph, self.system, self.k, cutoff, rules, self.groups)
+
+    def claim(self, cutoff: int, rules: Sequence[str]) -> DownsetClaim:
+        """Return what such a proof claims."""
+        return DownsetClaim.of(self.merged, self.ticks, self.document, self.k, cutoff, rules)
+
+    def recheck(self, proof: dict[str, Any], *, value: int | None = None, k: int | None = None) -> tuple[bool, str]:
+        """Run a search again."""
+        value = proof["cutoff"] if value is None else value
+        return recheck_downset(self.merged, self.ticks, self.document, k or self.k, value, proof)
+
+
+def random_case(seed: int, most_ops: int = 7) -> Case | None:
+    """Make a random problem, with memories or without, some with ops that share a stage; None if it is infeasible."""
+    pick = random.Random(seed)
+    timed = pick.random() < 0.7
+    graph = random_graph(
+        seed,
+        pick.randint(1, most_ops),
+        time_unit="ps" if timed else "1",
+        largest_cost=pick.choice([3, 20, 100]),
+        consumers_per_tensor=pick.choice([1, 1.5, 3]),
+    )
+    system = System("s", 1, 1, 10**12 // pick.choice([1, 3, 7]))
+    if pick.random() < 0.6:
+        params = sum(int(size) for size in graph.param_bytes)
+        system = replace(
+            system,
+            peak=pick.choice(["reserve", "order"]),
+            activation_reserve_bytes=pick.choice([0, 5, 20]),
+            fast_memory_bytes=pick.randint(20, 20 + params)
+            if graph.time_unit == "ps" and pick.random() < 0.7
+            else None,
+            stage_memory_bytes=pick.randint(20, 40 + params) if pick.random() < 0.6 else None,
+        )
+    k = pick.randint(1, 5)
+    together = [pick.sample(list(graph.op_names), 2)] if graph.op_count > 2 and pick.random() < 0.3 else []
+    return _case(graph, system, k, together)
+
+
+def narrow_case(seed: int, most_ops: int = 8) -> Case:
+    """Make a path with tensors past some of its ops, on which much is certain to cross between stages."""
+    pick = random.Random(seed)
+    count = pick.randint(4, most_ops)
+    ops = [Op(f"op{v}", pick.randint(1, 20)) for v in range(count)]
+    tensors = []
+    for v in range(count - 1):
+        past = (f"op{v + 3}",) if v % 3 == 0 and v + 3 < count else ()
+        tensors.append(Tensor(f"t{v}", f"op{v}", (f"op{v + 1}", *past), None, pick.randint(0, 12)))
+    graph = CostGraph.build(name="narrow", time_unit="1", ops=ops, tensors=tensors)
+    return plain_case(graph, pick.randint(2, 4))
+
+
+def plain_case(graph: CostGraph, k: int, system: System = LINK) -> Case:
+    """Make a problem without groups."""
+    case = _case(graph, system, k, [])
+    assert case is not None
+    return case
+
+
+def _case(graph: CostGraph, system: System, k: int, together: list[list[str]]) -> Case | None:
+    ticks = embedded_in_ticks(embedded_document(graph, system, k))
+    classes = together_classes(ticks, together)
+    members: dict[int, set[int]] = {}
+    for v, number in enumerate(classes):
+        members.setdefault(number, set()).add(v)
+    groups = tuple(frozenset(ops) for ops in members.values())
+    merged = replay_merges(ticks, classes, system.to_document(), [])
+    assert not isinstance(merged, str)
+    optimum = oracles.brute_force_optimum(graph, system, k, groups) if graph.op_count <= 8 else 0
+    return None if optimum >= oracles.NEVER else Case(graph, system, k, groups, ticks, merged, optimum)
