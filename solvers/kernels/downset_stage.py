@@ -70,13 +70,17 @@ def end_stage(
 
     new = registers[DOWNSETS]
     key = store.keys[base]
+    joined = False
     for i in range(store.bits.shape[1]):
         store.bits[new, i] = store.bits[base, i]
     for d in range(1, depth):
         if frames[d * FRAME + PHASE] == 1:
+            joined = True
             v = scratch.open_ops[frames[d * FRAME + AT]]
             key ^= arrays.key[v]
             store.bits[new, v >> 6] |= np.uint64(1) << np.uint64(v & 63)
+    if not joined:  # a stage has at least one op
+        return False
     store.keys[new] = key
     registers[PAIRS] += 1
     if not keep_downset(new, store):
