@@ -70,6 +70,17 @@ def recheck_compiled() -> bool:
     return _on_disk(search_again)
 
 
+def load_recheck() -> None:
+    """Have the kernels ready that run downset searches again."""
+    from mtpp.solvers.recheck_claim import DownsetClaim, Edge, StageMemory
+    from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
+
+    edges = (Edge(1, 0, (1,)), Edge(1, 1, (2,)))
+    memory = StageMemory(None, None, 1, 0, (), ())
+    claim = DownsetClaim((9, 9, 9), (0, 0, 0), edges, memory, 3, 11, crossings=True, maximal=True)
+    search_compiled(claim, 10, 10, Unwatched())
+
+
 def compile_all() -> int:
     """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
 
@@ -84,7 +95,8 @@ def compile_all() -> int:
         load_kernels(PARTITIONERS, system, most_ops=UNLIMITED)
         for instance in tiny_instances(system):
             find_fewest_stages(instance, 10**15, SearchLimits(evaluations=2))
-    return len(PARTITIONERS) + 1
+    load_recheck()
+    return len(PARTITIONERS) + 2
 
 
 def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:

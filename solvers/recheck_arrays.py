@@ -1,4 +1,4 @@
-"""A claim as the kernel of its search takes it, and what it works on; see :mod:`mtpp.solvers.kernels.recheck`."""
+"""A claim as the kernel of its search takes it; see :mod:`mtpp.solvers.kernels.recheck`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.graph import Int32Array, Int64Array
-from mtpp.solvers.kernels.recheck import UNLIMITED_BYTES
+from mtpp.solvers.kernels.recheck_memory import UNLIMITED_BYTES
 from mtpp.solvers.recheck_claim import DownsetClaim, StageMemory, members
 
 LARGEST_TOTAL = 2**61
@@ -108,109 +108,6 @@ class GroundArrays(NamedTuple):
     pins: Int32Array
 
 
-class Store(NamedTuple):
-    """The downsets reached, in the order in which they were: those of lower level first.
-
-    Attributes
-    ----------
-    sets
-        A bit per op, uint64, shape (capacity, words).
-    level
-        int32, shape (capacity,).
-    table
-        Hash table of 1 + place in the store, 0 where free; int64, a power of two long.
-    """
-
-    sets: NDArray[np.uint64]
-    level: Int32Array
-    table: Int64Array
-
-
-class Scratch(NamedTuple):
-    """What the search keeps of the downset that it goes on from.
-
-    Attributes
-    ----------
-    state
-        Where the search is, int64; places are named in the kernel's module.
-    status
-        Of each op: before the stage, in it, undecided or later, uint8.
-    inside
-        The downset with the stage added, a bit per op, uint64.
-    longest
-        Work on the longest way to each op through undecided ones, int64.
-    missing
-        How many undecided ops each undecided op waits for, int32.
-    window
-        Ops that were undecided in the beginning, int32.
-    listed, below
-        Entries of the list of ready ops: the op, and the entry below. int32.
-    trail
-        Ops left since the beginning, int32.
-    passed
-        Those of them that were ready when they were left, int32.
-    joined_readers, left_readers
-        Of each tensor: how many of its readers are in the stage, and later. int32.
-    first, last, touched, change
-        Of the ground's tensors and steps, for peaks.
-    """
-
-    state: Int64Array
-    status: NDArray[np.uint8]
-    inside: NDArray[np.uint64]
-    longest: Int64Array
-    missing: Int32Array
-    window: Int32Array
-    listed: Int32Array
-    below: Int32Array
-    trail: Int32Array
-    passed: Int32Array
-    joined_readers: Int32Array
-    left_readers: Int32Array
-    first: Int32Array
-    last: Int32Array
-    touched: Int32Array
-    change: Int64Array
-
-
-class Nodes(NamedTuple):
-    """Figures after each decision on the way to where the search is, int64, shape (n + 1,) each; the root's at 0.
-
-    Attributes
-    ----------
-    op, kind
-        What was decided: the op, and whether it joined or was left.
-    cost, params, peak, ops
-        Of the stage: ticks without overflow, bytes of parameters, the least that its activations come to, ops.
-    rest, rest_params
-        Of what was left.
-    open_work, open_params
-        Of what is undecided.
-    ready, entries
-        Top of the list of ready ops, and how many entries it has ever had.
-    trailed, counted
-        Length of the trail, and of the part of it that is in *rest*.
-    passed
-        Number of ready ops that were left.
-    """
-
-    op: Int64Array
-    kind: Int64Array
-    cost: Int64Array
-    params: Int64Array
-    peak: Int64Array
-    ops: Int64Array
-    rest: Int64Array
-    rest_params: Int64Array
-    open_work: Int64Array
-    open_params: Int64Array
-    ready: Int64Array
-    entries: Int64Array
-    trailed: Int64Array
-    counted: Int64Array
-    passed: Int64Array
-
-
 def fits_arrays(claim: DownsetClaim) -> bool:
     """Tell whether all sums of a claim stay within 64 bits."""
     memory = claim.memory
@@ -287,26 +184,6 @@ def ground_arrays(claim: DownsetClaim) -> GroundArrays:
         _int32([op_at[tensor.maker] for tensor in tensors]),
         _int32([1 + len(tensor.readers) for tensor in tensors]),
     )
-
-
-def scratch(claim: ClaimArrays, ground: GroundArrays, words: int) -> Scratch:
-    """Return scratch for one search, which begins at the first downset of the store."""
-    n, m, places, tensors = len(claim.work), len(claim.transfer), len(ground.op_at), len(ground.size)
-    return Scratch(
-        np.zeros(8, dtype=np.int64),
-        np.zeros(n, dtype=np.uint8),
-        np.zeros(words, dtype=np.uint64),
-        np.zeros(n, dtype=np.int64),
-        *(np.zeros(n + 1, dtype=np.int32) for _ in range(6)),
-        *(np.zeros(m, dtype=np.int32) for _ in range(2)),
-        *(np.zeros(tensors, dtype=np.int32) for _ in range(3)),
-        np.zeros(places + 1, dtype=np.int64),
-    )
-
-
-def nodes(op_count: int) -> Nodes:
-    """Return room for a way of *op_count* decisions."""
-    return Nodes(*(np.zeros(op_count + 1, dtype=np.int64) for _ in Nodes._fields))
 
 
 def work_around(claim: DownsetClaim) -> tuple[list[int], list[int]]:

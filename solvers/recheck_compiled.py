@@ -7,12 +7,14 @@ from typing import Protocol
 
 import numpy as np
 
-from mtpp.solvers.kernels.recheck import DONE, FALSE, FULL, NEXT, PAIRS, search_again
-from mtpp.solvers.kernels.recheck_store import REACHED, fill_table
-from mtpp.solvers.recheck_arrays import Store, claim_arrays, ground_arrays, nodes, scratch, stage_limits, work_around
+from mtpp.solvers.kernels.recheck import DONE, FALSE, FULL, search_again
+from mtpp.solvers.kernels.recheck_state import NEXT, PAIRS, REACHED
+from mtpp.solvers.kernels.recheck_store import fill_table
+from mtpp.solvers.recheck_arrays import claim_arrays, ground_arrays, stage_limits, work_around
 from mtpp.solvers.recheck_claim import DownsetClaim, Found, digest_of
 from mtpp.solvers.recheck_crossings import least_crossings
 from mtpp.solvers.recheck_cuts import minimum_cut_compiled
+from mtpp.solvers.recheck_layout import Store, nodes, scratch
 
 _FIRST_CAPACITY = 4096
 _STEPS = 2_000_000

@@ -21,27 +21,47 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.kernels.jit import inlined, kernel
-from mtpp.solvers.kernels.recheck_store import REACHED, reach
+from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.recheck_memory import overflow, peak_of
+from mtpp.solvers.kernels.recheck_state import (
+    BEFORE,
+    COST,
+    COUNTED,
+    DEPTH,
+    ENTRIES,
+    KIND,
+    LATER,
+    NEXT,
+    OP,
+    OPEN_PARAMS,
+    OPEN_WORK,
+    OPS,
+    PAIRS,
+    PARAMS,
+    PASSED,
+    PEAK,
+    PHASE,
+    REACHED,
+    READY,
+    REST,
+    REST_PARAMS,
+    STAGE,
+    TRAILED,
+    UNDECIDED,
+    WINDOW,
+)
+from mtpp.solvers.kernels.recheck_store import reach
 
 if TYPE_CHECKING:
-    from mtpp.solvers.recheck_arrays import ClaimArrays, GroundArrays, Limits, Nodes, Scratch, Store
+    from mtpp.graph import Int64Array
+    from mtpp.solvers.recheck_arrays import ClaimArrays, GroundArrays, Limits
+    from mtpp.solvers.recheck_layout import Scratch, Store
 
 DONE, PAUSED, FULL, FALSE = 0, 1, 2, 3
 """How the search returns: it is through; its steps are; the store is; there is a partition within the limit."""
 
-NEXT, PAIRS, PHASE, DEPTH, WINDOW = 0, 2, 3, 4, 5
-"""Places of the search's state: downsets taken, pairs accepted; phase, decisions and window of the current one."""
-
-UNLIMITED_BYTES = 2**62 - 1
-"""Stands for a memory that nothing can fill."""
-
 _OPEN, _DOWN, _BACK = 0, 1, 2
-_BEFORE, _STAGE, _UNDECIDED, _LATER = 0, 1, 2, 3  # an op of the next downset is at most _STAGE
 _JOINED, _LEFT = 0, 1
-_NEVER = 2**62
-_TICKS_PER_S = 10**12
-_TICKS_PER_S_BITS = 40
 
 
 @kernel
@@ -51,7 +71,7 @@ def search_again(
     ground: GroundArrays,
     store: Store,
     scratch: Scratch,
-    nodes: Nodes,
+    nodes: Int64Array,
     steps: int,
 ) -> int:
     """Go on with a search for a number of steps.
@@ -68,7 +88,7 @@ def search_again(
     """
     state = scratch.state
     words = store.sets.shape[1]
-    current = state[NEXT] - 1
+    level = np.int64(store.level[max(0, state[NEXT] - 1)])
     phase = state[PHASE]
     depth = state[DEPTH]
     outcome = -1
@@ -81,37 +101,38 @@ def search_again(
             if state[NEXT] == state[REACHED] or store.level[state[NEXT]] > limits.last_level:
                 outcome = DONE
             else:
-                current = state[NEXT]
+                downset = state[NEXT]
+                level = np.int64(store.level[downset])
                 state[NEXT] += 1
                 steps -= len(scratch.status)
-                if _begin(claim, limits, store, scratch, nodes, current):
+                if _begin(claim, limits, store, scratch, nodes, downset):
                     phase = _DOWN
-        elif phase == _DOWN and nodes.ready[depth] >= 0:
-            op = scratch.listed[nodes.ready[depth]]
+        elif phase == _DOWN and nodes[depth, READY] >= 0:
+            op = scratch.listed[nodes[depth, READY]]
             depth += 1
-            nodes.op[depth] = op
-            nodes.kind[depth] = _JOINED
+            nodes[depth, OP] = op
+            nodes[depth, KIND] = _JOINED
             _join(claim, scratch, nodes, op, depth)
-            if not _may_go_on(claim, limits, nodes, depth, store.level[current]):
+            if not _may_go_on(claim, limits, nodes, depth, level):
                 phase = _BACK
         elif phase == _DOWN:
             phase = _BACK
             if _accepted(claim, limits, ground, scratch, nodes, depth):
                 state[PAIRS] += 1
-                if reach(store, scratch, words, store.level[current] + 1):
-                    peak = _peak(ground, scratch, _LATER) if limits.counted else limits.reserve
-                    ticks = _overflow(nodes.rest_params[depth] + peak, limits)
-                    if nodes.rest[depth] + ticks <= limits.ticks:
+                if reach(store, scratch, words, level + 1):
+                    peak = peak_of(ground, scratch, LATER) if limits.counted else limits.reserve
+                    ticks = overflow(nodes[depth, REST_PARAMS] + peak, limits)
+                    if nodes[depth, REST] + ticks <= limits.ticks:
                         outcome = FALSE
         elif depth == 0:
             phase = _OPEN
         else:
-            op = nodes.op[depth]
-            if nodes.kind[depth] == _JOINED:
+            op = nodes[depth, OP]
+            if nodes[depth, KIND] == _JOINED:
                 _unjoin(claim, scratch, op)
-                nodes.kind[depth] = _LEFT
-                _leave(claim, limits, scratch, nodes, op, depth, store.level[current])
-                if _may_go_on(claim, limits, nodes, depth, store.level[current]) and not (
+                nodes[depth, KIND] = _LEFT
+                _leave(claim, limits, scratch, nodes, op, depth, level)
+                if _may_go_on(claim, limits, nodes, depth, level) and not (
                     claim.giver[op] and _fits_anyway(claim, limits, scratch, nodes, op, depth)
                 ):
                     phase = _DOWN
@@ -125,57 +146,31 @@ def search_again(
 
 
 @kernel
-def _overflow(held: int, limits: Limits) -> int:
-    """Return what a stage that needs that many bytes pays for it, more than any limit if it may not be.
-
-    The product of bytes and ticks per second is built up bit by bit, divided at once: it would not fit into 64 bits.
-    """
-    if held > limits.most_bytes:
-        return _NEVER
-    if held <= limits.fast_bytes:
-        return 0
-    excess = held - limits.fast_bytes
-    whole, part = excess // limits.bandwidth, excess % limits.bandwidth
-    ticks = 0
-    remainder = 0
-    for bit in range(_TICKS_PER_S_BITS - 1, -1, -1):
-        ticks *= 2
-        remainder *= 2
-        if (_TICKS_PER_S >> bit) & 1:
-            ticks += whole
-            remainder += part
-        while remainder >= limits.bandwidth:
-            remainder -= limits.bandwidth
-            ticks += 1
-    return ticks + (1 if remainder > 0 else 0)
-
-
-@inlined
-def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Nodes, depth: int, level: int) -> bool:
+def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int, level: int) -> bool:
     """Tell whether what is decided leaves both sides within what they may be."""
-    cost, rest = nodes.cost[depth], nodes.rest[depth]
-    if cost > limits.ticks or rest > claim.rest_ticks[level] or nodes.rest_params[depth] > claim.rest_bytes[level]:
+    cost, rest = nodes[depth, COST], nodes[depth, REST]
+    if cost > limits.ticks or rest > claim.rest_ticks[level] or nodes[depth, REST_PARAMS] > claim.rest_bytes[level]:
         return False
-    if cost + rest + nodes.open_work[depth] > limits.ticks + claim.rest_ticks[level]:
+    if cost + rest + nodes[depth, OPEN_WORK] > limits.ticks + claim.rest_ticks[level]:
         return False
-    return cost + _overflow(nodes.params[depth] + nodes.peak[depth], limits) <= limits.ticks
+    return cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks
 
 
 @kernel
-def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, nodes: Nodes, downset: int) -> bool:
+def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, nodes: Int64Array, downset: int) -> bool:
     """Set up the search from one downset; return whether there is anything to decide.
 
     Ops join at once that have too much work behind them for the stages to come, and are left at once if the work of
     the longest way to them is too much: the cost of no stage with such an op is within the limit.
     """
     status, joined_readers, left_readers = scratch.status, scratch.joined_readers, scratch.left_readers
-    level = store.level[downset]
+    level = np.int64(store.level[downset])
     n = len(status)
     for word in range(store.sets.shape[1]):
         scratch.inside[word] = store.sets[downset, word]
     for op in range(n):
         is_before = (store.sets[downset, op >> 6] >> np.uint64(op & 63)) & np.uint64(1)
-        status[op] = _BEFORE if is_before else _LATER
+        status[op] = BEFORE if is_before else LATER
     joined_readers[:] = 0
     left_readers[:] = 0
     cost = 0
@@ -186,8 +181,8 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
         op = claim.order[i]
         if claim.following[op] <= claim.rest_ticks[level]:
             break
-        if status[op] != _BEFORE:
-            status[op] = _STAGE
+        if status[op] != BEFORE:
+            status[op] = STAGE
             scratch.inside[op >> 6] |= np.uint64(1) << np.uint64(op & 63)
             joined += 1
             params += claim.param_bytes[op]
@@ -195,7 +190,7 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
             cost += claim.work[op]
             for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
                 tensor = claim.read[e]
-                if status[claim.maker[tensor]] == _BEFORE and joined_readers[tensor] == 0:
+                if status[claim.maker[tensor]] == BEFORE and joined_readers[tensor] == 0:
                     cost += claim.transfer[tensor]
                 joined_readers[tensor] += 1
     rest = 0
@@ -205,21 +200,21 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
     window = 0
     for i in range(n):
         op = claim.order[i]
-        if status[op] != _LATER:
+        if status[op] != LATER:
             continue
         longest = cost
         missing = 0
         may_join = True
         for e in range(claim.before_offsets[op], claim.before_offsets[op + 1]):
             maker = claim.before[e]
-            if status[maker] == _LATER:
+            if status[maker] == LATER:
                 may_join = False
-            elif status[maker] == _UNDECIDED:
+            elif status[maker] == UNDECIDED:
                 missing += 1
                 longest = max(longest, scratch.longest[maker])
         scratch.longest[op] = longest + claim.work[op]
         if may_join and scratch.longest[op] <= limits.ticks:
-            status[op] = _UNDECIDED
+            status[op] = UNDECIDED
             scratch.missing[op] = missing
             scratch.window[window] = op
             window += 1
@@ -233,9 +228,9 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
     for tensor in range(len(left_readers)):
         if left_readers[tensor] > 0:
             maker_status = status[claim.maker[tensor]]
-            if maker_status == _STAGE:
+            if maker_status == STAGE:
                 cost += claim.transfer[tensor]
-            if maker_status <= _STAGE:
+            if maker_status <= STAGE:
                 rest += claim.transfer[tensor]
     entries = 0
     for i in range(window - 1, -1, -1):
@@ -244,24 +239,24 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
             scratch.below[entries] = entries - 1
             entries += 1
     scratch.state[WINDOW] = window
-    nodes.cost[0], nodes.params[0], nodes.peak[0], nodes.ops[0] = cost, params, peak, joined
-    nodes.rest[0], nodes.rest_params[0] = rest, rest_params
-    nodes.open_work[0], nodes.open_params[0] = open_work, open_params
-    nodes.ready[0], nodes.entries[0] = entries - 1, entries
-    nodes.trailed[0], nodes.counted[0], nodes.passed[0] = 0, 0, 0
+    nodes[0, COST], nodes[0, PARAMS], nodes[0, PEAK], nodes[0, OPS] = cost, params, peak, joined
+    nodes[0, REST], nodes[0, REST_PARAMS] = rest, rest_params
+    nodes[0, OPEN_WORK], nodes[0, OPEN_PARAMS] = open_work, open_params
+    nodes[0, READY], nodes[0, ENTRIES] = entries - 1, entries
+    nodes[0, TRAILED], nodes[0, COUNTED], nodes[0, PASSED] = 0, 0, 0
     return bool(_may_go_on(claim, limits, nodes, 0, level))
 
 
-@inlined
-def _join(claim: ClaimArrays, scratch: Scratch, nodes: Nodes, op: int, depth: int) -> None:
+@kernel
+def _join(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> None:
     """Add the ready op on top of the list to the stage."""
     parent = depth - 1
-    cost, rest = nodes.cost[parent] + claim.work[op], nodes.rest[parent]
-    scratch.status[op] = _STAGE
+    cost, rest = nodes[parent, COST] + claim.work[op], nodes[parent, REST]
+    scratch.status[op] = STAGE
     scratch.inside[op >> 6] |= np.uint64(1) << np.uint64(op & 63)
     for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
         tensor = claim.read[e]
-        if scratch.joined_readers[tensor] == 0 and scratch.status[claim.maker[tensor]] == _BEFORE:
+        if scratch.joined_readers[tensor] == 0 and scratch.status[claim.maker[tensor]] == BEFORE:
             cost += claim.transfer[tensor]
         scratch.joined_readers[tensor] += 1
     for e in range(claim.made_offsets[op], claim.made_offsets[op + 1]):
@@ -269,31 +264,31 @@ def _join(claim: ClaimArrays, scratch: Scratch, nodes: Nodes, op: int, depth: in
         if scratch.left_readers[tensor] > 0:
             cost += claim.transfer[tensor]
             rest += claim.transfer[tensor]
-    ready, entries = np.int64(scratch.below[nodes.ready[parent]]), nodes.entries[parent]
+    ready, entries = np.int64(scratch.below[nodes[parent, READY]]), nodes[parent, ENTRIES]
     for e in range(claim.after_offsets[op], claim.after_offsets[op + 1]):
         reader = claim.after[e]
         scratch.missing[reader] -= 1
-        if scratch.missing[reader] == 0 and scratch.status[reader] == _UNDECIDED:
+        if scratch.missing[reader] == 0 and scratch.status[reader] == UNDECIDED:
             scratch.listed[entries] = reader
             scratch.below[entries] = ready
             ready = entries
             entries += 1
-    nodes.cost[depth], nodes.rest[depth] = cost, rest
-    nodes.params[depth] = nodes.params[parent] + claim.param_bytes[op]
-    nodes.peak[depth] = max(nodes.peak[parent], claim.least_peak[op])
-    nodes.ops[depth] = nodes.ops[parent] + 1
-    nodes.rest_params[depth] = nodes.rest_params[parent]
-    nodes.open_work[depth] = nodes.open_work[parent] - claim.work[op]
-    nodes.open_params[depth] = nodes.open_params[parent] - claim.param_bytes[op]
-    nodes.ready[depth], nodes.entries[depth] = ready, entries
-    nodes.trailed[depth], nodes.counted[depth] = nodes.trailed[parent], nodes.counted[parent]
-    nodes.passed[depth] = nodes.passed[parent]
+    nodes[depth, COST], nodes[depth, REST] = cost, rest
+    nodes[depth, PARAMS] = nodes[parent, PARAMS] + claim.param_bytes[op]
+    nodes[depth, PEAK] = max(nodes[parent, PEAK], claim.least_peak[op])
+    nodes[depth, OPS] = nodes[parent, OPS] + 1
+    nodes[depth, REST_PARAMS] = nodes[parent, REST_PARAMS]
+    nodes[depth, OPEN_WORK] = nodes[parent, OPEN_WORK] - claim.work[op]
+    nodes[depth, OPEN_PARAMS] = nodes[parent, OPEN_PARAMS] - claim.param_bytes[op]
+    nodes[depth, READY], nodes[depth, ENTRIES] = ready, entries
+    nodes[depth, TRAILED], nodes[depth, COUNTED] = nodes[parent, TRAILED], nodes[parent, COUNTED]
+    nodes[depth, PASSED] = nodes[parent, PASSED]
 
 
-@inlined
+@kernel
 def _unjoin(claim: ClaimArrays, scratch: Scratch, op: int) -> None:
     """Undo :func:`_join`."""
-    scratch.status[op] = _UNDECIDED
+    scratch.status[op] = UNDECIDED
     scratch.inside[op >> 6] &= ~(np.uint64(1) << np.uint64(op & 63))
     for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
         scratch.joined_readers[claim.read[e]] -= 1
@@ -301,19 +296,21 @@ def _unjoin(claim: ClaimArrays, scratch: Scratch, op: int) -> None:
         scratch.missing[claim.after[e]] += 1
 
 
-@inlined
-def _leave(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Nodes, op: int, depth: int, level: int) -> None:
+@kernel
+def _leave(
+    claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int, level: int
+) -> None:
     """Leave the ready op on top of the list to later stages, and all undecided ops that wait for it.
 
     Stops in the middle once that is too much.
     """
     parent = depth - 1
-    cost, rest, rest_params = nodes.cost[parent], nodes.rest[parent], nodes.rest_params[parent]
-    open_work, open_params = nodes.open_work[parent], nodes.open_params[parent]
-    counted = nodes.trailed[parent]
+    cost, rest, rest_params = nodes[parent, COST], nodes[parent, REST], nodes[parent, REST_PARAMS]
+    open_work, open_params = nodes[parent, OPEN_WORK], nodes[parent, OPEN_PARAMS]
+    counted = nodes[parent, TRAILED]
     trailed = counted + 1
     scratch.trail[counted] = op
-    scratch.status[op] = _LATER
+    scratch.status[op] = LATER
     while counted < trailed:
         left = scratch.trail[counted]
         counted += 1
@@ -325,65 +322,65 @@ def _leave(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Nodes, o
             tensor = claim.read[e]
             if scratch.left_readers[tensor] == 0:
                 maker_status = scratch.status[claim.maker[tensor]]
-                if maker_status == _STAGE:
+                if maker_status == STAGE:
                     cost += claim.transfer[tensor]
-                if maker_status <= _STAGE:
+                if maker_status <= STAGE:
                     rest += claim.transfer[tensor]
             scratch.left_readers[tensor] += 1
         if cost > limits.ticks or rest > claim.rest_ticks[level]:
             break
         for e in range(claim.after_offsets[left], claim.after_offsets[left + 1]):
             reader = claim.after[e]
-            if scratch.status[reader] == _UNDECIDED:
-                scratch.status[reader] = _LATER
+            if scratch.status[reader] == UNDECIDED:
+                scratch.status[reader] = LATER
                 scratch.trail[trailed] = reader
                 trailed += 1
-    nodes.cost[depth], nodes.rest[depth] = cost, rest
-    nodes.params[depth], nodes.peak[depth], nodes.ops[depth] = (
-        nodes.params[parent],
-        nodes.peak[parent],
-        nodes.ops[parent],
+    nodes[depth, COST], nodes[depth, REST] = cost, rest
+    nodes[depth, PARAMS], nodes[depth, PEAK], nodes[depth, OPS] = (
+        nodes[parent, PARAMS],
+        nodes[parent, PEAK],
+        nodes[parent, OPS],
     )
-    nodes.rest_params[depth] = rest_params
-    nodes.open_work[depth], nodes.open_params[depth] = open_work, open_params
-    nodes.ready[depth], nodes.entries[depth] = scratch.below[nodes.ready[parent]], nodes.entries[parent]
-    nodes.trailed[depth], nodes.counted[depth] = trailed, counted
-    scratch.passed[nodes.passed[parent]] = op
-    nodes.passed[depth] = nodes.passed[parent] + 1
+    nodes[depth, REST_PARAMS] = rest_params
+    nodes[depth, OPEN_WORK], nodes[depth, OPEN_PARAMS] = open_work, open_params
+    nodes[depth, READY], nodes[depth, ENTRIES] = scratch.below[nodes[parent, READY]], nodes[parent, ENTRIES]
+    nodes[depth, TRAILED], nodes[depth, COUNTED] = trailed, counted
+    scratch.passed[nodes[parent, PASSED]] = op
+    nodes[depth, PASSED] = nodes[parent, PASSED] + 1
 
 
-@inlined
-def _unleave(claim: ClaimArrays, scratch: Scratch, nodes: Nodes, depth: int) -> None:
+@kernel
+def _unleave(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, depth: int) -> None:
     """Undo :func:`_leave`."""
-    for i in range(nodes.trailed[depth - 1], nodes.trailed[depth]):
+    for i in range(nodes[depth - 1, TRAILED], nodes[depth, TRAILED]):
         left = scratch.trail[i]
-        scratch.status[left] = _UNDECIDED
-        if i < nodes.counted[depth]:
+        scratch.status[left] = UNDECIDED
+        if i < nodes[depth, COUNTED]:
             for e in range(claim.read_offsets[left], claim.read_offsets[left + 1]):
                 scratch.left_readers[claim.read[e]] -= 1
 
 
 @kernel
-def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Nodes, op: int, depth: int) -> bool:
+def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> bool:
     """Tell whether a ready op that was left fits into the stage, whatever else may still join it.
 
     Every transfer that such a stage might pay is added up, some of them more than once.
     """
     status = scratch.status
-    most = nodes.cost[depth] + nodes.open_work[depth] + claim.work[op]
-    held = nodes.params[depth] + nodes.open_params[depth] + claim.param_bytes[op] + limits.reserve
-    most += _overflow(held, limits)
+    most = nodes[depth, COST] + nodes[depth, OPEN_WORK] + claim.work[op]
+    held = nodes[depth, PARAMS] + nodes[depth, OPEN_PARAMS] + claim.param_bytes[op] + limits.reserve
+    most += overflow(held, limits)
     if most > limits.ticks:
         return False
     for i in range(-1, scratch.state[WINDOW]):
         joining = op if i < 0 else scratch.window[i]
-        if i >= 0 and status[joining] != _UNDECIDED:
+        if i >= 0 and status[joining] != UNDECIDED:
             continue
         for e in range(claim.read_offsets[joining], claim.read_offsets[joining + 1]):
             tensor = claim.read[e]
             maker_status = status[claim.maker[tensor]]
-            already = scratch.joined_readers if maker_status == _BEFORE else scratch.left_readers
-            if maker_status <= _STAGE and already[tensor] == 0:
+            already = scratch.joined_readers if maker_status == BEFORE else scratch.left_readers
+            if maker_status <= STAGE and already[tensor] == 0:
                 most += claim.transfer[tensor]
         for e in range(claim.made_offsets[joining], claim.made_offsets[joining + 1]):
             most += claim.transfer[claim.made[e]]
@@ -394,64 +391,34 @@ def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: No
 
 @kernel
 def _accepted(
-    claim: ClaimArrays, limits: Limits, ground: GroundArrays, scratch: Scratch, nodes: Nodes, depth: int
+    claim: ClaimArrays, limits: Limits, ground: GroundArrays, scratch: Scratch, nodes: Int64Array, depth: int
 ) -> bool:
     """Tell whether the stage, all being decided, is within its limits and no op that was left could be added to it.
 
     That *fit* holds has been seen on the way. An op is ready, of those outside, only if it was left as such: what
     waits for one that was left is not, and what was left from the beginning costs too much if it is.
     """
-    if nodes.ops[depth] == 0:
+    if nodes[depth, OPS] == 0:
         return False
     if limits.counted:
-        held = nodes.params[depth] + _peak(ground, scratch, _STAGE)
-        if nodes.cost[depth] + _overflow(held, limits) > limits.ticks:
+        held = nodes[depth, PARAMS] + peak_of(ground, scratch, STAGE)
+        if nodes[depth, COST] + overflow(held, limits) > limits.ticks:
             return False
-    for i in range(nodes.passed[depth]):
+    for i in range(nodes[depth, PASSED]):
         op = scratch.passed[i]
         if not claim.giver[op]:
             continue
-        cost = nodes.cost[depth] + claim.work[op]
+        cost = nodes[depth, COST] + claim.work[op]
         for e in range(claim.read_offsets[op], claim.read_offsets[op + 1]):
             tensor = claim.read[e]
-            if scratch.status[claim.maker[tensor]] == _BEFORE:
+            if scratch.status[claim.maker[tensor]] == BEFORE:
                 if scratch.joined_readers[tensor] == 0:
                     cost += claim.transfer[tensor]
             elif scratch.left_readers[tensor] == 1:
                 cost -= claim.transfer[tensor]
         for e in range(claim.made_offsets[op], claim.made_offsets[op + 1]):
             cost += claim.transfer[claim.made[e]]
-        held = nodes.params[depth] + claim.param_bytes[op] + limits.reserve
-        if cost + _overflow(held, limits) <= limits.ticks:
+        held = nodes[depth, PARAMS] + claim.param_bytes[op] + limits.reserve
+        if cost + overflow(held, limits) <= limits.ticks:
             return False
     return True
-
-
-@kernel
-def _peak(ground: GroundArrays, scratch: Scratch, wanted: int) -> int:
-    """Return the most bytes live over the steps of all ops of one status, run in the graph's order."""
-    first, last, touched, change = scratch.first, scratch.last, scratch.touched, scratch.change
-    steps = 0
-    for place in range(len(ground.op_at)):
-        if scratch.status[ground.op_at[place]] == wanted:
-            for e in range(ground.tensor_offsets[place], ground.tensor_offsets[place + 1]):
-                tensor = ground.tensors[e]
-                if touched[tensor] == 0:
-                    first[tensor] = steps
-                last[tensor] = steps
-                touched[tensor] += 1
-            change[steps] = 0
-            steps += 1
-    change[steps] = 0
-    for tensor in range(len(touched)):
-        if touched[tensor] > 0:
-            leaves = scratch.status[ground.maker_op[tensor]] == wanted and touched[tensor] < ground.pins[tensor]
-            change[first[tensor]] += ground.size[tensor]
-            change[steps if leaves else last[tensor] + 1] -= ground.size[tensor]
-            touched[tensor] = 0
-    live = 0
-    peak = 0
-    for step in range(steps):
-        live += change[step]
-        peak = max(peak, live)
-    return peak

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.recheck_state import REACHED
 
 if TYPE_CHECKING:
-    from mtpp.solvers.recheck_arrays import Scratch, Store
-
-REACHED = 1
-"""Place of the number of downsets reached in the search's state."""
+    from mtpp.solvers.recheck_layout import Scratch, Store
 
 
 @kernel
@@ -31,7 +30,7 @@ def reach(store: Store, scratch: Scratch, words: int, level: int) -> bool:
 
 
 @kernel
-def _slot(store: Store, downset: object, words: int) -> int:
+def _slot(store: Store, downset: NDArray[np.uint64], words: int) -> int:
     """Return the slot of a downset in the hash table, or the free one that it would have."""
     mixed = np.uint64(0)
     for word in range(words):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
 
 from mtpp.instance import Instance
@@ -20,6 +21,7 @@ from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.pair_merges import find_pairs
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.series_front import series_front
+from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.system import override
@@ -74,3 +76,16 @@ def test_nothing_is_left_to_compile_for_pieces_and_cores() -> None:
         partitioner("series-parallel").load()(instance, SearchLimits(40))
         assert compiled(instance, ["series-parallel"])
     assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1, 1]
+
+
+def test_nothing_is_left_to_compile_for_searches_run_again() -> None:
+    """A proof by all rules finds the kernels of its cuts and of its search ready."""
+    load_recheck()
+    kernels: list[Any] = [max_flow, search_again]
+    before = [len(kernel.signatures) for kernel in kernels]
+    assert min(before) > 0
+    for seed in range(5):
+        case = narrow_case(seed)
+        search_compiled(case.claim(case.optimum, ["crossings", "fit", "maximal"]), 100, 100, Unwatched())
+    assert [len(kernel.signatures) for kernel in kernels] == before
+    assert recheck_compiled()
