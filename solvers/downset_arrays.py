@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.solvers.kernels.downset_layout import FRAME
+from mtpp.solvers.kernels.stage_memory import NEVER
 from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 
 ByteArray = NDArray[np.uint8]
@@ -35,7 +36,8 @@ class DownsetArrays(NamedTuple):
         Whether an op can always leave its stage for one before that holds all its predecessors, uint8, shape (n,):
         see :func:`givers`.
     most_cost
-        What an op adds to the cost of any stage at most: its work and all its tensors, int64, shape (n,).
+        What an op adds to the cost of any stage at most: its work and all its tensors, int64, shape (n,). All 0, which
+        tells nothing, if their sum is too large.
     key
         Random word of each op; a downset's key is the exclusive or of its ops', uint64, shape (n,).
     memory
@@ -153,6 +155,8 @@ def downset_arrays(instance: Instance) -> DownsetArrays:
     most_cost = work.copy()
     np.add.at(most_cost, producer, transfer)
     np.add.at(most_cost, consumers, np.repeat(transfer, counts))
+    if sum(most_cost.tolist()) >= NEVER:  # a tensor counts once per op: more than all costs, which do not wrap
+        most_cost[:] = 0
     return DownsetArrays(
         work,
         instance.param_bytes[instance.order],

@@ -215,7 +215,7 @@ def search_downsets(
             most_work = min(frames[frame + WORK] + open_work - work[v], frames[FRAME + OPEN_WORK] - loss[v])
             if most_work - crossing < due:
                 continue
-            if giver[v] and memory.mode == NO_MEMORY:
+            if giver[v] and most_cost[v] > 0 and memory.mode == NO_MEMORY:
                 least_cost = max(least_cost, limit - most_cost[v])
                 if cost + open_cost - work[v] <= least_cost:
                     continue

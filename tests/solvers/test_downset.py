@@ -67,6 +67,32 @@ def small_problem(seed: int) -> tuple[CostGraph, int]:
     return graph, pick.randint(2, 4)
 
 
+def near_the_largest(seed: int, k: int) -> CostGraph:
+    """Return a graph of 8 ops with tensors that many read, whose costs just stay below 2^62 / k together."""
+    pick = random.Random(seed)
+    wide = [(maker, pick.sample(range(maker + 1, 8), pick.randint(2, 7 - maker))) for maker in (0, pick.randint(0, 2))]
+    work = [pick.random() for _ in range(8)]
+    transfer = [pick.random() * pick.choice([1, 4, 10]) for _ in wide]
+    scale = 0.99 * 2**62 / k / (sum(work) + sum(transfer))
+    return CostGraph.build(
+        name="large",
+        time_unit="1",
+        ops=[Op(f"op{i}", int(cost * scale)) for i, cost in enumerate(work)],
+        tensors=[
+            Tensor(f"t{i}", f"op{maker}", tuple(f"op{v}" for v in readers), None, int(cost * scale))
+            for i, ((maker, readers), cost) in enumerate(zip(wide, transfer, strict=True))
+        ],
+    )
+
+
+def test_no_sum_wraps_on_the_largest_costs() -> None:
+    """A tensor that many ops read counts for each of them in what open ops may add: more than all costs together."""
+    for seed in range(100):
+        k = 2 + seed % 2
+        graph = near_the_largest(seed, k)
+        assert_decides(Instance.build(graph, LINK, k), oracles.brute_force_optimum(graph, LINK, k), 10**9)
+
+
 @pytest.mark.parametrize("part", [0, *(pytest.param(part, marks=pytest.mark.slow) for part in (1, 2, 3))])
 def test_two_thousand_small_graphs_reduced_or_not(part: int) -> None:
     """The optimum of brute force, on the instance as it is and on what the merges leave of it."""
