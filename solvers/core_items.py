@@ -71,11 +71,13 @@ class _Steps(NamedTuple):
     steps: list[list[tuple[int, int]]]
 
 
-def make_core(pieces: Pieces, piece: Piece, terms: Terms) -> Core:
+def make_core(pieces: Pieces, piece: Piece, most_states: int, terms: Terms) -> Core:
     """Return the core that *piece* is.
 
     Parameters
     ----------
+    most_states
+        Downsets, or beginnings of the order, to keep at most: stages between two of them take memory.
     terms
         Stages that cost its cutoff or more are left out: no smaller cutoff permits them.
 
@@ -88,10 +90,10 @@ def make_core(pieces: Pieces, piece: Piece, terms: Terms) -> Core:
     ops = sorted(place, key=pieces.rank.__getitem__)
     groups = [[v] for v in ops]
     tensors = _tensors(pieces, piece, groups)
-    found = _all_downsets(len(groups), tensors)
+    found = _all_downsets(len(groups), tensors, min(MOST_DOWNSETS, most_states))
     exhaustive = found is not None
     if found is None:
-        groups = _grouped(instance, ops)
+        groups = _grouped(instance, ops, min(MOST_GROUPS, most_states))
         tensors = _tensors(pieces, piece, groups)
         masks = [(1 << size) - 1 for size in range(len(groups) + 1)]
         found = _Steps(masks, [*([(i, i + 1)] for i in range(len(groups))), []])
@@ -119,8 +121,8 @@ def _tensors(pieces: Pieces, piece: Piece, groups: Sequence[Sequence[int]]) -> l
     return found
 
 
-def _all_downsets(count: int, tensors: Sequence[_Tensor]) -> _Steps | None:
-    """Return all downsets of the items, the smaller ones first, or None if there are too many."""
+def _all_downsets(count: int, tensors: Sequence[_Tensor], most: int) -> _Steps | None:
+    """Return all downsets of the items, the smaller ones first, or None if there are more than *most*."""
     needs, feeds = [0] * count, [0] * count
     for tensor in tensors:
         for reader in tensor.readers:
@@ -136,7 +138,7 @@ def _all_downsets(count: int, tensors: Sequence[_Tensor]) -> _Steps | None:
         for item in _bits(ready[len(steps)]):
             larger = mask | 1 << item
             if larger not in number:
-                if len(masks) > MOST_DOWNSETS:
+                if len(masks) >= most:
                     return None
                 number[larger] = len(masks)
                 masks.append(larger)
@@ -156,15 +158,15 @@ def _bits(mask: int) -> list[int]:
     return found
 
 
-def _grouped(instance: Instance, ops: list[int]) -> list[list[int]]:
-    """Return consecutive ops as at most :data:`MOST_GROUPS` groups, each op on its own if there are no more."""
-    if len(ops) <= MOST_GROUPS:
+def _grouped(instance: Instance, ops: list[int], most: int) -> list[list[int]]:
+    """Return consecutive ops as at most so many groups, each op on its own if there are no more."""
+    if len(ops) <= most:
         return [[v] for v in ops]
     weights = [int(instance.work[v]) + 1 for v in ops]
     total = sum(weights)
     groups: dict[int, list[int]] = {}
     for v, before in zip(ops, accumulate(weights, initial=0), strict=False):
-        groups.setdefault(before * MOST_GROUPS // total, []).append(v)
+        groups.setdefault(before * most // total, []).append(v)
     return list(groups.values())
 
 

@@ -39,6 +39,11 @@ from mtpp.solvers.kernels.series_front import UNCUT, Series, series_front
 from mtpp.solvers.pieces import Piece, Pieces
 
 _MOST_PAIRS = 1 << 24
+"""Pairs of points that two pieces side by side may have before points are left out."""
+
+_MOST_STAGES = 20_000_000
+"""Stages between downsets of all cores together, 16 bytes each."""
+
 _LISTED = 3
 
 
@@ -61,10 +66,15 @@ class _Front(NamedTuple):
 class Cutter:
     """Finds cuts of one decomposed instance, for one cutoff after the other.
 
+    Parameters
+    ----------
+    terms
+        No cutoff to come is above this one.
+
     Attributes
     ----------
     cores
-        The cores by piece.
+        The cores by piece, each made when it is first cut.
     thinned
         Whether some front was too large to be kept whole: cuts may have been missed.
     """
@@ -73,18 +83,19 @@ class Cutter:
         self.pieces = pieces
         self.cores: dict[int, Core] = {}
         self.thinned = False
+        self._loosest = terms
+        cores = sum(piece.kind == CORE for piece in pieces.pieces)
+        self._most_states = math.isqrt(2 * _MOST_STAGES // max(1, cores))
         self._series: dict[int, tuple[Series, list[int], Int64Array]] = {}
         for number, piece in enumerate(pieces.pieces):
-            if piece.kind == CORE:
-                self.cores[number] = make_core(pieces, piece, terms)
-            elif piece.kind == SERIES:
+            if piece.kind == SERIES:
                 self._series[number] = self._prepared(piece)
 
     def coverage(self) -> str:
         """Return what was left out, for people; empty if all cuts into series-parallel pieces were looked through."""
         tree, piece_of = self.pieces.tree, self.pieces.piece_of
         cores = tree.cores()
-        ordered = [node for node in cores if not self.cores[piece_of[node]].exhaustive]
+        ordered = [node for node in cores if piece_of[node] in self.cores and not self.cores[piece_of[node]].exhaustive]
         texts = []
         if ordered:
             sizes = sorted((tree.layout.sizes[node] for node in ordered), reverse=True)
@@ -156,6 +167,8 @@ class Cutter:
             front = _Front(points, [origins, cuts])
             self.thinned |= thinned
         elif piece.kind == CORE:
+            if number not in self.cores:
+                self.cores[number] = make_core(self.pieces, piece, self._most_states, self._loosest)
             points, last, links, thinned = core_front(self.cores[number].states, charges, ends, terms)
             front = _Front(points, [last, links])
             self.thinned |= thinned

@@ -23,8 +23,11 @@ _CLOSE = 1 << 12
 """When what is out of reach is closer than this part of the bottleneck, the next cutoff is the bottleneck itself."""
 
 _POINTS = (200, 20_000)
-_POINTS_OF_ALL_OPS = 10_000_000
+_POINTS_OF_ALL_OPS = 4_000_000
 """Fewest and most points of a front that is not thinned; in between, about this many for all ops together."""
+
+_POINT_BYTES = 128
+"""Memory for a point and where it comes from, more rather than less."""
 
 
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -58,7 +61,10 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         return _result(instance, best, limits, 1, finished=False, coverage="")
     limits.observer.phase(_NAME)
     fewest, most = _POINTS
-    points = max(fewest, min(most, _POINTS_OF_ALL_OPS // instance.op_count))
+    room = _POINTS_OF_ALL_OPS
+    if limits.memory_bytes is not None:
+        room = min(room, limits.memory_bytes // _POINT_BYTES)
+    points = max(fewest, min(most, room // instance.op_count))
     terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), points)
     cutter = Cutter(Pieces(instance, decompose(instance)), terms)
     evaluations = 1

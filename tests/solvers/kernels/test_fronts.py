@@ -109,7 +109,7 @@ def test_stages_of_a_core(seed: int) -> None:
     cutoff = draw.choice((60, 10**6))
     terms = Terms(cutoff, 3, int(instance.work.sum()), memory_arrays(instance), 1000)
     for node in pieces.tree.cores():
-        core = make_core(pieces, pieces.pieces[pieces.piece_of[node]], terms)
+        core = make_core(pieces, pieces.pieces[pieces.piece_of[node]], 1000, terms)
         ops = pieces.ops_of(node)
         inside = [
             {ops[place] for item, group in enumerate(core.groups) if mask >> item & 1 for place in group}
