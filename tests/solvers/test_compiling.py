@@ -9,7 +9,14 @@ from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
 
 from mtpp.instance import Instance
-from mtpp.solvers.compiling import compile_ahead, compiled, load_kernels, tiny_instances
+from mtpp.solvers.compiling import (
+    compile_ahead,
+    compiled,
+    load_kernels,
+    load_recheck,
+    recheck_compiled,
+    tiny_instances,
+)
 from mtpp.solvers.kernels.annealing import anneal
 from mtpp.solvers.kernels.core_front import core_front, core_stages
 from mtpp.solvers.kernels.decoders import cut_fitness
@@ -20,6 +27,7 @@ from mtpp.solvers.kernels.max_flow import max_flow
 from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.pair_merges import find_pairs
 from mtpp.solvers.kernels.polishing import polish
+from mtpp.solvers.kernels.recheck import search_again
 from mtpp.solvers.kernels.series_front import series_front
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import partitioner
