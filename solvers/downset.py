@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.errors import InvalidPartition
 from mtpp.graph import Int32Array
@@ -163,10 +164,19 @@ class DownsetSearch:
     def _grow(self) -> None:
         old, count = self._store, len(self._store.level)
         capacity = min(2 * count, self._most)
-        rows = [
-            np.concatenate([array, np.zeros((capacity - count, *array.shape[1:]), array.dtype)]) for array in old[:-1]
-        ]
-        self._store = DownsetStore(*rows, table=np.full(table_size(capacity), -1, dtype=np.int32))
+
+        def larger(rows: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([rows, np.zeros((capacity - count, *rows.shape[1:]), rows.dtype)])
+
+        self._store = DownsetStore(
+            larger(old.bits),
+            larger(old.keys),
+            larger(old.level),
+            larger(old.parent),
+            larger(old.work),
+            larger(old.params),
+            np.full(table_size(capacity), -1, dtype=np.int32),
+        )
         rebuild_table(count, self._store)
 
     def partition(self) -> Partition:
@@ -210,7 +220,7 @@ class DownsetSearch:
             rows[chunk, 4:] = np.packbits(inside, axis=1, bitorder="little")
         whole = rows.view(np.dtype((np.void, rows.shape[1]))).ravel()
         whole.sort()
-        digest = hashlib.sha256(memoryview(rows)).hexdigest()
+        digest = hashlib.sha256(rows.data).hexdigest()
         return {"downsets": count, "pairs": int(self._registers[PAIRS]), "digest": digest}
 
 

@@ -18,7 +18,7 @@ If a partition has fewer stages, the last ones are empty, and the argument holds
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,10 +68,12 @@ def crossing_network(arrays: DownsetArrays) -> CrossingNetwork:
     degree = np.diff(arrays.predecessor_offsets)
     reads = np.diff(arrays.consumer_offsets)
     source, sink = n + m, n + m + 1
-    tails = [np.repeat(ops, degree), arrays.producer, n + np.repeat(tensors, reads), np.full(n, source), ops]
-    ends = [arrays.predecessors, n + tensors, arrays.consumers, ops, np.full(n, sink)]
-    items = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads), ops, ops]
-    tail, head = np.concatenate(tails), np.concatenate(ends)
+    reading = n + np.repeat(tensors, reads)
+    tails: list[NDArray[Any]] = [np.repeat(ops, degree), arrays.producer, reading, np.full(n, source), ops]
+    ends: list[NDArray[Any]] = [arrays.predecessors, n + tensors, arrays.consumers, ops, np.full(n, sink)]
+    items: list[NDArray[Any]] = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads), ops, ops]
+    tail = np.concatenate(tails)
+    head = np.concatenate(ends)
     both = np.stack([tail, head], axis=1).ravel()
     offsets = np.zeros(n + m + 3, dtype=np.int64)
     np.cumsum(np.bincount(both, minlength=n + m + 2), out=offsets[1:])

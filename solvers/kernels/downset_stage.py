@@ -59,7 +59,7 @@ def end_stage(
     if memory.mode != NO_MEMORY:
         peak = memory.reserve_bytes
         if memory.mode == IN_ORDER:
-            peak = _peak(np.int64(0), arrays, ground, scratch)
+            peak = _peak(False, arrays, ground, scratch)
         if frames[frame + COST] + stage_memory_cost(frames[frame + PARAMS], peak, memory) > limit:
             return False
         most = memory.limit_bytes - memory.reserve_bytes
@@ -94,7 +94,7 @@ def end_stage(
     if last <= limit and memory.mode != NO_MEMORY:
         peak = memory.reserve_bytes
         if memory.mode == IN_ORDER:
-            peak = _peak(np.int64(1), arrays, ground, scratch)
+            peak = _peak(True, arrays, ground, scratch)
         last += stage_memory_cost(registers[TOTAL_PARAMS] - params, peak, memory)
     return bool(last <= limit)
 
@@ -128,13 +128,13 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
 
 
 @kernel
-def _peak(of_rest: int, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
-    """Return the working memory of the stage, or with *of_rest* 1 of all that is after it, run in the graph's order."""
+def _peak(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
+    """Return the working memory of the stage, or with *of_rest* of all that is after it, run in the graph's order."""
     if ground is None:
         return 0
     for v in range(len(arrays.work)):
         where = scratch.status[v]
-        if where != BEFORE and (where == INSIDE) == (of_rest == 0):
+        if where != BEFORE and (where == INSIDE) != of_rest:
             for i in range(ground.place_offsets[v], ground.place_offsets[v + 1]):
                 scratch.chosen[ground.places[i]] = 1
     count = 0

@@ -352,7 +352,7 @@ def _unpack(
         scratch.crosses[t] = certain
         if certain:
             crossing += arrays.transfer[t]
-    _descend(scratch.frames, FRAME, -1, 0, 0, 0, open_work, crossing, open_cost, -1)
+    _descend(scratch.frames, FRAME, -1, 0, 0, 0, int(open_work), int(crossing), int(open_cost), -1)
     registers[OPEN_OPS] = count
     registers[TRAIL] = 0
     registers[DEPTH] = 1
