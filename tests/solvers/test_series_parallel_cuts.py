@@ -26,7 +26,7 @@ from mtpp.solvers.memory_arrays import memory_arrays
 from mtpp.solvers.partitioners import series_parallel
 from mtpp.solvers.pieces import Pieces
 from mtpp.solvers.search import UNLIMITED, SearchLimits
-from mtpp.solvers.series_parallel import PARALLEL, Decomposition, decompose
+from mtpp.solvers.series_parallel import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel_cuts import Cutter
 from mtpp.solvers.slicing import slice_order
 from mtpp.system import System, load_system, override
@@ -38,8 +38,12 @@ def has_the_shape(graph: CostGraph, tree: Decomposition, stages: Sequence[int]) 
     """Return whether every stage is a series-parallel piece.
 
     Of pieces side by side, only the stages of their terminals are in several. The virtual source belongs to a stage
-    that nothing before it feeds, or to none, the virtual sink to one that feeds nothing.
+    that nothing before it feeds, or to none, the virtual sink to one that feeds nothing. Inside a core all is allowed.
     """
+    in_cores: set[int] = set()
+    for node in range(len(tree.kind) - 1, -1, -1):
+        if node in in_cores or tree.kind[node] == CORE:
+            in_cores.update(tree.children_of(node).tolist())
     before = oracles.predecessors(graph)
     used = set(stages)
     begins = [s for s in used if all(stages[u] == s for v, t in enumerate(stages) if t == s for u in before[v])]
@@ -53,7 +57,7 @@ def has_the_shape(graph: CostGraph, tree: Decomposition, stages: Sequence[int]) 
         if all(
             all(len({child for child in tree.children_of(node) if any(of[v] == s for v in inner[child])}) < 2
                 for s in used - {of[tree.tail[node]], of[tree.head[node]]})
-            for node in range(len(tree.kind)) if tree.kind[node] == PARALLEL
+            for node in range(len(tree.kind)) if tree.kind[node] == PARALLEL and node not in in_cores
         ):  # fmt: skip
             return True
     return False
