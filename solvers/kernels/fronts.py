@@ -136,8 +136,8 @@ def in_order(points: Int64Array, count: int) -> Int64Array:
 
 
 @kernel
-def nondominated(points: Int64Array, count: int, charges: Int64Array, memory: MemoryArrays) -> Int64Array:
-    """Return which of the first *count* points no other dominates.
+def nondominated(points: Int64Array, count: int, charges: Int64Array, limited: bool) -> Int64Array:
+    """Return which of the first *count* points no other dominates; parameters count where they are *limited*.
 
     A point dominates another if no entry is larger, whatever flags others add: flags that it has and the other has
     not count with their charges.
@@ -145,12 +145,13 @@ def nondominated(points: Int64Array, count: int, charges: Int64Array, memory: Me
     Notes
     -----
     Points are taken by closed stages and tail. For each set of flags a staircase holds, by rising tail, the falling
-    least heads so far: O(n·(log n + f·log n)) comparisons for f sets of flags. With memory, every pair is compared.
+    least heads so far: O(n·(log n + f·log n)) comparisons for f sets of flags. With limited parameters every pair is
+    compared.
     """
     order = in_order(points, count)
     kept = np.empty(count, dtype=np.int64)
     size = 0
-    if memory.mode != NO_MEMORY:
+    if limited:
         for i in range(count):
             y = order[i]
             x = 0
@@ -341,7 +342,7 @@ def condense(
     -------
     Their number, and whether there were more.
     """
-    kept = nondominated(points, count, charges, terms.memory)
+    kept = nondominated(points, count, charges, terms.memory.mode != NO_MEMORY)
     lossy = len(kept) > most
     if lossy:
         kept = thinned(kept, most)

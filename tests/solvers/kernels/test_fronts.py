@@ -21,7 +21,6 @@ from mtpp.solvers.series_parallel import decompose
 from mtpp.system import load_system
 
 NO_MEMORY = MemoryArrays(0, 2**62 - 1, 2**62 - 1, 0, 1, 1, 1)
-RESERVE = MemoryArrays(1, 2**62 - 1, 2**62 - 1, 0, 1, 1, 1)
 CHARGES = (3, 3, 5, 5)
 FLAGS = (0, 1, 3, 4, 12, 5, 15, TAIL_USED, TAIL_USED | 3, HEAD_USED, TAIL_USED | HEAD_USED)
 
@@ -55,7 +54,7 @@ def test_what_is_kept(rows: list[Row], limited: bool) -> None:
     if not limited:
         rows = [(*row[:4], 0, 0) for row in rows]
     array = np.array(rows, dtype=np.int64).reshape(-1, 6)
-    kept = nondominated(array, len(rows), np.array(CHARGES), RESERVE if limited else NO_MEMORY).tolist()
+    kept = nondominated(array, len(rows), np.array(CHARGES), limited).tolist()
     assert len(set(kept)) == len(kept)
     for y in set(range(len(rows))) - set(kept):
         assert any(dominates(rows[x], rows[y]) for x in kept)
