@@ -16,13 +16,17 @@ class SearchProgress:
         self._console = console
         self._bar = bar
         self._downsets = downsets
+        self._next_note = 1
 
     def compiling(self) -> None:
         """Say that there is a wait, as kernels are compiled."""
         self._console.say("compiling (once) …")
 
     def searched(self, downsets: int) -> None:
-        """Show that so many downsets have been gone on from."""
+        """Show that so many downsets have been gone on from; each time that they are twice as many, as a note too."""
+        if downsets >= self._next_note:
+            self._console.note(f"searched again: {downsets:,} of {self._downsets:,} downsets")
+            self._next_note = 2 * downsets
         self._bar.show("downsets searched again", min(downsets, self._downsets), self._downsets)
 
 

@@ -18,6 +18,7 @@ If a partition has fewer stages, the last ones are empty, and the argument holds
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -126,9 +127,10 @@ def least_crossings(arrays: DownsetArrays, network: CrossingNetwork, stages: int
 def windows(least: list[int], total: int, limit: int) -> tuple[list[int], list[int]] | None:
     """Return a_0 … a_k and b_0 … b_k; None if one of the windows is empty."""
     stages = len(least) - 1
-    highest = [min(total, i * limit - sum(least[1 : i + 1])) for i in range(stages + 1)]
+    until = list(accumulate(least))  # least[0] and least[k] are 0
+    highest = [min(total, i * limit - until[i]) for i in range(stages + 1)]
     lowest = [
-        max(0, total - (stages - i) * limit + least[i] + 2 * sum(least[i + 1 : stages])) for i in range(stages + 1)
+        max(0, total - (stages - i) * limit + least[i] + 2 * (until[stages] - until[i])) for i in range(stages + 1)
     ]
     if any(a > b for a, b in zip(lowest, highest, strict=True)):
         return None

@@ -81,7 +81,7 @@ class Prover:
         self._main: DownsetSearch | None = None
         self._undecided: int | None = None  # the least limit at which a search came to no end
         self._halve = False
-        self._crossings_below = NEVER  # where the bound was last raised by crossings alone
+        self._not_by_crossings = NEVER  # the least limit at which crossings alone showed nothing; nor do they above
         self._lift_by = NEVER // 8  # above the bound, the next limit to raise it at; longer after a success
         self._upper = NEVER  # bottleneck of the best partition found here
 
@@ -171,7 +171,7 @@ class Prover:
 
     def _lift(self, undecided: int, last_step: int) -> None:
         """Raise the bound at limits not far above it while the search at *undecided* stays open."""
-        self._lift_by_crossings(undecided)
+        self._lift_by_crossings(undecided, last_step)
         while self._worth_lifting(undecided) and self.steps < last_step and self._limits.stop is None:
             least = max(1, self.lower // _CLOSE)
             limit = min(self.lower + max(self._lift_by, least), (self.lower + undecided) // 2)
@@ -189,19 +189,16 @@ class Prover:
             else:
                 self._lift_by = max(least, (limit - self.lower) // 4)
 
-    def _lift_by_crossings(self, undecided: int) -> None:
+    def _lift_by_crossings(self, undecided: int, last_step: int) -> None:
         """Raise the bound as far as that takes no search: by what has to cross between the stages."""
-        if undecided == self._crossings_below:
-            return
-        self._crossings_below = undecided
         highest: DownsetSearch | None = None
-        low, high = self.lower, undecided
-        while high - low > max(1, low // _CLOSE) and self._limits.stop is None:
+        low, high = self.lower, min(undecided, self._not_by_crossings)
+        while high - low > max(1, low // _CLOSE) and self.steps < last_step and self._limits.stop is None:
             search = self._begun((low + high) // 2, 0)
             if search.state == "none":
                 highest, low = search, search.limit + 1
             else:
-                high = search.limit
+                high = self._not_by_crossings = search.limit
         if highest is not None:
             self._settle(highest)
 

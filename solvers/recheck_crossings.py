@@ -26,7 +26,7 @@ work(V − E) + c + 2·(μ_{j+2} + … + μ_{k−1}) ≤ (k − j − 1)·L, c b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from mtpp.solvers.recheck_claim import DownsetClaim, members
@@ -88,9 +88,9 @@ def least_crossings(
         found = list(least)
         for i in range(1, k):
             (a, b), (_, b_before) = windows[i], windows[i - 1]
-            inside = _set_of(claim, lambda v, a=a: total - onward[v] < a)
-            outside = _set_of(claim, lambda v, b=b: upto[v] > b)
-            new = _set_of(claim, lambda v, b=b_before: upto[v] > b)
+            inside = _set_of(total - work < a for work in onward)
+            outside = _set_of(work > b for work in upto)
+            new = _set_of(work > b_before for work in upto)
             if inside & outside:
                 return None
             if inside and outside and new:
@@ -114,8 +114,9 @@ def _windows(claim: DownsetClaim, least: list[int]) -> list[tuple[int, int]]:
     ]
 
 
-def _set_of(claim: DownsetClaim, holds: Callable[[int], bool]) -> int:
-    return sum(1 << v for v in range(claim.op_count) if holds(v))
+def _set_of(holds: Iterable[bool]) -> int:
+    """Return the set of the ops that something holds of, given op by op."""
+    return int("".join("1" if of_op else "0" for of_op in holds)[::-1], 2)
 
 
 def _cut(claim: DownsetClaim, inside: int, outside: int, new: int, minimum_cut: MinimumCut) -> int:

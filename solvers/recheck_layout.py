@@ -79,17 +79,29 @@ class Scratch(NamedTuple):
 
 def scratch(claim: ClaimArrays, ground: GroundArrays, words: int) -> Scratch:
     """Return scratch for one search, which begins at the first downset of the store."""
-    n, m, places, tensors = len(claim.work), len(claim.transfer), len(ground.op_at), len(ground.size)
+    n, m, tensors = len(claim.work), len(claim.transfer), len(ground.size)
     return Scratch(
-        np.zeros(8, dtype=np.int64),
-        np.zeros(n, dtype=np.uint8),
-        np.zeros(words, dtype=np.uint64),
-        np.zeros(n, dtype=np.int64),
-        *(np.zeros(n + 1, dtype=np.int32) for _ in range(6)),
-        *(np.zeros(m, dtype=np.int32) for _ in range(2)),
-        *(np.zeros(tensors, dtype=np.int32) for _ in range(3)),
-        np.zeros(places + 1, dtype=np.int64),
+        state=np.zeros(8, dtype=np.int64),
+        status=np.zeros(n, dtype=np.uint8),
+        inside=np.zeros(words, dtype=np.uint64),
+        longest=np.zeros(n, dtype=np.int64),
+        missing=_numbers(n),
+        window=_numbers(n),
+        listed=_numbers(n),
+        below=_numbers(n),
+        trail=_numbers(n),
+        passed=_numbers(n),
+        joined_readers=_numbers(m),
+        left_readers=_numbers(m),
+        first=_numbers(tensors),
+        last=_numbers(tensors),
+        touched=_numbers(tensors),
+        change=np.zeros(len(ground.op_at) + 1, dtype=np.int64),
     )
+
+
+def _numbers(count: int) -> Int32Array:
+    return np.zeros(count, dtype=np.int32)
 
 
 def nodes(op_count: int) -> Int64Array:

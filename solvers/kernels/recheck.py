@@ -88,7 +88,7 @@ def search_again(
     """
     state = scratch.state
     words = store.sets.shape[1]
-    level = np.int64(store.level[max(0, state[NEXT] - 1)])
+    level = int(store.level[max(0, state[NEXT] - 1)])
     phase = state[PHASE]
     depth = state[DEPTH]
     outcome = -1
@@ -102,7 +102,7 @@ def search_again(
                 outcome = DONE
             else:
                 downset = state[NEXT]
-                level = np.int64(store.level[downset])
+                level = int(store.level[downset])
                 state[NEXT] += 1
                 steps -= len(scratch.status)
                 if _begin(claim, limits, store, scratch, nodes, downset):
@@ -153,7 +153,7 @@ def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int
         return False
     if cost + rest + nodes[depth, OPEN_WORK] > limits.ticks + claim.rest_ticks[level]:
         return False
-    return cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks
+    return bool(cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks)
 
 
 @kernel
@@ -164,7 +164,7 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
     the longest way to them is too much: the cost of no stage with such an op is within the limit.
     """
     status, joined_readers, left_readers = scratch.status, scratch.joined_readers, scratch.left_readers
-    level = np.int64(store.level[downset])
+    level = int(store.level[downset])
     n = len(status)
     for word in range(store.sets.shape[1]):
         scratch.inside[word] = store.sets[downset, word]
