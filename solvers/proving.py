@@ -122,7 +122,8 @@ class Prover:
                     break
                 self._main = self._begun(limit, _MAIN_MEMORY)
             search = self._main
-            self._run(search, last_step - ceil(_LIFT_SHARE * (last_step - self.steps)))
+            left = last_step - self.steps
+            self._run(search, last_step - (int(_LIFT_SHARE * left) if self._worth_lifting(search.limit) else 0))
             if search.state == "open":
                 self._lift(search.limit, last_step)
                 break

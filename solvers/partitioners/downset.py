@@ -47,7 +47,10 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     upper = found.bottleneck
     limits.observer.phase("downset")
     while not prover.exhausted(upper) and limits.stop is None and prover.steps < before + steps:
+        reached = prover.steps
         upper = prover.close(upper, before + steps - prover.steps)
+        if prover.steps == reached and prover.lower < upper:  # too few steps are left for anything
+            break
     if upper < found.bottleneck:
         assert prover.found is not None
         found = lifted(replace(found, partition=prover.found, bottleneck=upper, found_by="downset"), rounds)

@@ -15,7 +15,7 @@ from mtpp.instance import Instance
 from mtpp.objective import bottleneck
 from mtpp.partition import Partition
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.partitioners import anneal
+from mtpp.solvers.partitioners import anneal, downset
 from mtpp.solvers.proving import Prover
 from mtpp.solvers.reduction import reduce_instance
 from mtpp.solvers.search import UNLIMITED, SearchLimits
@@ -86,3 +86,12 @@ def test_a_found_partition_is_not_searched_for_again() -> None:
         upper = in_pieces.close(upper, 100_000)
     assert in_pieces.lower <= best
     assert at_once.lower <= upper
+
+
+def test_the_last_steps_of_a_budget_are_no_loop() -> None:
+    """Whatever is left over, the search over downsets ends, with what it may have spent at most."""
+    instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 4)
+    for budget in (*range(1, 60), 500):
+        found = downset.partition(instance, SearchLimits(budget))
+        assert found.evaluations <= budget + 2  # a search is begun as a whole
+        assert found.stopped == "budget"
