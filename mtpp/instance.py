@@ -147,6 +147,15 @@ class Instance:
         """Return the names of the graph's ops that *op* stands for."""
         return (self.op_names[op],) if self.members is None else self.members[op]
 
+    @cached_property
+    def first_members(self) -> Int64Array:
+        """First of the graph's ops, by number in file order, that each op stands for, int64, shape (n,)."""
+        if self.ground is None:
+            return np.arange(self.op_count, dtype=np.int64)
+        first = np.full(self.op_count, len(self.ground.op_of), dtype=np.int64)
+        np.minimum.at(first, self.ground.op_of, np.arange(len(self.ground.op_of)))
+        return first
+
     def ground_below(self, group_of: Int32Array) -> Ground:
         """Return the ground of the instance in which op v of this one goes into op ``group_of[v]``."""
         if self.ground is None:

@@ -206,7 +206,7 @@ class DownsetSearch:
         """
         count = int(self._registers[DOWNSETS])
         instance = self._problem.instance
-        first = _first_members(instance)
+        first = instance.first_members
         rank = np.empty(instance.op_count, dtype=np.int64)
         rank[np.argsort(first)] = np.arange(instance.op_count)
         at = np.empty(instance.op_count, dtype=np.int64)  # of the op with each rank, its place in the order
@@ -225,13 +225,3 @@ class DownsetSearch:
 
 
 _CHUNK = 4096
-
-
-def _first_members(instance: Instance) -> Int32Array:
-    """Return the first of the graph's ops, in file order, that each op stands for, int32, shape (n,)."""
-    n = instance.op_count
-    if instance.ground is None:
-        return np.arange(n, dtype=np.int32)
-    first = np.full(n, len(instance.ground.op_of), dtype=np.int32)
-    np.minimum.at(first, instance.ground.op_of, np.arange(len(instance.ground.op_of), dtype=np.int32))
-    return first

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from math import ceil
 
-import numpy as np
-
 from mtpp.certificate import LowerBound
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck
@@ -205,19 +203,10 @@ class Prover:
 
     def _proof(self, search: DownsetSearch) -> LowerBound:
         proof = {
-            "merges": merge_record(self._rounds, _members(self._instance)),
+            "merges": merge_record(self._rounds, self._instance.first_members.tolist()),
             "cutoff": search.limit + 1,
             "k": self._instance.k,
             "rules": self._problem.rules,
             **search.record(),
         }
         return LowerBound(search.limit + 1, "downset", "enumerated", proof)
-
-
-def _members(instance: Instance) -> list[int] | None:
-    """Return one of the graph's ops, in file order, that each op of the instance stands for; None if it is that op."""
-    if instance.ground is None:
-        return None
-    member = np.empty(instance.op_count, dtype=np.int64)
-    member[instance.ground.op_of] = np.arange(len(instance.ground.op_of))
-    return member.tolist()

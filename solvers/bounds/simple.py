@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mtpp.certificate import LowerBound
 from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.units import ceil_ratio
 
 
@@ -25,3 +26,8 @@ def simple_bound(instance: Instance) -> LowerBound:
         members = list(instance.members_of(heaviest))
         return LowerBound(largest, "simple", "exact", {"rule": "largest-op", "ops": members, "work": largest})
     return LowerBound(average, "simple", "exact", {"rule": "average-work", "total_work": total, "k": instance.k})
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return :func:`simple_bound`, which takes no time to speak of."""
+    return BoundResult(simple_bound(instance), solved=True)

@@ -1,0 +1,163 @@
+"""A table of certificates: one row per graph and k, with the partition, the bound and all that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.certificate import Certificate, LowerBound, approximation_ratio
+
+FORMAT = "mtpp-certificates"
+VERSION = 1
+
+SOLVER_TOLERANCE = 1e-6
+"""A cell whose bound of tier ``solver`` leaves a ratio of at most 1 + this counts as closed."""
+
+
+@dataclass(frozen=True)
+class BoundFigure:
+    """What one bound came to on one cell.
+
+    Attributes
+    ----------
+    value
+        In ticks; None if it proved nothing in the time.
+    seconds
+        That it took.
+    solved
+        Whether it came to its own end: more time would not raise it.
+    """
+
+    value: int | None
+    seconds: float
+    solved: bool
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    """What is known of one graph cut into at most k stages.
+
+    Attributes
+    ----------
+    model, path, sha256
+        The graph's name, the file it was read from and that file's SHA-256.
+    dims
+        Symbolic dimensions that were set.
+    ops, tensors, time_unit, ticks_per_unit, system
+        Of the instance; *system* as in a plan.
+    upper, upper_algorithm, assignment
+        Bottleneck of the best partition in ticks, what found it, and the stage of each op by name; all None in a table
+        of bounds alone.
+    lower
+        The best bound, with its proof.
+    bounds
+        Every bound that was tried, by name, in the order tried.
+    partition_seconds, total_seconds
+        That the search for a partition took, and everything together.
+    stopped
+        Why the work at the cell ended: ``target`` (the ratio asked for is reached), ``finished`` (nothing left to
+        try), ``time-limit`` or ``interrupted``.
+    """
+
+    model: str
+    path: str
+    sha256: str
+    dims: Mapping[str, int]
+    ops: int
+    tensors: int
+    time_unit: str
+    ticks_per_unit: int
+    system: Mapping[str, Any]
+    k: int
+    upper: int | None
+    upper_algorithm: str | None
+    assignment: Mapping[str, int] | None
+    lower: LowerBound
+    bounds: Mapping[str, BoundFigure]
+    partition_seconds: float
+    total_seconds: float
+    stopped: str
+
+    @property
+    def ratio(self) -> float | None:
+        """Proven approximation ratio; None without a partition, or where the bound is 0 and the bottleneck is not."""
+        return None if self.upper is None else approximation_ratio(self.upper, self.lower.value)
+
+    @property
+    def optimal(self) -> bool:
+        """Whether bound and bottleneck meet in ticks."""
+        return self.upper is not None and Certificate(self.upper, self.lower).optimal
+
+    @property
+    def closed(self) -> bool:
+        """Whether the ratio is 1, or within the tolerance of the solver that the bound rests on."""
+        ratio = self.ratio
+        return self.optimal or (self.lower.tier == "solver" and ratio is not None and ratio <= 1 + SOLVER_TOLERANCE)
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        row: dict[str, Any] = {
+            "model": self.model,
+            "path": self.path,
+            "sha256": self.sha256,
+            "dims": dict(self.dims),
+            "ops": self.ops,
+            "tensors": self.tensors,
+            "time_unit": self.time_unit,
+            "ticks_per_unit": self.ticks_per_unit,
+            "system": dict(self.system),
+            "k": self.k,
+            "lower": self.lower.value,
+            "lower_method": self.lower.method,
+            "tier": self.lower.tier,
+            "lower_proof": dict(self.lower.proof),
+        }
+        if self.upper is not None:
+            row |= {
+                "upper": self.upper,
+                "upper_algorithm": self.upper_algorithm,
+                "ratio": self.ratio,
+                "optimal": self.optimal,
+                "assignment": dict(self.assignment or {}),
+            }
+        seconds = {name: figure.seconds for name, figure in self.bounds.items()}
+        return row | {
+            "bounds": {name: figure.value for name, figure in self.bounds.items()},
+            "solved": [name for name, figure in self.bounds.items() if figure.solved],
+            "seconds": {"partition": self.partition_seconds, **seconds, "total": self.total_seconds},
+            "stopped": self.stopped,
+        }
+
+    @classmethod
+    def from_document(cls, row: Mapping[str, Any]) -> CertificateRow:
+        """Return the row that :meth:`to_document` wrote."""
+        solved = set(row["solved"])
+        return cls(
+            **{key: row[key] for key in _SAME},
+            upper=row.get("upper"),
+            upper_algorithm=row.get("upper_algorithm"),
+            assignment=row.get("assignment"),
+            lower=LowerBound(row["lower"], row["lower_method"], row["tier"], row["lower_proof"]),
+            bounds={
+                name: BoundFigure(value, row["seconds"][name], name in solved) for name, value in row["bounds"].items()
+            },
+            partition_seconds=row["seconds"]["partition"],
+            total_seconds=row["seconds"]["total"],
+        )
+
+
+_SAME = (
+    *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
+    *("system", "k", "stopped"),
+)
+
+
+def table_document(rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a table of certificates as JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": [row.to_document() for row in rows],
+        "summary": [dict(entry) for entry in summary],
+    }

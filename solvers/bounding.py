@@ -1,0 +1,74 @@
+"""What every lower bound is given besides the instance, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mtpp.certificate import LowerBound
+from mtpp.deadline import Deadline
+from mtpp.partition import Partition
+from mtpp.progress import Observer, Silent
+from mtpp.solvers.search import SearchLimits
+
+
+@dataclass(frozen=True)
+class BoundLimits:
+    """How long a bound may be worked at, and what is known already.
+
+    Attributes
+    ----------
+    upper
+        Bottleneck in ticks of a partition of the instance: no bound above it is looked for.
+    start
+        That partition, None if only its bottleneck is known.
+    lower
+        Ticks already proven: what cannot rise above them is not worth much time.
+    enough
+        A bound of so many ticks is all that is asked for, at most *upper*; None: *upper*.
+    deadline, seed, memory_bytes, observer, interrupted
+        As in :class:`~mtpp.solvers.search.SearchLimits`.
+    """
+
+    upper: int
+    start: Partition | None = None
+    lower: int = 0
+    enough: int | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    seed: int = 0
+    memory_bytes: int | None = None
+    observer: Observer = field(default_factory=Silent)
+    interrupted: Callable[[], bool] = lambda: False
+
+    @property
+    def target(self) -> int:
+        """Ticks at which the work at a bound is done."""
+        return self.upper if self.enough is None else min(self.enough, self.upper)
+
+    @property
+    def stop(self) -> str | None:
+        """Why the work has to end now, one of ``search.STOPS``, or None to go on."""
+        return SearchLimits(0, self.deadline, interrupted=self.interrupted).stop
+
+    def ended(self) -> bool:
+        """Tell whether the work has to end now, whatever the reason: what inner loops ask."""
+        return self.stop is not None
+
+
+@dataclass(frozen=True)
+class BoundResult:
+    """What a bound has come to.
+
+    Attributes
+    ----------
+    lower
+        The bound, which may be lower than one known before; None if nothing was proven in the time.
+    solved
+        Whether the bound came to its own end: more time would not raise it.
+    partition
+        A partition of the instance that is better than the one known, if the bound found one on its way.
+    """
+
+    lower: LowerBound | None
+    solved: bool
+    partition: Partition | None = None
