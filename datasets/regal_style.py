@@ -7,13 +7,15 @@ from typing import Literal, get_args
 import networkx as nx
 import numpy as np
 
+from mtpp.datasets.recipe_costs import recipe_graph
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.graph import CostGraph
 
-Family = Literal["er", "ba", "ws"]
-"""Random graph models: Erdős-Rényi, Barabási-Albert, Watts-Strogatz."""
+Family = Literal["er", "ba", "ws", "sbm"]
+"""Random graph models: Erdős-Rényi, Barabási-Albert, Watts-Strogatz, stochastic block model."""
 
-FAMILIES: tuple[str, ...] = get_args(Family)
+FAMILIES: tuple[Family, ...] = get_args(Family)
+"""In the order that seeds know them by: a new one goes to the end."""
 
 SMALLEST = 5
 """Least number of ops: the Watts-Strogatz ring joins each op to four others."""
@@ -22,9 +24,9 @@ EDGE_PROBABILITY = 0.05
 ATTACHED_EDGES = 2
 RING_NEIGHBOURS = 4
 REWIRING_PROBABILITY = 0.3
-
-TENSOR_MEAN, TENSOR_DEVIATION = 50.0, 10.0
-MEMORY_FRACTION_DEVIATION = 0.1
+BLOCKS = 4
+PROBABILITY_WITHIN_BLOCKS = 0.3
+PROBABILITY_ACROSS_BLOCKS = 0.001
 
 
 def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
@@ -47,18 +49,15 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
     Notes
     -----
     Archer et al. (2024), appendix C.2, after Paliwal et al. (2020), appendix A.1.4: sample an undirected graph, direct
-    its edges along a random order of the nodes, give each tensor a size drawn from N(50, 10) and each op the cost
-    "sum of its input and output tensors + r · sum of all tensors", r drawn from N(0, 0.1).
+    its edges along a random order of the nodes, and draw the costs that :func:`recipe_graph` describes.
 
-    What the recipe leaves open is decided like this:
+    What the recipe leaves open about the graph is decided like this:
 
     * Erdős-Rényi p = 0.05, Barabási-Albert m = 2, Watts-Strogatz k = 4 and rewiring probability 0.3.
-    * Every op makes one tensor, and all its successors read that one. An output that nobody reads counts in the cost of
-      its op and in the sum of all tensors, but is not listed among the graph's tensors: it costs no stage anything.
+    * Stochastic block model: four blocks whose sizes differ by at most one, an edge with probability 0.3 between two
+      nodes of one block and 0.001 between nodes of two: communities that are dense inside and hardly know each other.
+      The random order runs through all of them at once.
     * Ops are numbered in the random order that directs the edges, so file order is topological. Isolated ops stay.
-    * 0.1 is the standard deviation of r. A cost below zero, which the recipe gives to about a third of the ops,
-      becomes zero: a stage cannot give time back.
-    * Costs are rounded to integers, and no tensor is smaller than 1.
     * No filter for graphs that are hard to schedule in little memory: that is another problem's notion of hard.
     """
     if family not in FAMILIES:
@@ -72,22 +71,11 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
         first, last = sorted((int(position[u]), int(position[v])))
         successors[first].append(last)
 
-    sizes = np.maximum(1, np.rint(random.normal(TENSOR_MEAN, TENSOR_DEVIATION, n))).astype(np.int64)
-    touched = sizes.copy()
-    for u, readers in enumerate(successors):
-        touched[readers] += sizes[u]
-    extra = random.normal(0.0, MEMORY_FRACTION_DEVIATION, n) * int(sizes.sum())
-    work = np.maximum(0, np.rint(touched + extra)).astype(np.int64)
-    return CostGraph.build(
-        name=f"regal-style-{family}-{n}-{seed}",
-        time_unit="1",
-        ops=[Op(f"op{v}", int(work[v])) for v in range(n)],
-        tensors=[
-            Tensor(f"t{u}", f"op{u}", tuple(f"op{v}" for v in sorted(readers)), transfer=int(sizes[u]))
-            for u, readers in enumerate(successors)
-            if readers
-        ],
-        metadata={"generator": "regal-style", "family": family, "seed": seed},
+    return recipe_graph(
+        f"regal-style-{family}-{n}-{seed}",
+        successors,
+        random,
+        {"generator": "regal-style", "family": family, "seed": seed},
     )
 
 
@@ -97,4 +85,9 @@ def _base_graph(family: str, n: int, random: np.random.Generator) -> nx.Graph:
         return nx.fast_gnp_random_graph(n, EDGE_PROBABILITY, seed=seed)
     if family == "ba":
         return nx.barabasi_albert_graph(n, ATTACHED_EDGES, seed=seed)
-    return nx.watts_strogatz_graph(n, RING_NEIGHBOURS, REWIRING_PROBABILITY, seed=seed)
+    if family == "ws":
+        return nx.watts_strogatz_graph(n, RING_NEIGHBOURS, REWIRING_PROBABILITY, seed=seed)
+    sizes = [n // BLOCKS + (block < n % BLOCKS) for block in range(BLOCKS)]
+    chances = np.full((BLOCKS, BLOCKS), PROBABILITY_ACROSS_BLOCKS)
+    np.fill_diagonal(chances, PROBABILITY_WITHIN_BLOCKS)
+    return nx.stochastic_block_model(sizes, chances.tolist(), seed=seed)
