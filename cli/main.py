@@ -26,6 +26,7 @@ COMMANDS = {
     "verify": "Check a plan from scratch, and the proof that it carries.",
     "inspect": "Show what a model is made of and what its ops cost.",
     "compare": "Measure algorithms against each other on many models.",
+    "generate": "Draw synthetic graphs for test beds.",
     "convert": "Write a model as a graph with costs, in another format.",
     "warmup": "Compile all inner loops now, so that later runs start at once.",
 }

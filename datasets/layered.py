@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import numpy as np
 
+from mtpp.datasets.roofline_network import ELEMENT_BYTES, RooflineNetwork
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.system import System, load_system
-
-ELEMENT_BYTES = 4
-"""Tensors are float32."""
+from mtpp.graph import CostGraph, Tensor
+from mtpp.system import load_system
 
 HEADS = 8
 MLP_FACTOR = 4
@@ -57,65 +53,26 @@ def layered_network(n: int, seed: int = 0, *, tensors: int | None = None) -> Cos
     if tensors is not None and tensors < n:
         raise InputError(f"{tensors} tensors of {n} ops", remedy="ask for at least one per op")
     random = np.random.default_rng([seed, n])
-    net = _Network(load_system())
+    net = RooflineNetwork(load_system())
     flow = net.add("Conv", [], rows=784, columns=64, flops=2 * 784 * 64 * 147, params=64 * 147)
     skips: list[int] = []
     blocks = (_attention, _bottleneck, _branches)
     while n - net.size >= _LARGEST_BLOCK:
         flow = blocks[random.integers(len(blocks))](net, flow, random)
         if random.random() < RESIZE_PROBABILITY:
-            flow = _linear(net, flow, int(random.choice(COLUMNS)), rows=int(random.choice(ROWS)), kind="Conv")
+            flow = net.linear(flow, int(random.choice(COLUMNS)), rows=int(random.choice(ROWS)), kind="Conv")
         if random.random() < SKIP_PROBABILITY:
             if len(skips) == MOST_SKIPS or (skips and random.random() < 0.5):
                 flow = _concat(net, [flow, skips.pop(int(random.integers(len(skips))))])
             elif flow not in skips:
                 skips.append(flow)
     while net.size < n:
-        flow = _elementwise(net, "Relu", [flow])
+        flow = net.elementwise("Relu", [flow])
     seconds = _second_outputs(net, (tensors or n) - n, np.random.default_rng([seed, n, tensors or n]))
-    return net.to_graph(f"layered-{n}-{seed}", seed, seconds)
+    return net.to_graph(f"layered-{n}-{seed}", {"generator": "layered", "seed": seed}, seconds)
 
 
-@dataclass
-class _Network:
-    """Ops in the order of their making; op v makes tensor v, of ``rows[v]`` × ``columns[v]`` elements."""
-
-    system: System
-    ops: list[Op] = field(default_factory=list)
-    rows: list[int] = field(default_factory=list)
-    columns: list[int] = field(default_factory=list)
-    readers: list[list[str]] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return len(self.ops)
-
-    def bytes_of(self, op: int) -> int:
-        return self.rows[op] * self.columns[op] * ELEMENT_BYTES
-
-    def add(self, kind: str, inputs: list[int], *, rows: int, columns: int, flops: int, params: int = 0) -> int:
-        name = f"{kind.lower()}_{self.size}"
-        traffic = (rows * columns + params) * ELEMENT_BYTES + sum(self.bytes_of(u) for u in inputs)
-        self.ops.append(Op(name, self.system.modelled_work_ps(flops, traffic), kind, params * ELEMENT_BYTES))
-        self.rows.append(rows)
-        self.columns.append(columns)
-        self.readers.append([])
-        for u in inputs:
-            self.readers[u].append(name)
-        return self.size - 1
-
-    def to_graph(self, name: str, seed: int, second_outputs: list[Tensor]) -> CostGraph:
-        outputs = [Tensor(f"t{v}", op.name, tuple(self.readers[v]), self.bytes_of(v)) for v, op in enumerate(self.ops)]
-        return CostGraph.build(
-            name=name,
-            time_unit="ps",
-            ops=self.ops,
-            tensors=[*outputs, *second_outputs],
-            metadata={"generator": "layered", "seed": seed, "system": self.system.name},
-        )
-
-
-def _second_outputs(net: _Network, count: int, random: np.random.Generator) -> list[Tensor]:
+def _second_outputs(net: RooflineNetwork, count: int, random: np.random.Generator) -> list[Tensor]:
     last = net.size - 1
     producers = np.sort(random.integers(max(1, last), size=count)).tolist()
     distances = random.integers(1, FARTHEST_SECOND_READER + 1, size=count).tolist()
@@ -130,59 +87,48 @@ def _second_outputs(net: _Network, count: int, random: np.random.Generator) -> l
     ]
 
 
-def _linear(net: _Network, x: int, columns: int, *, rows: int = 0, kind: str = "MatMul", taps: int = 1) -> int:
-    rows = rows or net.rows[x]
-    weights = net.columns[x] * columns * taps
-    return net.add(kind, [x], rows=rows, columns=columns, flops=2 * rows * weights, params=weights)
-
-
-def _elementwise(net: _Network, kind: str, inputs: list[int], cost: int = 1) -> int:
-    rows, columns = net.rows[inputs[0]], net.columns[inputs[0]]
-    return net.add(kind, inputs, rows=rows, columns=columns, flops=cost * rows * columns)
-
-
-def _concat(net: _Network, inputs: list[int]) -> int:
+def _concat(net: RooflineNetwork, inputs: list[int]) -> int:
     # A kept tensor may have another number of rows; joined by size, it adds the columns that its elements need.
     rows = net.rows[inputs[0]]
     elements = sum(net.rows[u] * net.columns[u] for u in inputs)
     joined = net.add("Concat", inputs, rows=rows, columns=max(1, elements // rows), flops=0)
-    return _linear(net, joined, net.columns[inputs[0]], kind="Conv")
+    return net.linear(joined, net.columns[inputs[0]], kind="Conv")
 
 
-def _attention(net: _Network, x: int, random: np.random.Generator) -> int:
+def _attention(net: RooflineNetwork, x: int, random: np.random.Generator) -> int:
     rows, columns = net.rows[x], net.columns[x]
     head = columns // HEADS
-    normal = _elementwise(net, "LayerNormalization", [x], cost=8)
-    query, key, value = (_linear(net, normal, columns) for _ in range(3))
+    normal = net.elementwise("LayerNormalization", [x], cost=8)
+    query, key, value = (net.linear(normal, columns) for _ in range(3))
     heads = []
     for _ in range(HEADS):
         scores = net.add("MatMul", [query, key], rows=rows, columns=rows, flops=2 * rows * rows * head)
-        weights = _elementwise(net, "Softmax", [scores], cost=5)
+        weights = net.elementwise("Softmax", [scores], cost=5)
         heads.append(net.add("MatMul", [weights, value], rows=rows, columns=head, flops=2 * rows * rows * head))
     joined = net.add("Concat", heads, rows=rows, columns=columns, flops=0)
-    x = _elementwise(net, "Add", [x, _linear(net, joined, columns)])
-    normal = _elementwise(net, "LayerNormalization", [x], cost=8)
-    hidden = _elementwise(net, "Gelu", [_linear(net, normal, MLP_FACTOR * columns)], cost=8)
-    return _elementwise(net, "Add", [x, _linear(net, hidden, columns)])
+    x = net.elementwise("Add", [x, net.linear(joined, columns)])
+    normal = net.elementwise("LayerNormalization", [x], cost=8)
+    hidden = net.elementwise("Gelu", [net.linear(normal, MLP_FACTOR * columns)], cost=8)
+    return net.elementwise("Add", [x, net.linear(hidden, columns)])
 
 
-def _bottleneck(net: _Network, x: int, random: np.random.Generator) -> int:
+def _bottleneck(net: RooflineNetwork, x: int, random: np.random.Generator) -> int:
     columns = net.columns[x]
-    y = _elementwise(net, "Relu", [_linear(net, x, max(1, columns // 4), kind="Conv")])
-    y = _elementwise(net, "Relu", [_linear(net, y, max(1, columns // 4), kind="Conv", taps=9)])
-    y = _linear(net, y, columns, kind="Conv")
-    shortcut = _linear(net, x, columns, kind="Conv") if random.random() < 0.25 else x
-    return _elementwise(net, "Relu", [_elementwise(net, "Add", [y, shortcut])])
+    y = net.elementwise("Relu", [net.linear(x, max(1, columns // 4), kind="Conv")])
+    y = net.elementwise("Relu", [net.linear(y, max(1, columns // 4), kind="Conv", taps=9)])
+    y = net.linear(y, columns, kind="Conv")
+    shortcut = net.linear(x, columns, kind="Conv") if random.random() < 0.25 else x
+    return net.elementwise("Relu", [net.elementwise("Add", [y, shortcut])])
 
 
-def _branches(net: _Network, x: int, random: np.random.Generator) -> int:
+def _branches(net: RooflineNetwork, x: int, random: np.random.Generator) -> int:
     columns = net.columns[x]
     ends = []
     for length in random.integers(1, 4, size=4).tolist():
         y = x
         for depth in range(length):
             taps = 9 if depth else 1
-            y = _elementwise(net, "Relu", [_linear(net, y, max(1, columns // 4), kind="Conv", taps=taps)])
+            y = net.elementwise("Relu", [net.linear(y, max(1, columns // 4), kind="Conv", taps=taps)])
         ends.append(y)
     return net.add("Concat", ends, rows=net.rows[x], columns=columns, flops=0)
 

@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 
 from mtpp.datasets.recipe_costs import recipe_graph
+from mtpp.datasets.sizes import check_graph_size
 from mtpp.errors import InputError
 from mtpp.graph import CostGraph
 
@@ -44,7 +45,7 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
     Raises
     ------
     InputError
-        If the family is unknown or *n* is too small.
+        If the family is unknown, or *n* is too small or too large to be drawn in memory.
 
     Notes
     -----
@@ -64,6 +65,7 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
         raise InputError(f"unknown family {family!r}", remedy=f"use one of {', '.join(FAMILIES)}")
     if n < SMALLEST:
         raise InputError(f"{n} ops are too few for this recipe", remedy=f"ask for at least {SMALLEST}")
+    check_graph_size(n, round(_density(family, n) * n))
     random = np.random.default_rng([seed, n, FAMILIES.index(family)])
     position = random.permutation(n)
     successors: list[list[int]] = [[] for _ in range(n)]
@@ -77,6 +79,13 @@ def regal_style(family: Family, n: int, seed: int = 0) -> CostGraph:
         random,
         {"generator": "regal-style", "family": family, "seed": seed},
     )
+
+
+def _density(family: str, n: int) -> float:
+    """Return about how many edges there are per op."""
+    if family == "er":
+        return EDGE_PROBABILITY * n / 2
+    return PROBABILITY_WITHIN_BLOCKS * n / (2 * BLOCKS) if family == "sbm" else 2
 
 
 def _base_graph(family: str, n: int, random: np.random.Generator) -> nx.Graph:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.datasets.layered import ELEMENT_BYTES, HEADS, layered_network
+from mtpp.datasets.layered import HEADS, layered_network
+from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.errors import InputError
 from mtpp.system import load_system
 

@@ -1,0 +1,140 @@
+"""``mtpp generate`` as a process: files, standard output, and options that cannot be."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import pytest
+from processes import run
+
+from mtpp.cli.generate import command
+from mtpp.datasets.chain import chain
+from mtpp.datasets.regal_style import FAMILIES, regal_style
+from mtpp.datasets.transformer import KINDS
+from mtpp.formats.native import read_native, write_native
+
+SMALL = {
+    "regal-style": ("-n", "20"),
+    "transformer": ("--layers", "1"),
+    "multi-branch": ("--length", "3", "--blocks", "2", "--cross-links", "2"),
+    "chain": ("-n", "12", "--skips", "3"),
+    "in-tree": ("--leaves", "9", "--fan-in", "3"),
+}
+
+
+def test_every_family_has_a_small_draw_here() -> None:
+    """The tests below cover all families there are, and the choices offered are those of the generators."""
+    assert isinstance(command, click.Group)
+    assert set(command.commands) == set(SMALL)
+    choices = {
+        parameter.name: tuple(parameter.type.choices)
+        for family in command.commands.values()
+        for parameter in family.params
+        if isinstance(parameter.type, click.Choice)
+    }
+    assert choices == {"family": FAMILIES, "kind": KINDS}
+
+
+@pytest.mark.parametrize("family", SMALL)
+def test_what_is_drawn_can_be_partitioned(family: str, tmp_path: Path) -> None:
+    """The same seed gives the same file, to standard output and to -o alike; partition takes it and verify agrees."""
+    model, plan = tmp_path / "g.json", tmp_path / "plan.json"
+    printed = run("generate", family, *SMALL[family], "--seed", "5")
+    done = run("generate", family, *SMALL[family], "--seed", "5", "-o", model)
+    assert (printed.returncode, printed.stderr) == (0, "")
+    assert (done.returncode, done.stdout) == (0, "")
+    assert done.stderr.startswith(f"{model}: ")
+    assert model.read_text() == printed.stdout
+    assert run("partition", model, "-k", "3", "-q", "-o", plan).returncode == 0
+    assert run("verify", plan, "--model", model).returncode == 0
+
+
+def test_the_file_is_the_generators_graph(tmp_path: Path) -> None:
+    """What the command writes is what the function returns."""
+    done = run("generate", "regal-style", "--family", "ba", "-n", "31", "--seed", "8")
+    assert done.stdout == write_native(regal_style("ba", 31, 8))
+    done = run("generate", "chain", "-n", "9", "--seed", "2", "--skips", "4", "--longest-skip", "3", "-o", "-")
+    assert done.stdout == write_native(chain(9, 2, skips=4, longest_skip=3))
+
+
+def test_a_bed_of_all_random_families(tmp_path: Path) -> None:
+    """Twelve seeds give twelve files of four families, sizes in range, each the same as when drawn alone."""
+    bed = tmp_path / "bed"
+    done = run("generate", "regal-style", "-o", f"{bed}/", "--count", "12", "-n", "20-40", "--seed", "3", "-v")
+    assert (done.returncode, done.stdout) == (0, "")
+    files = sorted(bed.iterdir())
+    assert len(files) == 12
+    graphs = [read_native(path.read_bytes(), path.name) for path in files]
+    assert [graph.name for graph in graphs] == [path.stem for path in files]
+    assert {graph.metadata["seed"] for graph in graphs} == set(range(3, 15))
+    assert sorted(graph.metadata["family"] for graph in graphs) == sorted([*FAMILIES] * 3)
+    assert all(20 <= graph.op_count <= 40 for graph in graphs)
+    assert len({graph.op_count for graph in graphs}) > 3
+    notes = done.stderr.splitlines()
+    assert len(notes) == 13
+    assert notes[-1] == f"{bed}: 12 graphs, {sum(graph.op_count for graph in graphs)} ops in all"
+    alone = run("generate", "regal-style", "-n", "20-40", "--seed", "7").stdout
+    assert alone in [path.read_text() for path in files]
+
+
+def test_transformers_differ_by_ranges(tmp_path: Path) -> None:
+    """Seeds that draw the same size still get a file each, since the name tells the seed."""
+    done = run("generate", "transformer", "--layers", "1-2", "--count", "4", "-o", tmp_path / "bed", "-q")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    names = {json.loads(path.read_text())["name"] for path in (tmp_path / "bed").iterdir()}
+    assert len(names) == 4
+
+
+def test_files_are_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    """An old file gives way to the new one, but not to a draw that fails; a folder takes a single graph too."""
+    path = tmp_path / "g.json.gz"
+    path.write_text("old")
+    assert run("generate", "chain", "-n", "3", "--skips", "9", "-o", path).returncode == 2
+    assert path.read_text() == "old"
+    assert run("generate", "chain", "-n", "3", "-o", path).returncode == 0
+    assert path.read_bytes()[:2] == b"\x1f\x8b"
+    assert run("generate", "chain", "-n", "3", "-o", tmp_path).returncode == 0
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["chain-3-0.json", "g.json.gz"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ("regal-style -n 4", "-n: 4 is below 5"),
+        ("regal-style -n 200-50", "-n: 200-50 is a range that ends before it begins"),
+        ("regal-style -n 5-x", "-n: '5-x' is neither a whole number nor a range"),
+        ("regal-style -n 1-2-3", "-n: '1-2-3' is neither"),
+        ("regal-style -n -7", "-n: '-7' is neither"),
+        ("regal-style -n 1e3", "-n: '1e3' is neither"),
+        ("regal-style -n 99999999999999999999", "-n: 99999999999999999999 is above"),
+        ("regal-style -n 2000000", "too large"),
+        ("regal-style --family grid", "--family: 'grid' is not one of"),
+        ("chain --seed -1", "--seed: -1 is not in the range"),
+        ("chain --count 0 -o bed/", "--count: 0 is not in the range"),
+        ("chain --count 2", "--count: several graphs are no single output"),
+        ("chain --count 2 -o g.json", "g.json: several graphs do not go into one file"),
+        ("chain --count 2 -o file", "file: is not a directory"),
+        ("chain --count 2 -o nowhere/bed", "nowhere/bed: there is no directory 'nowhere'"),
+        ("chain -o nowhere/g.json", "nowhere/g.json: there is no directory"),
+        ("chain -n 4 --skips 4", "4 skips, where 3 pairs"),
+        ("chain --longest-skip 1", "--longest-skip: 1 is not in the range"),
+        ("transformer --heads 5", "5 heads cannot share"),
+        ("transformer --count 2 -o bed", "--count: all graphs would be the same"),
+        ("multi-branch --branches 1 --cross-links 1", "room for 0"),
+        ("multi-branch --branches 2000000 --length 2000000", "too large"),
+        ("in-tree --fan-in 1", "--fan-in: 1 is below 2"),
+        ("in-tree --leaves 0", "--leaves: 0 is below 1"),
+        ("forest", "No such command 'forest'"),
+    ],
+)
+def test_what_cannot_be_generated(arguments: str, words: str, tmp_path: Path) -> None:
+    """Exit code 2, one line that says what and what else to ask for, and nothing written."""
+    (tmp_path / "file").write_text("")
+    done = run("generate", *arguments.split(), cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: ")
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
