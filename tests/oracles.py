@@ -181,14 +181,22 @@ def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iter
 
     *together* lists groups of ops that must share a stage; there is always a partition that does (one stage).
     """
+    return best_partition(graph, system, k, together)[0]
+
+
+def best_partition(
+    graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()
+) -> tuple[int, tuple[int, ...]]:
+    """Return OPT as :func:`brute_force_optimum` does, and the stages of a partition that reaches it."""
     groups = [list(group) for group in together]
     cost = _remembered(lambda ops: stage_cost(graph, system, ops, k))
-    best: int | None = None
+    best: tuple[int, tuple[int, ...]] | None = None
     for stages in monotone_assignments(graph, k):
         if any(len({stages[v] for v in group}) > 1 for group in groups):
             continue
         worst = max(cost(frozenset(v for v, s in enumerate(stages) if s == b)) for b in set(stages))
-        best = worst if best is None else min(best, worst)
+        if best is None or worst < best[0]:
+            best = worst, stages
     assert best is not None
     return best
 

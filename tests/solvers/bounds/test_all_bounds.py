@@ -1,0 +1,215 @@
+"""Every bound of the registry against brute force: lower ≤ OPT ≤ upper, whatever costs, memories and k."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import oracles
+import pytest
+from graph_strategies import LINK, random_graph
+from merging_graphs import merging_graph
+
+from mtpp.certificate_table import SOLVER_TOLERANCE
+from mtpp.deadline import Deadline
+from mtpp.errors import Infeasible
+from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck
+from mtpp.partition import Partition
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+from mtpp.solvers.certifying import CertifyLimits, certify
+from mtpp.solvers.reduction import reduce_instance
+from mtpp.system import System
+from mtpp.units import Exact
+
+LARGEST_SCALE = {"1": 9, "ps": 9, "ns": 9, "us": 8, "ms": 5, "s": 2}
+"""Powers of ten at which costs of a few hundred time units stay below 2^62 ticks in all."""
+
+LIMIT_S = 60.0
+"""Of a bound on a graph of eight ops; none is close to it, but one that hangs must not hang the tests."""
+
+SEEDS = 500
+PARTS = 20
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem with all that brute force says about it."""
+
+    graph: CostGraph
+    system: System
+    instance: Instance
+    optimum: int
+    best: Partition | None
+
+    @property
+    def peaks_in_order(self) -> bool:
+        """Whether stages have peaks that no linear model knows exactly."""
+        return self.system.limits_memory and self.system.peak == "order"
+
+
+def scaled(graph: CostGraph, power: int) -> CostGraph:
+    """Return the graph with every cost times 10^power; bytes stay."""
+    factor = Fraction(10) ** power
+
+    def times(cost: Exact | None) -> Exact | None:
+        if cost is None:
+            return None
+        value = Fraction(cost) * factor
+        return value.numerator if value.denominator == 1 else value
+
+    names = graph.op_names
+    ops = [
+        Op(name, times(work) or 0, kind, int(size))
+        for name, work, kind, size in zip(names, graph.work, graph.op_kinds, graph.param_bytes, strict=True)
+    ]
+    tensors = [
+        Tensor(
+            graph.tensor_names[t],
+            names[producer],
+            tuple(names[v] for v in sorted(readers)),
+            None if graph.tensor_bytes[t] == UNKNOWN_BYTES else int(graph.tensor_bytes[t]),
+            times(graph.transfer[t]),
+        )
+        for t, (producer, readers) in enumerate(oracles.tensors_of(graph))
+    ]
+    return CostGraph.build(name=graph.name, time_unit=graph.time_unit, ops=ops, tensors=tensors)
+
+
+def drawn_case(seed: int) -> Case:
+    """Draw one of the cases: up to 8 ops, k from 2 to 4, any unit, costs from 10^-9 to 10^9 of them, any memory."""
+    pick = random.Random(seed)
+    count = min(8, pick.randint(2, 10))
+    unit = pick.choice(("1", "1", "1", *LARGEST_SCALE))
+    fractional = pick.random() < 0.3
+    if pick.random() < 0.3:
+        graph = merging_graph(seed, count, time_unit=unit, largest_params=pick.choice((0, 60)))
+    else:
+        graph = random_graph(
+            seed,
+            count,
+            time_unit=unit,
+            fractional=fractional,
+            largest_cost=pick.choice((3, 20, 200)),
+            consumers_per_tensor=pick.choice((0.8, 1.5, 3.0)),
+        )
+    graph = scaled(graph, pick.randint(-9, LARGEST_SCALE[unit] - 3 * fractional))
+    system = LINK
+    if unit != "1" and pick.random() < 0.5:
+        memory = pick.randint(0, 150)
+        peak = pick.choice(("reserve", "order"))
+        system = replace(LINK, fast_memory_bytes=memory, activation_reserve_bytes=pick.randint(0, memory), peak=peak)
+    if pick.random() < 0.2:
+        system = replace(system, stage_memory_bytes=system.activation_reserve_bytes + pick.randint(20, 300))
+    k = pick.randint(2, 4)
+    instance = Instance.build(graph, system, k)
+    optimum, stages = oracles.best_partition(graph, system, k)
+    best = None if optimum >= oracles.NEVER else Partition.from_stages(instance, stages)
+    return Case(graph, system, instance, optimum, best)
+
+
+def views(case: Case, start: Partition | None) -> list[tuple[Instance, Partition | None]]:
+    """Return the instance as it is and as the reduction leaves it, each with the partition."""
+    found = [(case.instance, start)]
+    rounds = reduce_instance(case.instance)
+    if rounds:
+        for merges in rounds:
+            start = None if start is None else merges.carry(start)
+        found.append((rounds[-1].contraction.instance, start))
+    return found
+
+
+def hold(case: Case, instance: Instance, result: BoundResult, known: int) -> None:
+    """Check what a bound gave back against the optimum and against what was known before."""
+    if result.lower is not None:
+        assert 0 <= result.lower.value <= case.optimum
+        assert result.lower.tier in ("exact", "enumerated", "solver")
+    if result.partition is not None:
+        cost = bottleneck(instance, result.partition)
+        assert case.optimum <= cost < known
+
+
+def one_stage(case: Case) -> Partition | None:
+    """Return the partition into a single stage, None if that is against the stage memory."""
+    stages = [0] * case.instance.op_count
+    if oracles.bottleneck(case.graph, case.system, stages, case.instance.k) >= oracles.NEVER:
+        return None
+    return Partition.from_stages(case.instance, stages)
+
+
+def check(name: str, case: Case) -> bool:
+    """Hold a bound against the optimum, whatever is known beside; tell whether it ever met the optimum."""
+    if case.best is None:
+        return False
+    met = False
+    solve: Callable[[Instance, BoundLimits], BoundResult] = bound_entry(name).load()
+    poor = one_stage(case)
+    for start in [case.best, *([] if poor is None else [poor])]:
+        known = bottleneck(case.instance, start)
+        for instance, carried in views(case, start):
+            for given in (carried, None):
+                limits = BoundLimits(known, given, deadline=Deadline.from_now(LIMIT_S))
+                result = solve(instance, limits)
+                hold(case, instance, result, known)
+                met = met or (result.lower is not None and result.lower.value == case.optimum)
+                if name == "exact-mip" and not case.peaks_in_order:
+                    assert_solved(case, instance, result, known)
+    return met
+
+
+def assert_solved(case: Case, instance: Instance, result: BoundResult, known: int) -> None:
+    """Check that the exact MIP came to the optimum: its bound within the tolerance, its partition in integers."""
+    assert result.solved
+    best = known if result.partition is None else bottleneck(instance, result.partition)
+    assert best == case.optimum
+    assert result.lower is not None or case.optimum == 0
+    if result.lower is not None:
+        assert case.optimum - result.lower.value <= max(1, SOLVER_TOLERANCE * case.optimum)
+
+
+@pytest.mark.parametrize("name", BOUNDS)
+def test_some_small_graphs(name: str) -> None:
+    """A few of the cases below, always run."""
+    for seed in range(0, SEEDS, 40):
+        check(name, drawn_case(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("name", BOUNDS)
+def test_hundreds_of_small_graphs(name: str, part: int) -> None:
+    """No bound is above the optimum, no partition found on the way below it, and each bound is good for something."""
+    met = [check(name, drawn_case(seed)) for seed in range(part, SEEDS, PARTS)]
+    assert any(met)
+
+
+@pytest.mark.parametrize("seed", [*range(0, SEEDS, 25)])
+def test_certified_cells(seed: int) -> None:
+    """The ladder's bounds, all tried, stay below the optimum, and its partition is at least that."""
+    certify_case(drawn_case(seed))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_hundreds_of_certified_cells(part: int) -> None:
+    """The same on all cases."""
+    for seed in range(part, SEEDS, PARTS):
+        certify_case(drawn_case(seed))
+
+
+def certify_case(case: Case) -> None:
+    """Certify a case with a partition that need not be the best, so that there is something left to prove."""
+    limits = CertifyLimits(None, bounds=tuple(BOUNDS), algorithm="random")
+    try:
+        cell = certify(case.instance, limits)
+    except Infeasible:
+        assert case.best is None or case.system.stage_memory_bytes is not None
+        return
+    assert case.best is not None
+    assert cell.lower.value <= case.optimum <= cell.upper == bottleneck(case.instance, cell.partition)
+    for figure in cell.bounds.values():
+        assert figure.value is None or figure.value <= case.optimum
