@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, seconds_text
 
 if TYPE_CHECKING:
     from mtpp.cli.comparing import Comparison
@@ -117,7 +117,7 @@ def _mean_cells(comparison: Comparison) -> tuple[list[str], list[list[str]], set
     rows = []
     for i, name in enumerate(comparison.request.algorithms):
         own = means[i * len(counts) : (i + 1) * len(counts)]
-        rows.append([name, *map(_ratio, own), _seconds(sum(mean.seconds for mean in own))])
+        rows.append([name, *map(_ratio, own), seconds_text(sum(mean.seconds for mean in own))])
     best = set()
     for j in range(1, len(counts) + 1):
         column = [row[j] for row in rows]
@@ -131,13 +131,6 @@ def _mean_cells(comparison: Comparison) -> tuple[list[str], list[list[str]], set
 
 def _ratio(mean: Mean) -> str:
     return _NONE if mean.ratio is None else f"{mean.ratio:.3f}"
-
-
-def _seconds(seconds: float) -> str:
-    for limit, digits in ((1, 3), (10, 2), (1000, 1)):
-        if seconds < limit:
-            return f"{seconds:.{digits}f}"
-    return f"{seconds:,.0f}"
 
 
 def _title(comparison: Comparison) -> str:

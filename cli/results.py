@@ -40,6 +40,14 @@ def _numeric(cell: str) -> bool:
     return cell in ("", "-", "–") or cell.lstrip("*")[:1].isdigit()
 
 
+def seconds_text(seconds: float) -> str:
+    """Write a number of seconds for a column of them, without the unit."""
+    for limit, digits in ((1, 3), (10, 2), (1000, 1)):
+        if seconds < limit:
+            return f"{seconds:.{digits}f}"
+    return f"{seconds:,.0f}"
+
+
 def result_terminal(*, endless: bool = False) -> RichConsole:
     """Return the terminal that standard output is, or a plain one without an edge where it is none.
 

@@ -1,0 +1,28 @@
+"""What the views of a table of certificates call graphs and write ticks like."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from mtpp.units import format_picoseconds
+
+if TYPE_CHECKING:
+    from mtpp.certificate_table import CertificateRow
+
+NONE = "–"
+
+
+def model_labels(rows: Sequence[CertificateRow]) -> dict[str, str]:
+    """Return what the graph in each file is called: by its name where no other graph has it, else by its file."""
+    names = {row.path: row.model for row in rows}
+    count = Counter(names.values())
+    return {path: name if count[name] == 1 else path for path, name in names.items()}
+
+
+def ticks_text(row: CertificateRow, ticks: int | None) -> str:
+    """Write a number of ticks for people, as a time or in the unit of an abstract graph."""
+    if ticks is None:
+        return NONE
+    return f"{ticks / row.ticks_per_unit:,.6g}" if row.time_unit == "1" else format_picoseconds(ticks)
