@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from mtpp.cli.certificate_texts import NONE, model_labels, ticks_text
+from mtpp.cli.certificate_texts import NONE, column_blocks, model_labels, rows_by_graph, ticks_text
 from mtpp.cli.results import seconds_text
 
 if TYPE_CHECKING:
@@ -46,9 +46,11 @@ def bounds_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table 
     """Yield a table for each model, and more than one where its k do not fit beside each other."""
     from rich.text import Text
 
-    for path, label in model_labels(rows).items():
-        own = [row for row in rows if row.path == path]
-        yield Text(f"\n{label}: {own[0].ops:,} ops, {own[0].tensors:,} tensors")
+    labels = model_labels(rows)
+    for path, places in rows_by_graph(rows).items():
+        own = [rows[i] for i in places]
+        if len(labels) > 1:
+            yield Text(f"\n{labels[path]}: {own[0].ops:,} ops")
         if len(own) == 1:
             yield _one(own[0])
         else:
@@ -93,19 +95,13 @@ def _many(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
     from mtpp.solvers.certificate_summary import ladder
 
     names = ladder(rows)
-    lines = [*names, "best", "tier", "seconds"]
-    first = max(map(len, lines))
+    lines = ["bound", *names, "best", "tier", "seconds"]
     columns = [_column(row, names) for row in rows]
-    begin = 0
-    while begin < len(rows):
-        end, used = begin, first
-        while end < len(rows) and (end == begin or used + _GAP + max(map(len, columns[end])) <= width):
-            used += _GAP + max(map(len, columns[end]))
-            end += 1
-        if begin:
+    widths = [max(map(len, column)) + _GAP for column in columns]
+    for block in column_blocks(max(map(len, lines)), widths, width):
+        if block.start:
             yield Text("")
-        yield _columns(["bound", *lines], columns[begin:end], [row.lower.method for row in rows[begin:end]])
-        begin = end
+        yield _columns(lines, [columns[j] for j in block], [rows[j].lower.method for j in block])
 
 
 def _column(row: CertificateRow, names: Sequence[str]) -> list[str]:
@@ -119,8 +115,8 @@ def _columns(lines: Sequence[str], columns: Sequence[Sequence[str]], methods: Se
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, _GAP - 1, 0, 0))
-    table.add_column(lines[0] + " ", no_wrap=True)
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+    table.add_column(lines[0], no_wrap=True)
     for column in columns:
         table.add_column(column[0], justify="right", no_wrap=True)
     for i, name in enumerate(lines[1:], 1):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from mtpp.cli.certificate_texts import NONE, column_blocks
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -12,7 +14,7 @@ if TYPE_CHECKING:
     from mtpp.certificate_table import CertificateRow
     from mtpp.solvers.certificate_summary import OverSimple, Summary
 
-_NONE = "–"
+_GAP = 2
 
 
 @dataclass(frozen=True)
@@ -32,17 +34,19 @@ class Means:
     rows: Sequence[Sequence[str]]
     caption: str
 
-    def table(self) -> Table:
-        """Return the table for a terminal."""
+    def tables(self, width: int) -> Iterator[Table]:
+        """Yield the table for a terminal, in several where its columns do not fit beside each other."""
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for j, name in enumerate(self.header):
-            table.add_column(Text(name), justify="right" if j else "left", no_wrap=True)
-        for row in self.rows:
-            table.add_row(*map(Text, row))
-        return table
+        widths = [max(len(row[j]) for row in (self.header, *self.rows)) for j in range(len(self.header))]
+        for block in column_blocks(widths[0], [_GAP + wide for wide in widths[1:]], width):
+            table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
+            for j in (0, *(j + 1 for j in block)):
+                table.add_column(Text(self.header[j]), justify="right" if j else "left", no_wrap=True)
+            for row in self.rows:
+                table.add_row(*(Text(row[j]) for j in (0, *(j + 1 for j in block))))
+            yield table
 
 
 def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[Means]:
@@ -97,7 +101,7 @@ def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int
 def _mean(ratio: float | None, as_fraction: bool) -> str:
     """Write a mean of ratios; only where every cell is optimal it reads as 1."""
     if ratio is None:
-        return _NONE
+        return NONE
     return "1" if ratio == 1 else f"{1 / ratio if as_fraction else ratio:.4f}"
 
 
@@ -119,10 +123,10 @@ def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int
 
 def _share(one: OverSimple | None, summary: Summary) -> str:
     if one is None:
-        return _NONE
-    share = 100 * one.solved / one.cells
+        return NONE
+    share = "100" if one.solved == one.cells else f"{min(100 * one.solved / one.cells, 99.9):.3g}"
     cells = "" if one.cells == summary.models else f" [{one.cells}]"
-    return f"{one.mean:.3f} ({share:.3g}){cells}"
+    return f"{one.mean:.3f} ({share}){cells}"
 
 
 def _best(summaries: Sequence[Summary], names: Sequence[str]) -> Means:

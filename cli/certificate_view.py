@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.bound_view import bound_marks, bounds_cells, bounds_tables
 from mtpp.cli.certificate_means import Means, means_tables
-from mtpp.cli.certificate_texts import NONE, model_labels, ticks_text
+from mtpp.cli.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, seconds_text
 
 if TYPE_CHECKING:
@@ -207,8 +207,9 @@ def _markdown(
     rows: Sequence[CertificateRow], means: Sequence[Means], figures: Sequence[tuple[str, str]], with_upper: bool
 ) -> str:
     labels = model_labels(rows)
+    header: Sequence[str] = _HEADER
     if with_upper:
-        header, cells = _HEADER, [_cell_texts(row, labels[row.path]) for row in rows]
+        cells = [_cell_texts(row, labels[row.path]) for row in rows]
     else:
         header, cells = bounds_cells(rows)
     listed = "\n".join(f"- **{name}**: {text}" for name, text in figures)
@@ -238,7 +239,7 @@ def _terminal(
     text += rendered(terminal, "", figures_grid(figures))
     for one in means:
         text += rendered(terminal, "", Text(one.title, "bold"))
-        text += rendered(endless, one.table()) + rendered(terminal, Text(one.caption, "dim"))
+        text += rendered(endless, *one.tables(terminal.width)) + rendered(terminal, Text(one.caption, "dim"))
     return text
 
 
@@ -263,9 +264,8 @@ def _cell_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table |
     if not fits(kept):
         kept.remove(_UPPER_BY)
     gap = 2 if fits(kept) else 1
-    for path, label in labels.items():
-        own = [i for i, row in enumerate(rows) if row.path == path]
-        yield Text(f"\n{label}: {rows[own[0]].ops:,} ops")
+    for path, own in rows_by_graph(rows).items():
+        yield Text(f"\n{labels[path]}: {rows[own[0]].ops:,} ops")
         yield _lines([rows[i] for i in own], [cells[i] for i in own], kept, widths, gap)
 
 

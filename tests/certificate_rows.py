@@ -8,6 +8,8 @@ from mtpp.certificate import LowerBound
 from mtpp.certificate_table import BoundFigure, CertificateRow
 from mtpp.system import load_system
 
+_SYSTEM = load_system().to_document()
+
 
 def row(
     model: str = "net", k: int = 2, upper: int | None = None, method: str = "simple", **bounds: Any
@@ -33,7 +35,7 @@ def row(
         "tensors": 11,
         "time_unit": "ps",
         "ticks_per_unit": 1,
-        "system": load_system().to_document(),
+        "system": _SYSTEM,
         "upper_algorithm": None if upper is None else "anneal",
         "assignment": None if upper is None else {"a": 0},
         "partition_seconds": 0.5,
