@@ -14,7 +14,6 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
     from mtpp.certificate_table import CertificateRow
 
@@ -64,7 +63,7 @@ def check_plot(path: str) -> None:
         )
     check_output(path)
     check_output(_csv_path(path))
-    _figure_class()
+    _require_matplotlib()
 
 
 def write_plot(path: str, rows: Sequence[CertificateRow], time_limit_s: float | None = None) -> None:
@@ -98,14 +97,13 @@ def _csv_path(path: str) -> str:
     return str(Path(path).with_suffix(".csv"))
 
 
-def _figure_class() -> type[Figure]:
+def _require_matplotlib() -> None:
     try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
+        import matplotlib.figure  # noqa: F401
+    except (ImportError, ValueError) as error:  # missing, or it does not like its own settings
         raise InputError(
             f"needs matplotlib ({error})", source="--plot", remedy="run: pip install 'mtpp[plot]'"
         ) from None
-    return Figure
 
 
 def _points(rows: Sequence[CertificateRow]) -> Iterator[_Point]:
@@ -121,6 +119,7 @@ def _points(rows: Sequence[CertificateRow]) -> Iterator[_Point]:
 def _picture(points: Sequence[_Point], time_limit_s: float | None, picture_format: str) -> bytes:
     """Return the picture as a file of that format; no display is needed and none of matplotlib's state is touched."""
     import matplotlib
+    from matplotlib.figure import Figure
 
     methods = _methods(points)
     counts = sorted({one.k for one in points})
@@ -131,7 +130,7 @@ def _picture(points: Sequence[_Point], time_limit_s: float | None, picture_forma
     columns = max(int(across * width / _LEGEND_INCHES), 1)
     legend_lines = -(-(len(methods) + 2) // columns)
     size = (across * width + 0.4, down * height + 0.22 * legend_lines + 0.45)
-    figure = _figure_class()(figsize=size, layout="constrained")
+    figure = Figure(figsize=size, layout="constrained")
     panels = list(figure.subplots(down, across, sharex=True, sharey=True, squeeze=False).flat)
     for panel, k in zip(panels, counts, strict=False):
         _draw(panel, [one for one in points if one.k == k], methods, time_limit_s)
@@ -148,7 +147,7 @@ def _picture(points: Sequence[_Point], time_limit_s: float | None, picture_forma
         fontsize=9,
     )
     graphs = len({one.model for one in points})
-    over = f"{graphs:,} graphs" if graphs > 1 else "".join({one.model for one in points})
+    over = points[0].model if graphs == 1 else f"{graphs:,} graphs"
     figure.suptitle(f"Time of each method against the number of ops: {over}", fontsize=11)
     buffer = io.BytesIO()
     unstamped = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(picture_format)
