@@ -25,6 +25,7 @@ _NOT_DRAWN = ("simple",)
 _STYLES = (
     ("#000000", "o"), ("#E69F00", "s"), ("#0072B2", "^"), ("#009E73", "D"), ("#D55E00", "v"), ("#56B4E9", "P"),
     ("#CC79A7", "X"), ("#7F7F7F", "<"), ("#332288", ">"), ("#882255", "p"), ("#999933", "h"), ("#661100", "*"),
+    ("#44AA99", "d"), ("#AA4499", "8"),
 )  # fmt: skip
 """Colours that the colour-blind tell apart (Okabe and Ito, 2008; then Tol, 2021), and a shape for each method."""
 
@@ -32,6 +33,7 @@ _LEAST_SECONDS = 1e-4
 _ACROSS = 3
 _INCHES = (3.4, 3.0)
 _LEGEND_INCHES = 1.9
+_AREA = 26
 _DOTS_PER_INCH = 160
 
 
@@ -176,13 +178,13 @@ def _draw(
             panel.scatter(
                 [one.ops for one in own],
                 [max(one.seconds, _LEAST_SECONDS) for one in own],
-                s=26,
+                s=_AREA * (2 if name == _PARTITION else 1),  # a bound may come with the partition, and take as long
                 marker=marker,
                 facecolors=colour if solved else "none",
                 edgecolors=colour,
                 linewidths=1.1,
                 alpha=0.85,
-                zorder=3 if name == _PARTITION else 2,
+                zorder=2,
             )
 
 
