@@ -12,7 +12,6 @@ from mtpp.units import PICOSECONDS, format_picoseconds
 if TYPE_CHECKING:
     from mtpp.cli.console import Console, ProgressBar
     from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.cli.options import Model
     from mtpp.instance import Instance
     from mtpp.solvers.comparison import Cell, CellLimits, Mean
     from mtpp.solvers.variants import Variant
@@ -175,7 +174,7 @@ def _run_model(
 
     if limits.interrupted():
         return
-    model = _read_again(file, files, watch.console)
+    model = files.read_again(file, watch.console.warn)
     if model is None:
         return
     for k in request.stage_counts:
@@ -186,19 +185,6 @@ def _run_model(
             watch.begins(file, k, variant.name, len(cells))
             cells.append(run_cell(instance, file.path, variant, limits))
             watch.ended(file, cells[-1], instance)
-
-
-def _read_again(file: ModelFile, files: ModelFiles, console: Console) -> Model | None:
-    """Return the model, or None with a warning: what hours of search found is not lost for a file that vanished."""
-    try:
-        model = files.read(file.path)
-    except InputError as error:
-        console.warn(f"left out: {error}")
-        return None
-    if model.source.sha256 != file.sha256:
-        console.warn(f"{file.path}: left out: the file was changed since the comparison began")
-        return None
-    return model
 
 
 def warn_of_gaps(comparison: Comparison, console: Console) -> None:

@@ -22,6 +22,8 @@ INTERNAL_ERROR = 70
 
 COMMANDS = {
     "partition": "Cut a model into k pipeline stages and prove how good the cut is.",
+    "bound": "Prove what no partition into k stages can beat.",
+    "certify": "Partition many models and prove how good the partitions are, in one table.",
     "evaluate": "Score a partition that was made by hand or by another tool.",
     "verify": "Check a plan from scratch, and the proof that it carries.",
     "inspect": "Show what a model is made of and what its ops cost.",

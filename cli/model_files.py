@@ -99,6 +99,18 @@ class ModelFiles:
         """Read one of the models, anew."""
         return self._read(path, lambda text: None)
 
+    def read_again(self, file: ModelFile, warn: Callable[[str], None]) -> Model | None:
+        """Return a model checked before, or None with a warning: a file that vanished costs no long run its results."""
+        try:
+            model = self.read(file.path)
+        except InputError as error:
+            warn(f"left out: {error}")
+            return None
+        if model.source.sha256 != file.sha256:
+            warn(f"{file.path}: left out: the file was changed since the run began")
+            return None
+        return model
+
     def _check_file(self, path: str, most_stages: int) -> ModelFile:
         self._tell(f"reading {path}")
         model = self._read(path, self._warn)

@@ -40,6 +40,9 @@ class CertifyLimits:
         Names of the bounds to try, in the order of the registry.
     algorithm
         Of the partition.
+    each
+        Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
+        out because the ratio will do, and each gets an equal share of the time.
     seed, jobs, memory_bytes, observer, interrupted
         As in :class:`~mtpp.solvers.search.SearchLimits`.
     """
@@ -48,6 +51,7 @@ class CertifyLimits:
     target_ratio: Fraction = Fraction(1)
     bounds: Sequence[str] = tuple(BOUNDS)
     algorithm: str = "auto"
+    each: bool = False
     seed: int = 0
     jobs: int = 1
     memory_bytes: int | None = None
@@ -119,7 +123,7 @@ def certify(
     )
     found = entry.load()(instance, search)
     partition_seconds = time.perf_counter() - began
-    if found.lower is not None:
+    if found.lower is not None and (not limits.each or found.lower.method in limits.bounds):
         figures["downset"] = BoundFigure(found.lower.value, partition_seconds, found.stopped == "optimal")
         lower = max(lower, found.lower, key=_value)
     state = Certification(found.partition, found.bottleneck, found.found_by, lower, figures, partition_seconds, 0.0)
@@ -133,7 +137,7 @@ def certify(
     state = told()
     rounds = reduce_instance(instance)
     inner = rounds[-1].contraction.instance if rounds else instance
-    for name in limits.bounds:
+    for number, name in enumerate(limits.bounds):
         stopped = _stopped(state, limits, deadline)
         if stopped:
             return told(stopped=stopped)
@@ -146,9 +150,9 @@ def certify(
             BoundLimits(
                 state.upper,
                 _carried(state.partition, rounds),
-                state.lower.value,
-                _enough(state.upper, limits.target_ratio),
-                deadline,
+                0 if limits.each else state.lower.value,
+                None if limits.each else _enough(state.upper, limits.target_ratio),
+                deadline.share(1 / (len(limits.bounds) - number)) if limits.each else deadline,
                 limits.seed,
                 limits.memory_bytes,
                 limits.observer,
@@ -188,7 +192,7 @@ def _enough(upper: int, target_ratio: Fraction) -> int:
 
 
 def _stopped(state: Certification, limits: CertifyLimits, deadline: Deadline) -> str:
-    if state.lower.value >= _enough(state.upper, limits.target_ratio):
+    if not limits.each and state.lower.value >= _enough(state.upper, limits.target_ratio):
         return "target"
     if limits.interrupted():
         return "interrupted"

@@ -1,0 +1,67 @@
+"""``mtpp bound``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.cell_options import cell_options
+from mtpp.cli.options import model_options, output_options
+
+INTERRUPTED = 130
+
+
+@click.command("bound")
+@click.argument("paths", nargs=-1, required=True, metavar="MODEL...")
+@cell_options(bounds="Those to work at, such as simple,node [default: all].")
+@click.option(
+    "--export", metavar="FILE.mps", help="Write the MIP of the one bound named, for one model and one k, and stop."
+)
+@click.option("-o", "--output", metavar="FILE", help="Write the table as JSON, whole or not at all.")
+@model_options()
+@output_options("table", "json", "csv", "markdown")
+@click.pass_context
+def command(
+    ctx: click.Context, /, paths: tuple[str, ...], output: str | None, output_format: str, **options: Any
+) -> None:
+    """Prove what no partition of MODEL into k stages can beat.
+
+    MODEL is a model or a folder of models. Every bound gets an equal share of the time of a cell and is worked at for
+    itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
+    """
+    from mtpp.cli.cell_options import cell_limits
+    from mtpp.cli.certificate_rows import bounds_alone
+    from mtpp.cli.certificate_view import certificates_json, certificates_text
+    from mtpp.cli.certifying import certify_models
+    from mtpp.cli.console import Console
+    from mtpp.cli.planning import available_cores
+    from mtpp.cli.results import deliver
+    from mtpp.formats.sink import check_output
+    from mtpp.solvers.cells.serial import run_here
+
+    for file in (output, options["export"]):
+        if file not in (None, "-"):
+            check_output(file)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    limits = cell_limits(options, at_once=1, threads=available_cores(), each=True)
+    if options["export"] is not None:
+        from mtpp.cli.exporting import export
+
+        export(paths, options, limits.bounds, console)
+        return
+    table = certify_models(paths, options, limits, run_here, console)
+    rows = [bounds_alone(row) for row in table.rows]
+
+
+    def shown() -> str:
+        if output_format == "json":
+            return certificates_json(rows)
+        return certificates_text(rows, output_format, as_fraction=options["as_fraction"], with_upper=False)
+
+    if rows:
+        deliver(output, lambda: certificates_json(rows), shown)
+    if table.interrupted:
+        ctx.exit(INTERRUPTED)
+    if table.problems:
+        ctx.exit(1)

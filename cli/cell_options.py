@@ -1,0 +1,91 @@
+"""Options of the commands that work at the cells of a table of certificates, and what they turn into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mtpp.cli.options import FiniteRange
+from mtpp.cli.stage_counts import StageCounts
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.solvers.cells.cell import CellLimits
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def cell_options(*, bounds: str) -> Callable[[F], F]:
+    """Add ``-k`` and what bounds the work at a cell; *bounds* is the help of ``--bounds``."""
+    options = (
+        click.option(
+            "-k", "--stages", "stage_counts", type=StageCounts(), required=True, metavar="K,K,…",
+            help="Numbers of stages, such as 2,4,8: a cell for each model and each of them.",
+        ),
+        click.option("--bounds", metavar="NAME,NAME,…", help=bounds),
+        click.option(
+            "--time-limit", type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True, metavar="S",
+            help="Seconds for each cell.",
+        ),
+        click.option(
+            "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
+        ),
+        click.option(
+            "--memory-limit", metavar="SIZE",
+            help="Of an exhaustive search at a cell [default: half of what is free, divided by the cells at once].",
+        ),
+    )  # fmt: skip
+
+    def apply(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return apply
+
+
+def cell_limits(options: dict[str, Any], *, at_once: int, threads: int, each: bool = False) -> CellLimits:
+    """Read what :func:`cell_options` collected, and ``--target-ratio`` and ``--algorithm`` where there are any.
+
+    Parameters
+    ----------
+    at_once
+        Cells that share the memory.
+    threads
+        For each of them.
+
+    Raises
+    ------
+    InputError
+        If an option names what there is not.
+    """
+    from mtpp.cli.options import memory_limit
+    from mtpp.solvers.cells.cell import CellLimits
+    from mtpp.solvers.registry import partitioner
+
+    given = memory_limit(options["memory_limit"])
+    return CellLimits(
+        time_limit_s=options["time_limit"],
+        target_ratio=Fraction(repr(options.get("target_ratio", 1.0))),
+        bounds=parse_bounds(options["bounds"]),
+        algorithm=partitioner(options.get("algorithm", "auto")).name,
+        seed=options["seed"],
+        threads=threads,
+        memory_bytes=given if options["memory_limit"] is not None else given // at_once,
+        each=each,
+    )
+
+
+def parse_bounds(text: str | None) -> tuple[str, ...]:
+    """Read ``--bounds``: names with commas between them, put in the order of the registry; None: all."""
+    from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+
+    if text is None:
+        return tuple(BOUNDS)
+    names = {bound_entry(name.strip()).name for name in text.split(",") if name.strip()}
+    if not names:
+        raise InputError("no bound is named", source="--bounds", remedy=f"use some of {', '.join(BOUNDS)}")
+    return tuple(name for name in BOUNDS if name in names)

@@ -1,0 +1,48 @@
+"""From what is known of a cell to a row of the table."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mtpp.certificate_table import CertificateRow
+
+if TYPE_CHECKING:
+    from mtpp.cli.model_files import ModelFile
+    from mtpp.instance import Instance
+    from mtpp.solvers.certifying import Certification
+
+
+def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:
+    """Return the row of an instance of the model in *file*."""
+    assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))
+    return CertificateRow(
+        model=file.name,
+        path=file.path,
+        sha256=file.sha256,
+        dims=file.dims,
+        ops=file.ops,
+        tensors=file.tensors,
+        time_unit=instance.time_unit,
+        ticks_per_unit=instance.ticks_per_unit,
+        system=instance.system.to_document(),
+        k=instance.k,
+        upper=state.upper,
+        upper_algorithm=state.upper_algorithm,
+        assignment=assignment,
+        lower=state.lower,
+        bounds=state.bounds,
+        partition_seconds=state.partition_seconds,
+        total_seconds=state.total_seconds,
+        stopped=state.stopped,
+    )
+
+
+def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
+    """Return a row of the same graph as one of *file*, which may be another."""
+    return replace(row, model=file.name, path=file.path, sha256=file.sha256, dims=file.dims)
+
+
+def bounds_alone(row: CertificateRow) -> CertificateRow:
+    """Return a row without its upper side."""
+    return replace(row, upper=None, upper_algorithm=None, assignment=None)
