@@ -33,9 +33,8 @@ def command(
     from mtpp.cli.cell_options import cell_limits
     from mtpp.cli.certificate_rows import bounds_alone
     from mtpp.cli.certificate_view import certificates_json, certificates_text
-    from mtpp.cli.certifying import certify_models
+    from mtpp.cli.certifying import CellRun, certify_models
     from mtpp.cli.console import Console
-    from mtpp.cli.planning import available_cores
     from mtpp.cli.results import deliver
     from mtpp.formats.sink import check_output
     from mtpp.solvers.cells.serial import run_here
@@ -44,20 +43,19 @@ def command(
         if file not in (None, "-"):
             check_output(file)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    limits = cell_limits(options, at_once=1, threads=available_cores(), each=True)
+    limits = cell_limits(options, each=True)
     if options["export"] is not None:
         from mtpp.cli.exporting import export
 
         export(paths, options, limits.bounds, console)
         return
-    table = certify_models(paths, options, limits, run_here, console)
+    table = certify_models(paths, options, CellRun(limits, run_here, jobs=1), console)
     rows = [bounds_alone(row) for row in table.rows]
-
 
     def shown() -> str:
         if output_format == "json":
             return certificates_json(rows)
-        return certificates_text(rows, output_format, as_fraction=options["as_fraction"], with_upper=False)
+        return certificates_text(rows, output_format, as_fraction=options["shown_as"] == "fraction", with_upper=False)
 
     if rows:
         deliver(output, lambda: certificates_json(rows), shown)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.cli.options import FiniteRange
+from mtpp.cli.options import FiniteRange, stack
 from mtpp.cli.stage_counts import StageCounts
 from mtpp.errors import InputError
 
@@ -37,25 +38,36 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
             "--memory-limit", metavar="SIZE",
             help="Of an exhaustive search at a cell [default: half of what is free, divided by the cells at once].",
         ),
+        click.option(
+            "--as", "shown_as", type=click.Choice(["ratio", "fraction"]), default="ratio", show_default=True,
+            help="Bounds in summaries: best partition / bound, or bound / best partition.",
+        ),
     )  # fmt: skip
-
-    def apply(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return apply
+    return stack(*options)
 
 
-def cell_limits(options: dict[str, Any], *, at_once: int, threads: int, each: bool = False) -> CellLimits:
+def run_options() -> Callable[[F], F]:
+    """Add where the cells are worked at, how many at once, for how long, and where their rows are kept."""
+    options = (
+        click.option(
+            "--total-time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
+            help="Seconds for the whole run, from process start; cells that had no turn by then have no row.",
+        ),
+        click.option(
+            "-j", "--jobs", type=click.IntRange(min=1),
+            help="Cells at once, a process each [default: all cores]; not with --scheduler.",
+        ),
+        click.option(
+            "--store", metavar="FILE.db",
+            help="Keep each row as soon as there is one; what is there already is not worked at again.",
+        ),
+        click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to work on, such as tcp://host:8786."),
+    )  # fmt: skip
+    return stack(*options)
+
+
+def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     """Read what :func:`cell_options` collected, and ``--target-ratio`` and ``--algorithm`` where there are any.
-
-    Parameters
-    ----------
-    at_once
-        Cells that share the memory.
-    threads
-        For each of them.
 
     Raises
     ------
@@ -66,17 +78,25 @@ def cell_limits(options: dict[str, Any], *, at_once: int, threads: int, each: bo
     from mtpp.solvers.cells.cell import CellLimits
     from mtpp.solvers.registry import partitioner
 
-    given = memory_limit(options["memory_limit"])
+    given = options["memory_limit"]
     return CellLimits(
         time_limit_s=options["time_limit"],
         target_ratio=Fraction(repr(options.get("target_ratio", 1.0))),
         bounds=parse_bounds(options["bounds"]),
         algorithm=partitioner(options.get("algorithm", "auto")).name,
         seed=options["seed"],
-        threads=threads,
-        memory_bytes=given if options["memory_limit"] is not None else given // at_once,
+        memory_bytes=None if given is None else memory_limit(given),
         each=each,
     )
+
+
+def shared_out(limits: CellLimits, cells: int, jobs: int) -> CellLimits:
+    """Return the limits of each of so many cells that share this machine's cores and memory, *jobs* at once."""
+    from mtpp.cli.free_memory import memory_budget
+
+    at_once = max(1, min(cells, jobs))
+    memory_bytes = memory_budget() // at_once if limits.memory_bytes is None else limits.memory_bytes
+    return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes)
 
 
 def parse_bounds(text: str | None) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.cell_options import cell_options
+from mtpp.cli.cell_options import cell_options, run_options
 from mtpp.cli.options import FiniteRange, model_options, output_options
 
 INTERRUPTED = 130
@@ -20,6 +20,9 @@ INTERRUPTED = 130
     "--target-ratio", type=FiniteRange(min=1), default=1.0, show_default=True, metavar="R",
     help="A cell is done when a ratio ≤ R is proven.",
 )  # fmt: skip
+@run_options()
+@click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 unless each cell's ratio is ≤ R.")
+@click.option("--plot", metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it.")
 @click.option("-o", "--output", metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
@@ -30,24 +33,38 @@ def command(
     """Partition models and prove how good the partitions are: a table with a row for each model and k.
 
     PATH is a model or a folder of models. At each cell the bounds are tried from cheap to strong until the ratio will
-    do or the time is up. Ctrl-C ends the run with the table of what is done.
+    do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
-    from mtpp.cli.cell_options import cell_limits
+    from mtpp.cli.cell_runs import cell_run
+    from mtpp.cli.certificate_plot import check_plot, write_plot
     from mtpp.cli.certificate_view import certificates_json, certificates_text
-    from mtpp.cli.certifying import certify_models
+    from mtpp.cli.certifying import certify_models, unmet_cells
     from mtpp.cli.console import Console
-    from mtpp.cli.planning import available_cores
     from mtpp.cli.results import deliver
     from mtpp.formats.sink import check_output
-    from mtpp.solvers.cells.serial import run_here
 
     if output not in (None, "-"):
         check_output(output)
+    if options["plot"] is not None:
+        check_plot(options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    limits = cell_limits(options, at_once=1, threads=available_cores())
-    table = certify_models(paths, options, limits, run_here, console)
-    deliver(output, lambda: certificates_text(table.rows, "json"), lambda: certificates_text(table.rows, output_format))
+    with cell_run(options) as plan:
+        table = certify_models(paths, options, plan, console)
+    rows = table.rows
+
+    def shown() -> str:
+        if output_format == "json":
+            return certificates_json(rows)
+        return certificates_text(rows, output_format, as_fraction=options["shown_as"] == "fraction")
+
+    if rows:
+        deliver(output, lambda: certificates_json(rows), shown)
+        if options["plot"] is not None:
+            write_plot(options["plot"], rows, options["time_limit"])
     if table.interrupted:
         ctx.exit(INTERRUPTED)
-    if table.problems:
+    unmet = unmet_cells(table, options["require_ratio"])
+    for line in unmet:
+        click.echo(f"unmet: {line}", err=True)
+    if unmet or table.problems:
         ctx.exit(1)

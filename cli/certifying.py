@@ -4,63 +4,62 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.certificate_rows import certificate_row
+from mtpp.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.certificate_table import CertificateRow
-    from mtpp.cli.console import Console, ProgressBar
-    from mtpp.cli.model_files import ModelFile, ModelFiles
+    from mtpp.cli.certified_cells import CertifiedCells
+    from mtpp.cli.console import Console
     from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.cells.store import Store
 
 Runner = Callable[[Iterable["Cell"], Callable[[], bool]], Iterator["Outcome"]]
-"""What works at cells as they are asked for and gives their outcomes as they come, until it is told to end."""
+"""What works at cells, asking for them one by one, and gives their outcomes as they come, until it is told to end."""
 
 
-@dataclass
-class CertifiedCells:
-    """What came out.
+@dataclass(frozen=True)
+class CellRun:
+    """How all cells are worked at.
 
     Attributes
     ----------
-    models, stage_counts
-        All that was to be certified, whether its turn came or not.
-    rows
-        By place of the model and of k in these.
-    problems
-        Why cells that had their turn have no row, by label.
-    interrupted
-        Whether the user ended it before the last cell.
+    limits
+        Of each, as the user gave them.
+    run
+        Works at them.
+    jobs
+        Cells at once on this machine, whose cores and memory they share; None: on other machines.
+    store
+        Has rows of earlier runs, and gets those of this one.
+    deadline
+        When the last cell has to end.
     """
 
-    models: Sequence[ModelFile]
-    stage_counts: Sequence[int]
-    by_place: dict[tuple[int, int], CertificateRow] = field(default_factory=dict)
-    problems: dict[str, str] = field(default_factory=dict)
-    interrupted: bool = False
+    limits: CellLimits
+    run: Runner
+    jobs: int | None = None
+    store: Store | None = None
+    deadline: Deadline = field(default_factory=Deadline)
 
-    @property
-    def rows(self) -> list[CertificateRow]:
-        """The rows, model by model."""
-        return [self.by_place[place] for place in sorted(self.by_place)]
+    def limits_of(self, cells: int) -> CellLimits:
+        """Return the limits of each of so many cells."""
+        from mtpp.cli.cell_options import shared_out
 
-    @property
-    def cells(self) -> int:
-        """Number of cells that were asked for."""
-        return len(self.models) * len(self.stage_counts)
+        return self.limits if self.jobs is None else shared_out(self.limits, cells, self.jobs)
 
 
-def certify_models(
-    paths: Sequence[str], options: dict[str, Any], limits: CellLimits, run: Runner, console: Console
-) -> CertifiedCells:
+def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun, console: Console) -> CertifiedCells:
     """Check all models, then work at every cell; progress goes to standard error.
 
     Raises
     ------
     InputError
-        If a model cannot be read; before the first cell.
+        If a model cannot be read; before the first cell. Or if the store cannot be used.
     """
+    from mtpp.cli.cell_session import CellSession
+    from mtpp.cli.certified_cells import CertifiedCells
     from mtpp.cli.console import ProgressBar
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.model_files import ModelFiles
@@ -69,79 +68,19 @@ def certify_models(
         files = ModelFiles(options, console.warn, progress.show)
         models = files.check(paths, max(options["stage_counts"]))
         table = CertifiedCells(models, options["stage_counts"])
-        _load_kernels(limits, options, max(model.ops for model in models), console)
-        watch = _Watch(table, console, progress)
+        session = CellSession(table, files, plan, console, progress)
         with Interruption() as interruption:
-            for outcome in run(watch.begun(_cells(table, files, limits, console)), lambda: interruption.requested):
-                watch.ended(outcome)
+            for outcome in plan.run(session.cells(), lambda: interruption.requested):
+                session.ended(outcome)
             table.interrupted = interruption.requested
-    _warn_of_gaps(table, console)
+    table.tell(console)
     return table
 
 
-def _load_kernels(limits: CellLimits, options: dict[str, Any], most_ops: int, console: Console) -> None:
-    from mtpp.cli.options import system_of
-    from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
+def unmet_cells(table: CertifiedCells, ratio: float | None) -> list[str]:
+    """Return a line for each cell of which ``--require-ratio`` says what is not proven; None asks for nothing."""
+    from mtpp.cli.certificate_view import unmet_ratio
 
-    system = system_of(options)
-    if not all(compiled(instance, [limits.algorithm]) for instance in tiny_instances(system)):
-        console.say("compiling (once) …")
-    load_kernels([limits.algorithm], system, most_ops)
-
-
-def _cells(table: CertifiedCells, files: ModelFiles, limits: CellLimits, console: Console) -> Iterator[Cell]:
-    """Give the cells; each model is read again when its turn comes, and let go afterwards."""
-    from mtpp.solvers.cells.cell import Cell
-
-    for m, file in enumerate(table.models):
-        model = files.read_again(file, console.warn)
-        if model is None:
-            continue
-        for i, k in enumerate(table.stage_counts):
-            number = m * len(table.stage_counts) + i
-            yield Cell(number, f"{file.path}, k = {k}", model.instance(k), limits)
-
-
-@dataclass(frozen=True)
-class _Watch:
-    """Makes rows of what comes out, and says on standard error what is being done."""
-
-    table: CertifiedCells
-    console: Console
-    progress: ProgressBar
-
-    def begun(self, cells: Iterable[Cell]) -> Iterator[Cell]:
-        for cell in cells:
-            self._show(cell.label)
-            yield cell
-
-    def ended(self, outcome: Outcome) -> None:
-        cell = outcome.cell
-        place = divmod(cell.number, len(self.table.stage_counts))
-        if outcome.state is None:
-            self.table.problems[cell.label] = outcome.problem
-            self.console.note(f"{cell.label}: {outcome.problem}")
-            return
-        row = certificate_row(outcome.state, cell.instance, self.table.models[place[0]])
-        self.table.by_place[place] = row
-        self.console.note(f"{cell.label}: {_outcome_text(row, cell)}")
-        self._show(cell.label)
-
-    def _show(self, label: str) -> None:
-        self.progress.show(label, len(self.table.by_place) + len(self.table.problems), self.table.cells)
-
-
-def _outcome_text(row: CertificateRow, cell: Cell) -> str:
-    describe = cell.instance.describe
-    ratio = "none" if row.ratio is None else f"{row.ratio:.4f}"
-    return (
-        f"{describe(row.upper or 0)} by {row.upper_algorithm}, at least {describe(row.lower.value)} by "
-        f"{row.lower.method} ({row.lower.tier}), ratio {ratio}, {row.total_seconds:.1f} s, {row.stopped}"
-    )
-
-
-def _warn_of_gaps(table: CertifiedCells, console: Console) -> None:
-    for label, problem in table.problems.items():
-        console.warn(f"{label}: no certificate: {problem}")
-    if table.interrupted:
-        console.warn(f"interrupted after {len(table.by_place)} of {table.cells} cells")
+    if ratio is None:
+        return []
+    return [*unmet_ratio(table.rows, Fraction(repr(ratio))), *(f"{label}: no certificate" for label in table.missing)]

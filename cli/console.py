@@ -27,6 +27,10 @@ class Console:
         if not self.quiet:
             self._print(f"warning: {text}")
 
+    def complain(self, text: str) -> None:
+        """Print what went wrong and is behind the exit code, even if told to be quiet."""
+        self._print(f"error: {text}")
+
     def note(self, text: str) -> None:
         """Print a note if told to be verbose."""
         if self.verbose and not self.quiet:

@@ -35,7 +35,9 @@ class FiniteRange(click.FloatRange):
         return number
 
 
-def _stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, in the order in which the help lists them."""
+
     def apply(function: F) -> F:
         for decorator in reversed(decorators):
             function = decorator(function)
@@ -46,7 +48,7 @@ def _stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
 
 def output_options(*formats: str) -> Callable[[F], F]:
     """Add ``--format``, ``-q``, ``-v`` and ``--debug``."""
-    return _stack(
+    return stack(
         click.option(
             "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True,
             help="What to print on standard output.",
@@ -57,7 +59,7 @@ def output_options(*formats: str) -> Callable[[F], F]:
 
 def noise_options() -> Callable[[F], F]:
     """Add ``-q``, ``-v`` and ``--debug``."""
-    return _stack(
+    return stack(
         click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
         click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is being done."),
         click.option("--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."),
@@ -66,7 +68,7 @@ def noise_options() -> Callable[[F], F]:
 
 def model_options() -> Callable[[F], F]:
     """Add what says how to read a model and what it runs on: see :class:`ModelOptions`."""
-    return _stack(
+    return stack(
         click.option("--system", default=None, metavar="NAME|FILE", help="Preset or TOML file [default: reference]."),
         click.option("--bandwidth", metavar="RATE", help="Of the link between stages, such as 25GB/s."),
         click.option("--fast-memory", metavar="SIZE", help="Of one stage, such as 24MiB; what exceeds it is streamed."),
@@ -87,7 +89,7 @@ def model_options() -> Callable[[F], F]:
 
 def search_options(*, time_limit: str) -> Callable[[F], F]:
     """Add what bounds a search; *time_limit* says in the help what the seconds are counted from."""
-    return _stack(
+    return stack(
         click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help=time_limit),
         click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates."),
         click.option(

@@ -89,12 +89,17 @@ def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
 
 
 def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:
-    """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest."""
+    """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest.
+
+    What is to be shown is shown even if the file cannot be written.
+    """
     if output == "-":
         write_stdout(json_text())
         return
-    if output is not None:
-        from mtpp.formats.sink import write_text_atomically
+    try:
+        if output is not None:
+            from mtpp.formats.sink import write_text_atomically
 
-        write_text_atomically(output, json_text())
-    write_stdout(shown())
+            write_text_atomically(output, json_text())
+    finally:
+        write_stdout(shown())

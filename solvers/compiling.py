@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
+from importlib import import_module
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -63,6 +64,30 @@ def _on_disk(kernel: object) -> bool:
     return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
 
 
+def compiled_bounds(names: Iterable[str]) -> bool:
+    """Return whether the kernels that the modules of some bounds list as ``KERNELS`` have machine code on disk."""
+    from mtpp.solvers.bounds.registry import bound_entry
+
+    modules = [import_module(bound_entry(name).module) for name in names]
+    return all(_on_disk(kernel) for module in modules for kernel in getattr(module, "KERNELS", ()))
+
+
+def load_bounds(names: Iterable[str], system: System) -> None:
+    """Have the kernels of some lower bounds ready; what rests on a MIP solver has none."""
+    from mtpp.solvers.bounding import BoundLimits
+    from mtpp.solvers.bounds.registry import bound_entry
+    from mtpp.solvers.slicing import slice_order
+
+    entries = [entry for entry in map(bound_entry, names) if entry.tier != "solver"]
+    for instance in tiny_instances(system):
+        with suppress(Infeasible):
+            cut = slice_order(instance, instance.order)
+            if cut is None:
+                continue
+            for entry in entries:
+                entry.load()(instance, BoundLimits(cut.bottleneck, cut.partition))
+
+
 def recheck_compiled() -> bool:
     """Return whether the kernel that runs downset searches again has machine code on disk."""
     from mtpp.solvers.kernels.recheck import search_again
@@ -86,6 +111,7 @@ def compile_all() -> int:
 
     Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
     """
+    from mtpp.solvers.bounds.registry import BOUNDS
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import UNLIMITED, SearchLimits
@@ -95,8 +121,9 @@ def compile_all() -> int:
         load_kernels(PARTITIONERS, system, most_ops=UNLIMITED)
         for instance in tiny_instances(system):
             find_fewest_stages(instance, 10**15, SearchLimits(evaluations=2))
+        load_bounds(BOUNDS, system)
     load_recheck()
-    return len(PARTITIONERS) + 2
+    return len(PARTITIONERS) + len(BOUNDS) + 2
 
 
 def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:

@@ -1,0 +1,42 @@
+"""From the options of ``mtpp certify`` to how its cells are worked at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtpp.cli.certifying import CellRun
+
+
+@contextmanager
+def cell_run(options: dict[str, Any]) -> Iterator[CellRun]:
+    """Open the store and the way to the cluster, where there are any, and close them in the end.
+
+    Raises
+    ------
+    InputError
+        If an option is wrong, the store cannot be used, or the cluster cannot be reached.
+    """
+    from mtpp.cli.cell_options import cell_limits
+    from mtpp.cli.certifying import CellRun
+    from mtpp.cli.planning import available_cores
+    from mtpp.deadline import Deadline
+    from mtpp.solvers.cells.store import Store
+
+    limits = cell_limits(options)
+    deadline = Deadline(options["total_time_limit"])
+    with ExitStack() as opened:
+        store = None if options["store"] is None else opened.enter_context(Store(options["store"]))
+        if options["scheduler"] is not None:
+            from mtpp.solvers.cells.cluster import Cluster
+
+            cluster = opened.enter_context(Cluster(options["scheduler"]))
+            yield CellRun(limits, cluster.run, None, store, deadline)
+        else:
+            from mtpp.solvers.cells.processes import run_in_processes
+
+            jobs = options["jobs"] or available_cores()
+            yield CellRun(limits, partial(run_in_processes, at_once=jobs), jobs, store, deadline)

@@ -1,0 +1,136 @@
+"""The cells of one run: handed out one by one, restored from the store or made into rows as they end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from mtpp.cli.certificate_rows import certificate_row, of_file
+from mtpp.cli.certified_cells import CertifiedCells, cell_label
+
+if TYPE_CHECKING:
+    from mtpp.certificate_table import CertificateRow
+    from mtpp.cli.certifying import CellRun
+    from mtpp.cli.console import Console, ProgressBar
+    from mtpp.cli.model_files import ModelFile, ModelFiles
+    from mtpp.instance import Instance
+    from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.cells.keys import CellKey
+
+
+class CellSession:
+    """Hands out cells, makes rows of what comes out, and says on standard error what is being done.
+
+    A row is in the store, on the disk, before anything is said of it.
+    """
+
+    def __init__(
+        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, console: Console, progress: ProgressBar
+    ) -> None:
+        self._table = table
+        self._files = files
+        self._plan = plan
+        self._limits = plan.limits_of(table.cells)
+        self._console = console
+        self._progress = progress
+        self._keys: dict[int, CellKey] = {}
+        self._prepared = False
+
+    def cells(self) -> Iterator[Cell]:
+        """Give the cells that have no row yet; a model is read again when its turn comes, and let go afterwards."""
+        from mtpp.solvers.cells.cell import Cell
+        from mtpp.solvers.cells.keys import graph_digest
+
+        for m, file in enumerate(self._table.models):
+            model = self._files.read_again(file, self._console.warn)
+            if model is None:
+                continue
+            digest = "" if self._plan.store is None else graph_digest(model.graph)
+            for i, k in enumerate(self._table.stage_counts):
+                instance = model.instance(k)
+                number = m * len(self._table.stage_counts) + i
+                if digest and self._restore(number, digest, instance):
+                    continue
+                limits = self._limits_now()
+                if limits is None:
+                    self._table.out_of_time = True
+                    return
+                self._prepare(instance)
+                label = cell_label(file, k)
+                self._show(label)
+                yield Cell(number, label, instance, limits)
+
+    def ended(self, outcome: Outcome) -> None:
+        """Keep what became of a cell."""
+        cell = outcome.cell
+        if outcome.problem:
+            self._table.problems[cell.label] = outcome.problem
+            self._console.note(f"{cell.label}: {outcome.problem}")
+        if outcome.state is None:
+            return
+        row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
+        cut = row.stopped == "time-limit" and cell.limits.time_limit_s != self._limits.time_limit_s
+        if cut:
+            self._table.out_of_time = True
+        if outcome.finished and not cut and self._plan.store is not None:
+            row = of_file(self._plan.store.put(self._keys[cell.number], row), self._file(cell.number))
+        self._keep(cell.number, row)
+        self._say(cell.label, row, cell.instance)
+
+    def _restore(self, number: int, digest: str, instance: Instance) -> bool:
+        """Take a row from the store; tell whether it has one."""
+        from mtpp.solvers.cells.keys import cell_key
+
+        assert self._plan.store is not None
+        key = cell_key(digest, instance, self._limits, memory_bytes=self._plan.limits.memory_bytes)
+        row = self._plan.store.get(key)
+        if row is None:
+            self._keys[number] = key
+            return False
+        file = self._file(number)
+        self._keep(number, of_file(row, file))
+        self._table.stored += 1
+        self._say(f"{cell_label(file, instance.k)} (stored)", row, instance)
+        return True
+
+    def _limits_now(self) -> CellLimits | None:
+        """Return the limits of a cell that starts now, None if it must not."""
+        left = self._plan.deadline.remaining_s()
+        limit = self._limits.time_limit_s
+        if left <= 0:
+            return None
+        return self._limits if limit is not None and limit <= left else replace(self._limits, time_limit_s=left)
+
+    def _prepare(self, instance: Instance) -> None:
+        """Compile once, before several processes would each do so."""
+        if self._prepared or self._plan.jobs is None:
+            return
+        from mtpp.solvers.cells.preparing import compiled_for_cells, load_for_cells
+
+        names = (self._limits.algorithm, self._limits.bounds, instance.system)
+        if not compiled_for_cells(*names):
+            self._console.say("compiling (once) …")
+        load_for_cells(*names, most_ops=max(model.ops for model in self._table.models))
+        self._prepared = True
+
+    def _file(self, number: int) -> ModelFile:
+        return self._table.models[number // len(self._table.stage_counts)]
+
+    def _keep(self, number: int, row: CertificateRow) -> None:
+        self._table.by_place[divmod(number, len(self._table.stage_counts))] = row
+
+    def _say(self, label: str, row: CertificateRow, instance: Instance) -> None:
+        self._console.note(f"{label}: {_outcome_text(row, instance)}")
+        self._show(label)
+
+    def _show(self, label: str) -> None:
+        self._progress.show(label, self._table.done, self._table.cells)
+
+
+def _outcome_text(row: CertificateRow, instance: Instance) -> str:
+    ratio = "none" if row.ratio is None else f"{row.ratio:.4f}"
+    return (
+        f"{instance.describe(row.upper or 0)} by {row.upper_algorithm}, at least {instance.describe(row.lower.value)} "
+        f"by {row.lower.method} ({row.lower.tier}), ratio {ratio}, {row.total_seconds:.1f} s, {row.stopped}"
+    )

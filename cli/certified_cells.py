@@ -1,0 +1,78 @@
+"""What became of all cells of a table of certificates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mtpp.certificate_table import CertificateRow
+    from mtpp.cli.console import Console
+    from mtpp.cli.model_files import ModelFile
+
+
+@dataclass
+class CertifiedCells:
+    """What came out.
+
+    Attributes
+    ----------
+    models, stage_counts
+        All that was to be certified, whether its turn came or not.
+    by_place
+        Rows by place of the model and of k in these.
+    problems
+        What went wrong, by label of the cell.
+    stored
+        Number of rows that were in the store.
+    interrupted, out_of_time
+        Whether the user or the limit of the whole run ended it before the last cell.
+    """
+
+    models: Sequence[ModelFile]
+    stage_counts: Sequence[int]
+    by_place: dict[tuple[int, int], CertificateRow] = field(default_factory=dict)
+    problems: dict[str, str] = field(default_factory=dict)
+    stored: int = 0
+    interrupted: bool = False
+    out_of_time: bool = False
+
+    @property
+    def rows(self) -> list[CertificateRow]:
+        """The rows, model by model."""
+        return [self.by_place[place] for place in sorted(self.by_place)]
+
+    @property
+    def cells(self) -> int:
+        """Number of cells that were asked for."""
+        return len(self.models) * len(self.stage_counts)
+
+    @property
+    def done(self) -> int:
+        """Number of cells that had their turn."""
+        return len({*(self._label(place) for place in self.by_place), *self.problems})
+
+    @property
+    def missing(self) -> list[str]:
+        """Labels of the cells without a row."""
+        places = ((m, i) for m in range(len(self.models)) for i in range(len(self.stage_counts)))
+        return [self._label(place) for place in places if place not in self.by_place]
+
+    def _label(self, place: tuple[int, int]) -> str:
+        return cell_label(self.models[place[0]], self.stage_counts[place[1]])
+
+    def tell(self, console: Console) -> None:
+        """Say on standard error what the table leaves out, and why."""
+        for label, problem in self.problems.items():
+            console.complain(f"{label}: {problem}")
+        left = len(self.missing) - len(set(self.missing) & set(self.problems))
+        if self.interrupted:
+            console.warn(f"interrupted with {left} of {self.cells} cells left")
+        elif self.out_of_time:
+            console.warn(f"--total-time-limit: {left} of {self.cells} cells had no turn")
+
+
+def cell_label(model: ModelFile, k: int) -> str:
+    """Return what people call a cell."""
+    return f"{model.path}, k = {k}"
