@@ -59,6 +59,8 @@ def command(
 
     if rows:
         deliver(output, lambda: certificates_json(rows), shown)
+    if table.failure is not None:
+        raise table.failure
     if table.interrupted:
         ctx.exit(INTERRUPTED)
     if table.problems:

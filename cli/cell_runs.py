@@ -7,12 +7,15 @@ from contextlib import ExitStack, contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from mtpp.errors import InputError
+
 if TYPE_CHECKING:
     from mtpp.cli.certifying import CellRun
+    from mtpp.cli.console import Console
 
 
 @contextmanager
-def cell_run(options: dict[str, Any]) -> Iterator[CellRun]:
+def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     """Open the store and the way to the cluster, where there are any, and close them in the end.
 
     Raises
@@ -33,7 +36,11 @@ def cell_run(options: dict[str, Any]) -> Iterator[CellRun]:
         if options["scheduler"] is not None:
             from mtpp.solvers.cells.cluster import Cluster
 
+            if options["jobs"] is not None:
+                raise InputError("does not go with --scheduler", source="--jobs", remedy="the cluster's workers decide")
             cluster = opened.enter_context(Cluster(options["scheduler"]))
+            if not cluster.threads:
+                console.warn("the cluster has no worker yet: cells wait for one")
             yield CellRun(limits, cluster.run, None, store, deadline)
         else:
             from mtpp.solvers.cells.processes import run_in_processes

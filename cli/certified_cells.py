@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from mtpp.certificate_table import CertificateRow
     from mtpp.cli.console import Console
     from mtpp.cli.model_files import ModelFile
+    from mtpp.errors import MtppError
 
 
 @dataclass
@@ -28,6 +29,8 @@ class CertifiedCells:
         Number of rows that were in the store.
     interrupted, out_of_time
         Whether the user or the limit of the whole run ended it before the last cell.
+    failure
+        What else did.
     """
 
     models: Sequence[ModelFile]
@@ -37,6 +40,7 @@ class CertifiedCells:
     stored: int = 0
     interrupted: bool = False
     out_of_time: bool = False
+    failure: MtppError | None = None
 
     @property
     def rows(self) -> list[CertificateRow]:

@@ -48,7 +48,7 @@ def command(
     if options["plot"] is not None:
         check_plot(options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with cell_run(options) as plan:
+    with cell_run(options, console) as plan:
         table = certify_models(paths, options, plan, console)
     rows = table.rows
 
@@ -61,6 +61,8 @@ def command(
         deliver(output, lambda: certificates_json(rows), shown)
         if options["plot"] is not None:
             write_plot(options["plot"], rows, options["time_limit"])
+    if table.failure is not None:
+        raise table.failure
     if table.interrupted:
         ctx.exit(INTERRUPTED)
     unmet = unmet_cells(table, options["require_ratio"])

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.deadline import Deadline
+from mtpp.errors import MtppError
 
 if TYPE_CHECKING:
     from mtpp.cli.certified_cells import CertifiedCells
@@ -53,10 +54,12 @@ class CellRun:
 def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun, console: Console) -> CertifiedCells:
     """Check all models, then work at every cell; progress goes to standard error.
 
+    What ends the run half-way, such as a store on a full disk, is in the result beside what is done.
+
     Raises
     ------
     InputError
-        If a model cannot be read; before the first cell. Or if the store cannot be used.
+        If a model cannot be read; before the first cell.
     """
     from mtpp.cli.cell_session import CellSession
     from mtpp.cli.certified_cells import CertifiedCells
@@ -70,8 +73,11 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
         table = CertifiedCells(models, options["stage_counts"])
         session = CellSession(table, files, plan, console, progress)
         with Interruption() as interruption:
-            for outcome in plan.run(session.cells(), lambda: interruption.requested):
-                session.ended(outcome)
+            try:
+                for outcome in plan.run(session.cells(), lambda: interruption.requested):
+                    session.ended(outcome)
+            except MtppError as error:
+                table.failure = error
             table.interrupted = interruption.requested
     table.tell(console)
     return table

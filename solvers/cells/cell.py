@@ -104,3 +104,7 @@ class Outcome:
     def finished(self) -> bool:
         """Whether the cell got all it was to get: no accident, and no interruption."""
         return self.state is not None and not self.problem and self.state.stopped != "interrupted"
+
+
+class OtherVersion(Exception):
+    """A cell was sent to another version of this program, which may not mean the same by it."""
