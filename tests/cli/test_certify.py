@@ -1,0 +1,258 @@
+"""``mtpp certify`` as a process: cells, limits, the store, exit codes, bad input, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sqlite3
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain, random_graph
+from processes import MTPP, ROOT, environment, run
+
+from mtpp.formats.native import write_native
+
+MS = 10**9
+"""Ticks in a millisecond."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of two chains.
+
+    In 2 stages, ``a`` takes 61 ms and ``b`` 25; in 4 stages, 41 and 20 ms.
+    """
+    path = tmp_path / "models"
+    path.mkdir()
+    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
+    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    return path
+
+
+def table(*arguments: str | Path, code: int = 0) -> list[dict[str, Any]]:
+    """Return the rows that a run prints as JSON."""
+    done = run("certify", *arguments, "--format", "json")
+    assert done.returncode == code, done.stderr
+    document = json.loads(done.stdout)
+    assert (document["format"], document["version"]) == ("mtpp-certificates", 1)
+    rows: list[dict[str, Any]] = document["rows"]
+    return rows
+
+
+def figures(rows: list[dict[str, Any]]) -> list[tuple[str, int, int, int]]:
+    """Return file, k, bottleneck and bound, the latter in ms."""
+    return [(Path(row["path"]).name, row["k"], row["upper"] // MS, row["lower"] // MS) for row in rows]
+
+
+OPTIMA = [("a.json", 2, 61, 61), ("a.json", 4, 41, 41), ("b.json", 2, 25, 25), ("b.json", 4, 20, 20)]
+
+
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_rows_by_model_and_k(folder: Path, jobs: str) -> None:
+    """Whatever the number of processes, and whichever cell ends first."""
+    rows = table(folder, "-k", "2,4", "--jobs", jobs)
+    assert figures(rows) == OPTIMA
+    for row in rows:
+        assert row["optimal"]
+        assert row["stopped"] == "target"
+        assert set(row["assignment"]) == {f"op{v}" for v in range(row["ops"])}
+
+
+def test_output_file_and_notes(folder: Path, tmp_path: Path) -> None:
+    """The table goes to standard output, the JSON to the file, a note for each cell to standard error."""
+    out = tmp_path / "certs.json"
+    done = run("certify", folder / "a.json", "-k", "2,4", "-o", out, "-v", "-j", "1")
+    assert done.returncode == 0
+    assert "61.00 ms" in done.stdout
+    assert figures(json.loads(out.read_text())["rows"]) == OPTIMA[:2]
+    notes = [line for line in done.stderr.splitlines() if "k = " in line]
+    assert [note.partition(": ")[0] for note in notes] == [f"{folder / 'a.json'}, k = {k}" for k in (2, 4)]
+    assert notes[0].endswith("target")
+
+
+def test_target_ratio(folder: Path) -> None:
+    """A ratio of 1.25 is proven by the simple bound, 61 / 50: nothing more is asked for."""
+    (row,) = table(folder / "a.json", "-k", "2", "--target-ratio", "1.25", "--algorithm", "slice")
+    assert (row["upper"], row["lower"], row["lower_method"]) == (61 * MS, 50 * MS, "simple")
+    assert row["stopped"] == "target"
+
+
+def test_required_ratio(folder: Path) -> None:
+    """Cells above it are named, and the exit code is 1; the table is still printed."""
+    options = ("-k", "2,4", "--algorithm", "slice", "--bounds", "simple")
+    done = run("certify", folder, *options, "--require-ratio", "1.1", "-q", "--format", "csv")
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 5
+    lines = done.stderr.splitlines()
+    assert len(lines) == 3
+    assert all(line.startswith("unmet: ") for line in lines)
+    assert run("certify", folder, *options, "--require-ratio", "2", "-q").returncode == 0
+
+
+def test_store_is_resumed(folder: Path, tmp_path: Path) -> None:
+    """What is there is not worked at again; other limits are other cells; the same graph elsewhere is the same."""
+    store = tmp_path / "results.db"
+    options = ("--store", store, "-v", "-j", "1", "--format", "json")
+    first = run("certify", folder, "-k", "2", *options)
+    assert (first.returncode, first.stderr.count("(stored)")) == (0, 0)
+    again = run("certify", folder, "-k", "4,2", *options)
+    assert again.stderr.count("(stored)") == 2
+    rows = json.loads(again.stdout)["rows"]
+    old = json.loads(first.stdout)["rows"]
+    assert [row for row in rows if row["k"] == 2] == old
+    copy = tmp_path / "copy.json"
+    copy.write_text((folder / "a.json").read_text() + "\n")
+    elsewhere = run("certify", copy, "-k", "2,4", *options)
+    assert elsewhere.stderr.count("(stored)") == 2
+    (row, _) = json.loads(elsewhere.stdout)["rows"]
+    assert (row["path"], row["upper"]) == (str(copy), 61 * MS)
+    assert row["sha256"] != old[0]["sha256"]
+    other = run("certify", folder, "-k", "2", "--seed", "1", *options)
+    assert other.stderr.count("(stored)") == 0
+
+
+def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
+    """Cells that had no turn have no row; a requirement names them."""
+    options = ("-k", "2,4", "--total-time-limit", "0.001", "--store", tmp_path / "s.db")
+    done = run("certify", folder, *options)
+    assert done.returncode == 0
+    assert done.stderr == "warning: --total-time-limit: 4 of 4 cells had no turn\n"
+    required = run("certify", folder, *options, "--require-ratio", "2", "-q")
+    assert required.returncode == 1
+    assert required.stderr.count("no certificate") == 4
+
+
+def test_infeasible_cells(folder: Path) -> None:
+    """A stage memory that nothing meets is told of for each cell; the exit code is 1."""
+    graph = folder / "c.json"
+    document = json.loads((folder / "a.json").read_text())
+    document["ops"][0]["param_bytes"] = 100
+    graph.write_text(json.dumps(document))
+    done = run("certify", folder, "-k", "2", "--stage-memory", "50B", "-q", "--format", "csv")
+    assert done.returncode == 1
+    assert len(done.stdout.splitlines()) == 3
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {graph}, k = 2: ")
+
+
+BAD = [
+    (("-k", "0"), ("-k",)),
+    ((), ("-k",)),
+    (("-k", "2", "--bounds", "guess"), ("--bounds", "guess", "simple")),
+    (("-k", "2", "--bounds", " , "), ("--bounds", "no bound")),
+    (("-k", "2", "--algorithm", "magic"), ("--algorithm", "magic")),
+    (("-k", "2", "--target-ratio", "0.5"), ("--target-ratio",)),
+    (("-k", "2", "--target-ratio", "nan"), ("--target-ratio",)),
+    (("-k", "2", "--require-ratio", "0"), ("--require-ratio",)),
+    (("-k", "2", "--time-limit", "0"), ("--time-limit",)),
+    (("-k", "2", "--total-time-limit", "-1"), ("--total-time-limit",)),
+    (("-k", "2", "--jobs", "0"), ("--jobs",)),
+    (("-k", "2", "--memory-limit", "5"), ("--memory-limit",)),
+    (("-k", "2", "--as", "percent"), ("--as",)),
+    (("-k", "2", "--store", "nowhere/s.db"), ("nowhere/s.db",)),
+    (("-k", "2", "--store", "."), ("directory",)),
+    (("-k", "2", "-o", "nowhere/o.json"), ("nowhere/o.json",)),
+    (("-k", "2", "--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"), ("--jobs",)),
+    (("-k", "2", "--dim", "batch=2"), ("--dim",)),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: " ".join(value) or "none")
+def test_bad_options(folder: Path, options: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """One line that names the option, exit code 2, and nothing on standard output."""
+    done = run("certify", folder, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    for word in words:
+        assert word in line
+
+
+def test_bad_files(folder: Path, tmp_path: Path) -> None:
+    """A missing file, a broken graph, a folder without graphs, a file that is no store: before the first cell."""
+    broken = tmp_path / "broken.json"
+    broken.write_text('{"format": "mtpp-graph", "version": 1}')
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    for path in (tmp_path / "missing.json", broken, empty):
+        done = run("certify", folder, path, "-k", "2")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.startswith(f"error: {path}")
+    done = run("certify", folder, "-k", "2", "--store", broken)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"error: {broken}: is not a store; name another file\n"
+
+
+def test_full_disk_keeps_what_was_stored(folder: Path, tmp_path: Path) -> None:
+    """The error names the store, the table shows what is in it, and the next run goes on there."""
+    store = tmp_path / "s.db"
+    counts = ",".join(map(str, range(1, 33)))
+    command = [*MTPP, "certify", folder / "a.json", "-k", counts, "--store", store, "--format", "json", "-q", "-j", "1"]
+    done = subprocess.run(
+        list(map(str, command)), cwd=ROOT, env=environment(), capture_output=True, preexec_fn=_no_large_files
+    )
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"error: {store}: cannot be used: ")
+    shown = json.loads(done.stdout)["rows"]
+    with sqlite3.connect(store) as connection:
+        kept = [json.loads(text) for (text,) in connection.execute("SELECT row FROM certificates ORDER BY k")]
+    assert 0 < len(kept) < 32
+    assert kept == shown
+    resumed = table(folder / "a.json", "-k", counts, "--store", store, "-q", "-j", "1")
+    assert resumed[: len(kept)] == kept
+    assert [row["k"] for row in resumed] == list(range(1, 33))
+
+
+def _no_large_files() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (80_000, 80_000))
+
+
+def test_full_disk_keeps_the_old_output(folder: Path, tmp_path: Path) -> None:
+    """The file of an earlier run stays whole, the table is shown all the same, and the exit code is 2."""
+    out = tmp_path / "certs.json"
+    out.write_text("an earlier table")
+    command = [*MTPP, "certify", folder, "-k", "2", "-o", out, "--format", "csv", "-j", "1"]
+    done = subprocess.run(
+        list(map(str, command)), cwd=ROOT, env=environment(), capture_output=True, preexec_fn=_no_files_at_all
+    )
+    assert done.returncode == 2
+    assert out.read_text() == "an earlier table"
+    assert len(done.stdout.splitlines()) == 3
+    assert done.stderr.decode().startswith(f"error: {out}: cannot be written")
+    assert list(tmp_path.glob(".certs*")) == []
+
+
+def _no_files_at_all() -> None:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, 100))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interruption_shows_what_is_done(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
+    """Exit code 130 with the table so far; the cell at work is in it, but not in the store."""
+    hard = tmp_path / "hard.json"
+    hard.write_text(write_native(random_graph(3, 3000)))
+    out, store = tmp_path / "certs.json", tmp_path / "s.db"
+    command = [*MTPP, "certify", folder, hard, "-k", "4", "-o", out, "--store", store, "--format", "json", "-v"]
+    process = subprocess.Popen(
+        list(map(str, [*command, "-j", "1", "--time-limit", "300"])), cwd=ROOT, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    seen = ""
+    while seen.count("target") < 2:
+        seen += process.stderr.readline()
+    os.kill(process.pid, number)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    rows = json.loads(stdout)["rows"]
+    assert figures(rows)[:2] == [("a.json", 4, 41, 41), ("b.json", 4, 20, 20)]
+    assert all(row["stopped"] == "interrupted" for row in rows[2:])
+    assert json.loads(out.read_text())["rows"] == rows
+    assert "warning: interrupted with" in stderr
+    with sqlite3.connect(store) as connection:
+        assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (2,)
