@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from queue import Empty, SimpleQueue
@@ -17,6 +18,7 @@ from mtpp.solvers.cells.cell import Cell, OtherVersion, Outcome
 if TYPE_CHECKING:
     from distributed import Client, Future
 
+_ADDRESS = re.compile(r"(tcp|tls|ws|wss)://[^\s/]+:\d{1,5}")
 _WAIT_S = 10
 """For an answer of the scheduler."""
 
@@ -42,12 +44,21 @@ class Cluster:
     """
 
     def __init__(self, address: str) -> None:
+        if not _ADDRESS.fullmatch(address):
+            raise InputError(f"{address!r} is no address", source="--scheduler", remedy="write tcp://host:8786")
         try:
             from distributed import Client
+            from distributed.security import Security
         except ImportError:
             raise InputError(
                 "needs the package distributed", source="--scheduler", remedy="pip install 'mtpp[dask]'"
             ) from None
+        if address.startswith(("tls", "wss")) and not Security().get_connection_args("client").get("ssl_context"):
+            raise InputError(
+                f"{address!r} needs certificates",
+                source="--scheduler",
+                remedy="name them in Dask's configuration, distributed.comm.tls",
+            )
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in one line
         self._address = address
         try:
