@@ -16,8 +16,14 @@ INTERRUPTED = 130
 @click.argument("paths", nargs=-1, required=True, metavar="MODEL...")
 @cell_options(bounds="Those to work at, such as simple,node [default: all].")
 @click.option(
-    "--export", metavar="FILE.mps", help="Write the MIP of the one bound named, for one model and one k, and stop."
+    "--export",
+    metavar="FILE.mps",
+    help="Write the MIP of the one bound named, for one model and one k, as MPS or LP (FILE.lp), and stop.",
 )
+@click.option(
+    "--position", type=click.IntRange(min=1), metavar="J",
+    help="With --export of bottleneck-guess, a MIP for each J: the stage that has the average work.",
+)  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
@@ -35,18 +41,18 @@ def command(
     from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import CellRun, certify_models
     from mtpp.cli.console import Console
+    from mtpp.cli.exporting import check_export, export
     from mtpp.cli.results import deliver
     from mtpp.formats.sink import check_output
     from mtpp.solvers.cells.serial import run_here
 
-    for file in (output, options["export"]):
-        if file not in (None, "-"):
-            check_output(file)
+    if output not in (None, "-"):
+        check_output(output)
+    if options["export"] is not None:
+        check_export(options["export"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     limits = cell_limits(options, each=True)
     if options["export"] is not None:
-        from mtpp.cli.exporting import export
-
         export(paths, options, limits.bounds, console)
         return
     table = certify_models(paths, options, CellRun(limits, run_here, jobs=1), console)

@@ -11,10 +11,31 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
+    from mtpp.instance import Instance
+
+_ENDINGS = (".mps", ".lp")
+
+
+def check_export(path: str) -> None:
+    """Check that a model can be written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If the name does not say in which format, or there is no place for the file.
+    """
+    from mtpp.formats.sink import check_output
+
+    if path != "-":
+        _ending(path)
+        check_output(path)
 
 
 def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str], console: Console) -> None:
-    """Write the MIP of a bound, whole or not at all.
+    """Write the MIP of a bound, whole or not at all, and say on standard error what it is about.
+
+    It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have;
+    that one stays in, so the least value of the model is proven for all partitions.
 
     Raises
     ------
@@ -22,19 +43,63 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
         Unless there is one model, one k, and one bound that is a MIP.
     """
     from mtpp.cli.model_files import ModelFiles
-    from mtpp.formats.sink import write_text_atomically
-    from mtpp.solvers.bounds.export import export_mps
+    from mtpp.solvers.bounds.exported_model import export_mps
+    from mtpp.solvers.reduction import reduce_instance
 
+    target = options["export"]
     if options["bounds"] is None or len(bounds) != 1:
         raise InputError("needs one bound", source="--export", remedy="name it: --bounds exact-mip")
     if len(options["stage_counts"]) != 1:
         raise InputError("needs one number of stages", source="--export", remedy="give one with -k")
+    (k,) = options["stage_counts"]
     files = ModelFiles(options, console.warn, lambda text: None)
-    models = files.check(paths, options["stage_counts"][0])
+    models = files.check(paths, k)
     if len(models) != 1:
         raise InputError(f"needs one model, not {len(models)}", source="--export", remedy="name one file")
-    instance = files.read(models[0].path).instance(options["stage_counts"][0])
+    instance = files.read(models[0].path).instance(k)
+    cutoff = _bottleneck(instance, options) + 1
+    rounds = reduce_instance(instance)
+    reduced = rounds[-1].contraction.instance if rounds else instance
     with tempfile.TemporaryDirectory() as folder:
-        draft = Path(folder) / "model.mps"
-        export_mps(instance, bounds[0], draft)
-        write_text_atomically(options["export"], draft.read_bytes())
+        draft = Path(folder) / f"model{_ending(target)}"
+        written = export_mps(reduced, bounds[0], draft, cutoff=cutoff, position=options["position"])
+        _deliver(draft, target)
+    console.say(
+        f"{bounds[0]}: {written.columns:,} columns, {written.rows:,} rows; the objective is the bottleneck in units of "
+        f"{written.ticks_per_objective:.12g} ticks; partitions of {written.cutoff:,} ticks and more are left out"
+    )
+
+
+def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
+    """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
+    from mtpp.cli.options import memory_limit
+    from mtpp.solvers.feasibility import refuse_infeasible
+    from mtpp.solvers.registry import DEFAULT, partitioner
+    from mtpp.solvers.search import SearchLimits
+
+    refuse_infeasible(instance)
+    entry = partitioner(DEFAULT)
+    limits = SearchLimits(
+        entry.budget(instance), seed=options["seed"], memory_bytes=memory_limit(options["memory_limit"])
+    )
+    return entry.load()(instance, limits).bottleneck
+
+
+def _deliver(draft: Path, target: str) -> None:
+    from mtpp.cli.output import write_stdout
+    from mtpp.formats.sink import write_text_atomically
+
+    if target == "-":
+        write_stdout(draft.read_text(encoding="utf-8"))
+    else:
+        write_text_atomically(target, draft.read_bytes())
+
+
+def _ending(path: str) -> str:
+    """Return the ending that names the format; one of ``.gz`` after it says that the file is to be packed."""
+    if path == "-":
+        return _ENDINGS[0]
+    ending = Path(path.lower().removesuffix(".gz")).suffix
+    if ending not in _ENDINGS:
+        raise InputError(f"{path!r} ends in neither of {', '.join(_ENDINGS)}", source="--export")
+    return ending
