@@ -19,7 +19,7 @@ def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str,
     from mtpp.cli.options import input_limit
     from mtpp.formats.plan import read_plan
     from mtpp.formats.source import read_source
-    from mtpp.verify import verify_plan
+    from mtpp.verify import plan_claim, verify_plan
     from mtpp.verify_document import check_plan
 
     limit = input_limit(max_input_size)
@@ -32,7 +32,7 @@ def check_plan_file(plan_path: str, model_path: str | None, max_input_size: str,
         if deep is not None and report.passed and report.tier == "enumerated":
             from mtpp.cli.deep_check import recheck
 
-            return recheck(report, plan, graph, deep)
+            return recheck(report, plan_claim(plan, graph), plan["lower_bound"]["method"], deep)
         return report
     except InputError as error:
         where = error.source or source.display

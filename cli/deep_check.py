@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console, ProgressBar
     from mtpp.verify import Report
+    from mtpp.verify_claim import BoundClaim
 
 
 class SearchProgress:
@@ -30,8 +31,8 @@ class SearchProgress:
         self._bar.show("downsets searched again", min(downsets, self._downsets), self._downsets)
 
 
-def recheck(report: Report, plan: dict[str, Any], graph: Any | None, console: Console) -> Report:
-    """Run the search behind the bound of a plan that passed again, and add the outcome to its report.
+def recheck(report: Report, claim: BoundClaim, method: str, console: Console) -> Report:
+    """Run the search behind the bound of a document that passed again, and add the outcome to its report.
 
     Raises
     ------
@@ -40,21 +41,19 @@ def recheck(report: Report, plan: dict[str, Any], graph: Any | None, console: Co
     """
     from mtpp.cli.console import ProgressBar
     from mtpp.solvers.recheck import check_downset_proof, recheck_downset
-    from mtpp.verify import graph_in_ticks, merges_hold, replayed_merges
+    from mtpp.verify_claim import merges_hold
 
-    bound = plan["lower_bound"]
-    method, proof = bound["method"], bound["proof"]
     if method != "downset":
         return report.with_deep_recheck(False, f"no search is known by the name of {method[:60]!r}")
-    check_downset_proof(proof)
-    ticks = graph_in_ticks(plan, graph)
-    merged = replayed_merges(plan, ticks)
+    proof = claim.proof
+    check_downset_proof(proof, claim.path)
+    merged = claim.merged()
     assert not isinstance(merged, str)  # the report passed
     console.note("running the search again")
     with ProgressBar(console) as bar:
         progress = SearchProgress(console, bar, proof["downsets"])
-        passed, detail = recheck_downset(merged, ticks, plan["system"], plan["k"], bound["value"], proof, progress)
+        passed, detail = recheck_downset(merged, claim.graph, claim.system, claim.k, claim.value, proof, progress)
     detail = f"{method}: {merges_hold(len(proof['merges']))}; {detail}"
-    if passed and plan["together"]:
+    if passed and claim.together:
         detail += "; among partitions that keep the groups together"
     return report.with_deep_recheck(passed, detail)

@@ -61,7 +61,7 @@ def replay_merges(
     Parameters
     ----------
     classes
-        Ops with the same number must share a stage (:func:`mtpp.verify_bounds.together_classes`).
+        Ops with the same number must share a stage (:func:`mtpp.verify_together.together_classes`).
     merges
         As :func:`check_merges` takes them; an op stands for its group.
 

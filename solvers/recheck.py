@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.solvers.recheck_claim import DownsetClaim, Found
 from mtpp.solvers.recheck_plain import search_plain
-from mtpp.verify_document import array, record, refuse, text, whole
+from mtpp.verify_claim import PLAN_PROOF
+from mtpp.verify_document import Path, array, record, refuse, text, whole
 
 if TYPE_CHECKING:
     from mtpp.solvers.recheck_compiled import Watcher
@@ -21,7 +22,6 @@ SMALL = 24
 """Ops, as merged, up to which plain Python is tried."""
 
 _MOST_SETS = 3_000
-_PATH = ("lower_bound", "proof")
 
 
 def recheck_downset(
@@ -75,8 +75,8 @@ def recheck_downset(
     return True, f"no partition into {k} stages stays below {value} ticks: {counted}"
 
 
-def check_downset_proof(proof: Any) -> None:
-    """Take the proof of a downset search, apart from its merges.
+def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
+    """Take the proof of a downset search, which stands at *path* of its document, apart from its merges.
 
     Raises
     ------
@@ -93,9 +93,9 @@ def check_downset_proof(proof: Any) -> None:
             "pairs": whole(),
             "digest": text,
         }
-    )(proof, _PATH)
+    )(proof, path)
     if re.fullmatch("[0-9a-f]{64}", proof["digest"]) is None:
-        refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*_PATH, "digest"))
+        refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*path, "digest"))
 
 
 def _fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:

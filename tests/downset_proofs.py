@@ -18,10 +18,10 @@ from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.solvers.recheck import recheck_downset
 from mtpp.solvers.recheck_claim import DownsetClaim
 from mtpp.system import System
-from mtpp.verify_bounds import together_classes
 from mtpp.verify_graph import TickGraph, embedded_in_ticks
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import replay_merges
+from mtpp.verify_together import together_classes
 
 Groups = tuple[frozenset[int], ...]
 

@@ -14,8 +14,8 @@ from plan_documents import graph_document, plan_document
 from mtpp.errors import InputError
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.verify import Report, verify_plan
-from mtpp.verify_bounds import together_classes
 from mtpp.verify_graph import model_in_ticks
+from mtpp.verify_together import together_classes
 
 
 def ladder() -> CostGraph:

@@ -19,10 +19,10 @@ from mtpp.instance import Instance
 from mtpp.solvers.reduction import ALL_RULES, merge_record, reduce_instance
 from mtpp.system import System
 from mtpp.verify import verify_plan
-from mtpp.verify_bounds import together_classes
 from mtpp.verify_graph import TickGraph, model_in_ticks
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import replay_merges
+from mtpp.verify_together import together_classes
 
 STREAMS = System("streams", 1, 1, 10**12, 15, 3)
 LIMITED = System("limited", 1, 1, 10**12, None, 3, stage_memory_bytes=14)

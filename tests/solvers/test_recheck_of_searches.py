@@ -18,7 +18,7 @@ from mtpp.solvers.recheck import recheck_downset
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
 from mtpp.system import System
-from mtpp.verify import replayed_merges
+from mtpp.verify_claim import BoundClaim
 from mtpp.verify_graph import embedded_in_ticks
 
 
@@ -54,10 +54,10 @@ def proven(seed: int) -> tuple[bool, str] | None:
     if bound["tier"] != "enumerated":
         return None
     ticks = embedded_in_ticks(embedded_document(graph, system, k))
-    document: dict[str, Any] = {"system": system.to_document(), "k": k, "together": together, "lower_bound": bound}
-    merged = replayed_merges(document, ticks)
+    given: dict[str, Any] = system.to_document()
+    merged = BoundClaim(ticks, given, k, together, bound["value"], bound["proof"]).merged()
     assert not isinstance(merged, str), (seed, merged)
-    return recheck_downset(merged, ticks, document["system"], k, bound["value"], bound["proof"])
+    return recheck_downset(merged, ticks, given, k, bound["value"], bound["proof"])
 
 
 @pytest.mark.parametrize("way", ["plain", "kernel"])

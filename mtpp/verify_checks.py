@@ -1,0 +1,175 @@
+"""Checks that plans and tables of certificates share: of partitions, bounds, and the gap between them.
+
+Part of the independent verifier (:mod:`mtpp.verify`). *said_by* is what a failed check calls the document: ``the plan``
+or ``the row``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.verify_bounds import CHECKERS
+from mtpp.verify_claim import BoundClaim, merges_hold
+from mtpp.verify_document import ABSTRACT, Path, refuse
+from mtpp.verify_graph import TickGraph, model_in_ticks
+from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check
+from mtpp.verify_stages import StageFigures
+
+
+def model_graph(document: Any, system: dict[str, Any], k: int) -> TickGraph:
+    """Return the model in ticks; what is wrong with it is said of the source ``model``."""
+    try:
+        return model_in_ticks(document, system["bandwidth_bytes_per_s"], k)
+    except InputError as error:
+        raise InputError(error.problem, source="model", where=error.where, remedy=error.remedy) from None
+
+
+def refuse_impossible_system(system: dict[str, Any], graph: TickGraph, path: Path) -> None:
+    """Raise InputError if the system at *path* goes with no graph, or not with this one."""
+    if system["fast_memory_bytes"] is not None and graph.time_unit == ABSTRACT:
+        refuse("a fast memory needs a graph with a time unit", (*path, "fast_memory_bytes"))
+    for memory, what in (("fast_memory_bytes", "fast memory"), ("stage_memory_bytes", "stage memory")):
+        size = system.get(memory)
+        if size is not None and system["activation_reserve_bytes"] > size:
+            refuse(f"the activation reserve is above the {what}", (*path, "activation_reserve_bytes"))
+
+
+def compare(name: str, stated: int, derived: int, unit: str, said_by: str) -> Check:
+    """Check a figure."""
+    if stated == derived:
+        return Check(name, True, f"{derived} {unit}")
+    return Check(name, False, f"{said_by} says {stated} {unit}, it is {derived}")
+
+
+def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Check:
+    """Check the numbers of ops and tensors."""
+    name = "op and tensor counts"
+    ops, tensors = graph.op_count, len(graph.tensor_names)
+    if (stated["ops"], stated["tensors"]) != (ops, tensors):
+        claim = f"{said_by} says {stated['ops']} ops and {stated['tensors']} tensors"
+        return Check(name, False, f"{claim}, the graph has {ops} and {tensors}")
+    return Check(name, True, f"{ops} ops, {tensors} tensors")
+
+
+def check_model_ticks(unit: str, stated: int, model: TickGraph, said_by: str) -> Check:
+    """Check the unit of a model's times, and how many ticks are in it."""
+    name = "ticks"
+    if unit != model.time_unit:
+        return Check(name, False, f"{said_by}'s time unit is {unit!r}, the model's {model.time_unit!r}")
+    if stated != model.ticks_per_unit:
+        return Check(name, False, f"{said_by} says {stated} ticks per unit ({unit}), it is {model.ticks_per_unit}")
+    return Check(name, True, f"{stated} per unit ({unit})")
+
+
+def check_assignment(assignment: dict[str, int], k: int, graph: TickGraph) -> Check:
+    """Check that every op has a stage, from 0 to k - 1."""
+    name = "assignment"
+    known = set(graph.op_names)
+    missing = [op for op in graph.op_names if op not in assignment]
+    unknown = [op for op in assignment if op not in known]
+    outside = [op for op, stage in assignment.items() if not 0 <= stage < k]
+    if missing:
+        return Check(name, False, f"{len(missing)} ops have no stage, the first is {missing[0]!r}")
+    if unknown:
+        return Check(name, False, f"{len(unknown)} ops are not in the graph, the first is {unknown[0]!r}")
+    if outside:
+        op = outside[0]
+        return Check(name, False, f"op {op!r} is in stage {assignment[op]}, the stages are 0 to {k - 1}")
+    return Check(name, True, f"each of {graph.op_count} ops in one of {k} stages")
+
+
+def check_edges(graph: TickGraph, stage_of: list[int]) -> Check:
+    """Check that no edge goes to an earlier stage."""
+    count = 0
+    for t, u, v in graph.edges():
+        count += 1
+        if stage_of[u] > stage_of[v]:
+            edge = f"{graph.op_names[u]!r} (stage {stage_of[u]}) to {graph.op_names[v]!r} (stage {stage_of[v]})"
+            return Check("edges", False, f"tensor {graph.tensor_names[t]!r} goes back from {edge}")
+    return Check("edges", True, f"none of {count} goes to an earlier stage")
+
+
+def check_together(groups: list[list[str]], assignment: dict[str, int]) -> Check:
+    """Check that the ops of each group share a stage."""
+    name = "together"
+    for group in groups:
+        unknown = next((op for op in group if op not in assignment), None)
+        if unknown is not None:
+            return Check(name, False, f"the graph has no op {unknown!r}")
+        apart = next((op for op in group if assignment[op] != assignment[group[0]]), None)
+        if apart is not None:
+            first = f"{group[0]!r} (stage {assignment[group[0]]})"
+            return Check(name, False, f"{first} and {apart!r} (stage {assignment[apart]}) are apart")
+    return Check(name, True, f"{len(groups)} groups kept" if groups else "no groups asked for")
+
+
+def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
+    """Check that no stage needs more memory than there may be."""
+    name = "stage memory"
+    if limit is None:
+        return Check(name, True, "no limit")
+    held, stage = max((figures.param_bytes + figures.peak_bytes, -s) for s, figures in stages.items())
+    if held > limit:
+        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
+    return Check(name, True, f"at most {held} of {limit} bytes")
+
+
+def check_bound(claim: BoundClaim, method: str, tier: str) -> tuple[Check, str]:
+    """Check a lower bound, as far as its tier allows, and return the tier that it has then.
+
+    Raises
+    ------
+    InputError
+        If its proof is malformed.
+    """
+    if tier == "enumerated":
+        return _check_enumerated(claim, method)
+    if tier == "solver":
+        return Check(BOUND_CHECK, None, f"{method}: not re-checked: rests on the MIP solver"), tier
+    if method not in CHECKERS:
+        return Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}"), NO_TIER
+    passed, detail = CHECKERS[method](claim)
+    if passed and claim.together:
+        detail += "; among partitions that keep the groups together"
+    return Check(BOUND_CHECK, passed, detail), tier if passed else NO_TIER
+
+
+def _check_enumerated(claim: BoundClaim, method: str) -> tuple[Check, str]:
+    """Replay the merges that an exhaustive search rests on; running it again is not for this module."""
+    if method != "downset" or "merges" not in claim.proof:
+        return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), "enumerated"
+    merged = claim.merged()
+    if isinstance(merged, str):
+        return Check(BOUND_CHECK, False, f"{method}: {merged}"), NO_TIER
+    hold = merges_hold(len(claim.proof["merges"]))
+    return Check(BOUND_CHECK, None, f"{method}: {hold}; the search itself is not re-run: use --deep"), "enumerated"
+
+
+def quotient(bottleneck: int, bound: int) -> float | None:
+    """Return the approximation ratio; None if the bound is zero below a positive bottleneck."""
+    if bound == 0:
+        return 1.0 if bottleneck == 0 else None
+    return bottleneck / bound
+
+
+def check_gap(bottleneck: int, bound: int, ratio: Any | None, optimal: bool, said_by: str) -> list[Check]:
+    """Compare a bottleneck with a lower bound, and what a document says of the two."""
+    if bound > bottleneck:
+        below = Check("bound order", False, f"the lower bound {bound} is above the bottleneck {bottleneck}")
+    else:
+        below = Check("bound order", True, f"{bound} <= {bottleneck} ticks")
+
+    due = quotient(bottleneck, bound)
+    stated = None if ratio is None else float(ratio)
+    if stated == due:
+        quotients = Check("ratio", True, "none: the lower bound is zero" if due is None else f"{due!r}")
+    else:
+        quotients = Check("ratio", False, f"{said_by} says {stated!r}, it is {due!r}")
+
+    closed = bottleneck == bound
+    if optimal == closed:
+        proven = Check("optimal", True, "proven" if closed else "not proven")
+    else:
+        proven = Check("optimal", False, f"{said_by} says {optimal}, the numbers {closed}".lower())
+    return [below, quotients, proven]
