@@ -25,7 +25,7 @@ COMMANDS = {
     "bound": "Prove what no partition into k stages can beat.",
     "certify": "Partition many models and prove how good the partitions are, in one table.",
     "evaluate": "Score a partition that was made by hand or by another tool.",
-    "verify": "Check a plan from scratch, and the proof that it carries.",
+    "verify": "Check a plan or a table of certificates from scratch, proofs included.",
     "inspect": "Show what a model is made of and what its ops cost.",
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",

@@ -10,11 +10,14 @@ from mtpp.cli.options import output_options
 
 
 @click.command("verify")
-@click.argument("plan")
-@click.option("--model", metavar="FILE", help="The model that the plan is for; not needed if the plan embeds it.")
+@click.argument("document", metavar="FILE")
+@click.option(
+    "--model", "models", multiple=True, metavar="PATH",
+    help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable.",
+)  # fmt: skip
 @click.option("--deep", is_flag=True, help="Run the exhaustive search behind a bound of tier enumerated again.")
 @click.option(
-    "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if the bound is less trusted."
+    "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
 )
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
 @output_options("table", "json")
@@ -22,36 +25,55 @@ from mtpp.cli.options import output_options
 def command(
     ctx: click.Context,
     /,
-    plan: str,
-    model: str | None,
+    document: str,
+    models: tuple[str, ...],
     deep: bool,
     require_tier: str | None,
     max_input_size: str,
     output_format: str,
     **options: Any,
 ) -> None:
-    """Check PLAN (a file, or - for standard input) from scratch, and the proof that it carries.
+    """Check FILE, a plan or a table of certificates (- for standard input), from scratch, and the proofs in it.
 
-    Stages, costs, bound and ratio are derived anew in plain integers, by code that shares nothing with the solvers. A
-    bound of tier enumerated rests on an exhaustive search, which only --deep runs again: with code of its own too, and
-    about as long as the first time. How the plan was found (algorithm, seed, evaluations, times) is taken as it stands.
-    Exit code 0: all else that the plan says is true; 1: something is false.
+    Stages, costs, bounds and ratios are derived anew in plain integers, by code that shares nothing with the solvers.
+    A bound of tier enumerated rests on an exhaustive search, which only --deep runs again: with code of its own too,
+    and about as long as the first time. How a partition was found (algorithm, seed, evaluations, times) is taken as it
+    stands. The models of a table are found by SHA-256 among those given, or else where its rows say, seen from the
+    table's folder or this one.
+    Exit code 0: all else that FILE says is true; 1: something is false.
     """
-    from mtpp.cli.checking import check_plan_file, report_text
+    from mtpp.cli.checking import check_plan_document, report_text, unmet_tier
     from mtpp.cli.console import Console
+    from mtpp.cli.options import input_limit
     from mtpp.cli.output import write_stdout
-    from mtpp.verify import meets_tier
+    from mtpp.cli.table_checking import check_table_document, table_text
+    from mtpp.formats.source import read_source
+    from mtpp.formats.verifiable import is_table, read_verifiable
 
-    if plan == "-" and model == "-":
+    if document == "-" and "-" in models:
         raise click.UsageError("plan and model cannot both be standard input", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    report = check_plan_file(plan, model, max_input_size, console if deep else None)
-    write_stdout(report_text(report, output_format))
-    if not report.passed:
+    limit = input_limit(max_input_size)
+    source = read_source(document, max_bytes=limit)
+    claims = read_verifiable(source.data, source.display)
+    if is_table(claims):
+        table = check_table_document(claims, source, models, limit, console, deep=deep)
+        write_stdout(table_text(table, output_format))
+        named = [
+            (f"{row['path']}, k = {row['k']}: ", found) for row, found in zip(table.rows, table.reports, strict=True)
+        ]
+        passed = table.passed
+    else:
+        if len(models) > 1:
+            raise click.UsageError("a plan is for one model", ctx)
+        report = check_plan_document(claims, source, next(iter(models), None), limit, console if deep else None)
+        write_stdout(report_text(report, output_format))
+        named, passed = [("", report)], report.passed
+    if not passed:
         ctx.exit(1)
-    if require_tier is not None and not meets_tier(report, require_tier):
-        unmet = f"the bound is of tier {report.tier}"
-        if report.tier == require_tier:
-            unmet = f"the bound, of tier {report.tier}, was not checked again: use --deep"
-        click.echo(f"unmet: --require-tier {require_tier}: {unmet}", err=True)
-        ctx.exit(1)
+    unmet = [(name, unmet_tier(found, require_tier)) for name, found in named] if require_tier else []
+    for name, why in unmet:
+        if why is not None:
+            click.echo(f"unmet: --require-tier {require_tier}: {name}{why}", err=True)
+            passed = False
+    ctx.exit(0 if passed else 1)

@@ -31,7 +31,11 @@ def read_plan(data: bytes, source: str) -> dict[str, Any]:
     """
     if b"{" not in data[:64]:
         raise InputError("not a plan: no JSON object", source=source, remedy="give what partition -o FILE wrote")
-    document = parse_json(data, source)
+    return as_plan(parse_json(data, source), source)
+
+
+def as_plan(document: Any, source: str) -> dict[str, Any]:
+    """Return a parsed document that says that it is a plan; else raise InputError."""
     with attributed(source):
         if isinstance(document, dict) and document.get("format") == native.FORMAT:
             raise InputError(

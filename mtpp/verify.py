@@ -17,6 +17,7 @@ from mtpp.verify_checks import (
     check_bound,
     check_counts,
     check_edges,
+    check_file,
     check_gap,
     check_memory,
     check_model_ticks,
@@ -75,7 +76,7 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
     refuse_impossible_system(plan["system"], subject, ("system",))
 
     checks = [
-        _check_file(plan["model"]["sha256"], graph_sha256, model_given=model_given),
+        _check_file(plan, graph_sha256, model_given=model_given),
         _check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
         _check_ticks(plan, model),
@@ -117,15 +118,12 @@ def _claim(plan: dict[str, Any], graph: TickGraph) -> BoundClaim:
     return BoundClaim(graph, plan["system"], plan["k"], plan["together"], bound["value"], bound["proof"])
 
 
-def _check_file(stated: str | None, actual: str | None, *, model_given: bool) -> Check:
-    name = "model file"
-    if actual is None:
-        if model_given:
-            return Check(name, False, "the model file's SHA-256 is not known")
-        return Check(name, None, "not checked: no model file")
-    if stated != actual:
-        return Check(name, False, f"the plan was made from SHA-256 {stated}, this file has {actual}")
-    return Check(name, True, f"SHA-256 {actual}")
+def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> Check:
+    if actual is not None:
+        return check_file(plan["model"]["sha256"], actual, _PLAN)
+    if model_given:
+        return Check("model file", False, "the model file's SHA-256 is not known")
+    return Check("model file", None, "not checked: no model file")
 
 
 def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: TickGraph | None) -> Check:

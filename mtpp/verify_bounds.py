@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtpp.verify_claim import BoundClaim, Verdict
+from mtpp.verify_crossings import check_crossings
+from mtpp.verify_fraction import check_fraction
+from mtpp.verify_node import check_node
 from mtpp.verify_simple import check_simple
 
 Checker = Callable[[BoundClaim], Verdict]
 
-CHECKERS: dict[str, Checker] = {"simple": check_simple}
+CHECKERS: dict[str, Checker] = {
+    "simple": check_simple,
+    "node": check_node,
+    "fraction": check_fraction,
+    "crossings": check_crossings,
+}
 """Method name → checker of its proofs; a method that is not here proves nothing in the exact tier."""

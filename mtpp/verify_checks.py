@@ -42,6 +42,13 @@ def compare(name: str, stated: int, derived: int, unit: str, said_by: str) -> Ch
     return Check(name, False, f"{said_by} says {stated} {unit}, it is {derived}")
 
 
+def check_file(stated: str | None, actual: str, said_by: str) -> Check:
+    """Check that a model file is the one that a document was made from, by SHA-256."""
+    if stated != actual:
+        return Check("model file", False, f"{said_by} was made from SHA-256 {stated}, this file has {actual}")
+    return Check("model file", True, f"SHA-256 {actual}")
+
+
 def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Check:
     """Check the numbers of ops and tensors."""
     name = "op and tensor counts"

@@ -57,6 +57,11 @@ class BoundClaim:
         check_merges(merges, (*self.path, "merges"))
         return replay_merges(self.graph, together_classes(self.graph, self.together), self.system, merges)
 
+    def name(self, graph: MergedGraph, group: int) -> str:
+        """Return what to call a group of ops: by its first one in the file."""
+        first = self.graph.op_names[graph.group_of.index(group)]
+        return f"op {first!r}" if graph.group_of.count(group) == 1 else f"op {first!r}, with what is merged with it,"
+
     def key(self, name: str) -> Any:
         """Return the value of a key of the proof, which has to be there."""
         if name not in self.proof:

@@ -27,6 +27,7 @@ ABSTRACT = "1"
 _TIME_UNITS = (*PICOSECONDS_PER_UNIT, ABSTRACT)
 
 _WHOLE_LIMIT = 2**63
+_SIGNED_LIMIT = 2**127
 _MOST_DECIMALS = 1000
 
 
@@ -121,6 +122,14 @@ def whole(minimum: int = 0) -> Rule:
     return check
 
 
+def signed(value: Any, path: Path) -> None:
+    """Take an integer of up to 127 bits, of either sign, written as one."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        refuse(f"expected a whole number, found {_shown(value)}", path)
+    if abs(value) >= _SIGNED_LIMIT:
+        refuse(f"{_shown(value)} is out of range", path, "it must be below 2^127 in magnitude")
+
+
 def choice(*values: str) -> Rule:
     """Make the rule for one of a few strings."""
 
@@ -172,13 +181,18 @@ def exact_cost(value: Any, path: Path) -> None:
         refuse(f"{_shown(value)} has too many decimals", path)
 
 
-def _sha256(value: Any, path: Path) -> None:
+def sha256(value: Any, path: Path) -> None:
+    """Take a SHA-256 in lower-case hexadecimal."""
     if not isinstance(value, str) or re.fullmatch("[0-9a-f]{64}", value) is None:
         refuse(f"{_shown(value)} is no SHA-256 in 64 lower-case hexadecimal digits", path)
 
 
-def _tagged(format_name: str, rule: Rule) -> Rule:
-    """Make the rule that looks at format and version before anything else, so that a wrong file is called that."""
+def tagged(format_name: str, required: dict[str, Rule], optional: dict[str, Rule] | None = None) -> Rule:
+    """Make the rule of a document of version 1 with these keys beside format and version.
+
+    It looks at format and version before anything else, so that a wrong file is called that.
+    """
+    rule = record({"format": _constant, "version": _constant, **required}, optional)
 
     def check(value: Any, path: Path) -> None:
         if not isinstance(value, dict) or value.get("format") != format_name:
@@ -194,7 +208,11 @@ def _tagged(format_name: str, rule: Rule) -> Rule:
 
 
 def _constant(_value: Any, _path: Path) -> None:
-    """Take what :func:`_tagged` has looked at."""
+    """Take what :func:`tagged` has looked at."""
+
+
+time_unit = choice(*_TIME_UNITS)
+"""Rule of the name of a unit."""
 
 
 def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
@@ -204,14 +222,12 @@ def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
     ends: dict[str, Rule] = {"name": text, "producer": text, "consumers": array(text)}
     tensor = record({**ends, **transfer}, sizes) if in_ticks else record(ends, {**sizes, **transfer})
     required: dict[str, Rule] = {
-        "format": _constant,
-        "version": _constant,
         "name": text,
-        "time_unit": choice(*_TIME_UNITS),
+        "time_unit": time_unit,
         "ops": array(op),
         "tensors": array(tensor),
     }
-    return _tagged("mtpp-graph", record(required, {"metadata": anything}))
+    return tagged("mtpp-graph", required, {"metadata": anything})
 
 
 check_model_graph = _graph(exact_cost, in_ticks=False)
@@ -220,7 +236,10 @@ check_model_graph = _graph(exact_cost, in_ticks=False)
 check_embedded_graph = _graph(whole(), in_ticks=True)
 """Rule of an mtpp-graph in ticks: whole numbers, and a transfer on every tensor."""
 
-_SYSTEM = record(
+any_whole = whole(-_WHOLE_LIMIT)
+"""Rule of an integer of 64 bits."""
+
+system = record(
     {
         "name": text,
         "peak_flops_per_s": whole(1),
@@ -232,6 +251,7 @@ _SYSTEM = record(
     },
     {"stage_memory_bytes": nullable(whole())},  # plans from before there was such a limit lack it
 )
+"""Rule of what a graph runs on."""
 
 STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes")
 """What a plan says of each stage beside its index, in the order in which it is compared."""
@@ -241,37 +261,33 @@ _STAGE = record(
     | {figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES}
 )
 
-check_plan = _tagged(
+check_plan = tagged(
     "mtpp-plan",
-    record(
-        {
-            "format": _constant,
-            "version": _constant,
-            "model": record(
-                {
-                    "name": text,
-                    "sha256": nullable(_sha256),
-                    "ops": whole(),
-                    "tensors": whole(),
-                    "dims": mapping(whole(1)),
-                }
-            ),
-            "system": _SYSTEM,
-            "k": whole(1),
-            "algorithm": text,
-            "seed": nullable(whole()),
-            "ticks_per_unit": whole(1),
-            "time_unit": choice(*_TIME_UNITS),
-            "bottleneck": whole(),
-            "lower_bound": record({"value": whole(), "method": text, "tier": choice(*TIERS), "proof": anything}),
-            "ratio": nullable(number),
-            "optimal": flag,
-            "together": array(array(text)),
-            "stages": array(_STAGE),
-            "assignment": mapping(whole(-_WHOLE_LIMIT)),
-            "elapsed_s": number,
-        },
-        {"graph": check_embedded_graph, "found_by": text, "evaluations": whole(), "stopped": text},
-    ),
+    {
+        "model": record(
+            {
+                "name": text,
+                "sha256": nullable(sha256),
+                "ops": whole(),
+                "tensors": whole(),
+                "dims": mapping(whole(1)),
+            }
+        ),
+        "system": system,
+        "k": whole(1),
+        "algorithm": text,
+        "seed": nullable(whole()),
+        "ticks_per_unit": whole(1),
+        "time_unit": time_unit,
+        "bottleneck": whole(),
+        "lower_bound": record({"value": whole(), "method": text, "tier": choice(*TIERS), "proof": anything}),
+        "ratio": nullable(number),
+        "optimal": flag,
+        "together": array(array(text)),
+        "stages": array(_STAGE),
+        "assignment": mapping(any_whole),
+        "elapsed_s": number,
+    },
+    {"graph": check_embedded_graph, "found_by": text, "evaluations": whole(), "stopped": text},
 )
 """Rule of a plan; what it embeds included, the content of the lower bound's proof not."""
