@@ -1,9 +1,10 @@
 """The crossings bound: what has to cross between consecutive stages, until no room is left for it.
 
 Part of the independent verifier (:mod:`mtpp.verify`). The proof says that no partition into k stages costs less than
-the cutoff, so at most L = cutoff − 1. Suppose one does; let D_i hold the ops of its first i stages, so that D_0 is empty
-and D_k has all ops. A D_i has, with an op, all that leads to it. Let w and C be as in :mod:`mtpp.verify_node`, W = w of
-all ops, and H = L + C: then w(S) + c(S) ≤ H for each stage S, empty ones included. Of the transfers that are paid, let
+the cutoff, so at most L = cutoff − 1. Suppose one does; let D_i hold the ops of its first i stages, so that D_0 is
+empty and D_k has all ops. A D_i has, with an op, all that leads to it. Let w and C be as in :mod:`mtpp.verify_node`,
+W = w of all ops, and H = L + C: then w(S) + c(S) ≤ H for each stage S, empty ones included. Of the transfers that are
+paid, let
 
     made_i be at most those of tensors that stage i makes for later ones,
     read_i be at most those of tensors that stage i reads from earlier ones,
@@ -21,12 +22,12 @@ makes for later ones. So an op is surely
     inside D_i if i = k, or if i > 0 and W less w of all that it leads to, itself included, is below a_i.
 
 **Steps.** Each raises one of the numbers to an amount that a flow proves; D is D_i, for read_i D_{i−1}. Producers give
-into tensors, in all at most the transfer, and readers take it out. For made_i only producers surely outside D_{i−1} may
-give, for read_i only readers surely inside D_i may take. An op may give any amount right to an op that it reads from. Let
-a(u) be what op u gets less what it gives, at least 0 unless u is surely inside D. What goes out of D on balance is
-Σ_{u ∉ D} a(u), so at least Σ a(u) over the ops surely outside D. It goes through tensors from ops in D to ops that are
-not, which are such as the number counts, and is at most their transfers: nothing leaves D between an op and one that
-it reads from, or through a tensor made outside. So the amount may be Σ a(u) over ops surely outside D.
+into tensors, in all at most the transfer, and readers take it out. For made_i only producers surely outside D_{i−1}
+may give, for read_i only readers surely inside D_i may take. An op may give any amount right to an op that it reads
+from. Let a(u) be what op u gets less what it gives, at least 0 unless u is surely inside D. What goes out of D on
+balance is Σ_{u ∉ D} a(u), so at least Σ a(u) over the ops surely outside D. It goes through tensors from ops in D to
+ops that are not, which are such as the number counts, and is at most their transfers: nothing leaves D between an op
+and one that it reads from, or through a tensor made outside. So the amount may be Σ a(u) over ops surely outside D.
 
 The claim holds if in the end a_i > b_i for some i, or made_i + read_i > H, or an op is surely inside D_i and outside.
 """

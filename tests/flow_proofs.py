@@ -164,6 +164,76 @@ def fraction_proof(
     return alone or total > k, proof | ({"merges": merges} if merges else {})
 
 
+def crossings_proof(
+    graph: MergedGraph, system: System, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
+) -> tuple[bool, dict[str, Any]]:
+    """Return whether what crosses between stages shows that no partition is below the cutoff, and the proof."""
+    streamed = system.fast_memory_bytes is not None and pick.random() < 0.7
+    weight, spare = weights(graph, system, streamed=streamed)
+    most, total, n = cutoff - 1 + spare, sum(weight), len(weight)
+    edges = nx.DiGraph([(u, v) for _, u, readers in graph.tensors for v in readers])
+    edges.add_nodes_from(range(n))
+    before = [sum(weight[u] for u in nx.ancestors(edges, v) | {v}) for v in range(n)]
+    after = [sum(weight[u] for u in nx.descendants(edges, v) | {v}) for v in range(n)]
+    number = {kind: [0] * (k + 1) for kind in ("made", "read", "across")}
+    steps: list[list[Any]] = []
+
+    def windows() -> tuple[list[int], list[int]]:
+        made, read, across = number.values()
+        low, high = [], []
+        for i in range(k + 1):
+            high.append(min(total, i * most - sum(made[: i + 1]) - sum(read[: i + 1])))
+            later = sum(made[i + 1 :])
+            reading = max(sum(read[i + 1 :]), max(across[i], made[i]) + later)
+            low.append(max(0, total - (k - i) * most + later + reading))
+        return low, high
+
+    def surely(i: int) -> tuple[set[int], set[int]]:
+        low, high = windows()
+        inside = {v for v in range(n) if i == k or (i > 0 and total - after[v] < low[i])}
+        return inside, {v for v in range(n) if i == 0 or (i < k and before[v] > high[i])}
+
+    def contradicts() -> bool:
+        low, high = windows()
+        crossing = zip(number["made"], number["read"], strict=True)
+        if any(a > b for a, b in zip(low, high, strict=True)) or any(sum(both) > most for both in crossing):
+            return True
+        return any(set.intersection(*surely(i)) for i in range(k + 1))
+
+    grown = True
+    while grown and not contradicts():
+        grown = False
+        for kind, i in [(kind, i) for i in range(1, k + 1) for kind in number]:
+            if (i == k and kind != "read") or (i == 1 and kind == "read") or contradicts():
+                continue
+            inside, outside = surely(i - 1 if kind == "read" else i)
+            network = nx.DiGraph()
+            network.add_edges_from([(SOURCE, v) for v in inside] + [(v, SINK) for v in outside])
+            network.add_nodes_from([SOURCE, SINK])
+            network.add_edges_from((v, u) for u, v in edges.edges)
+            for t, (transfer, producer, readers) in enumerate(graph.tensors):
+                if kind != "made" or producer in surely(i - 1)[1]:
+                    network.add_edge(producer, ("tensor", t), capacity=transfer)
+                    taking = [v for v in readers if kind != "read" or v in surely(i)[0]]
+                    network.add_edges_from((("tensor", t), v) for v in taking)
+            amount, flow = nx.maximum_flow(network, SOURCE, SINK)
+            if amount > number[kind][i]:
+                rows = []
+                for t, (_, producer, _) in enumerate(graph.tensors):
+                    given = flow.get(producer, {}).get(("tensor", t), 0)
+                    taken = [(v, ticks) for v, ticks in flow.get(("tensor", t), {}).items() if ticks]
+                    if given:
+                        moves = [(producer, given), *((v, -ticks) for v, ticks in taken)]
+                        rows.append([t, *(cell for u, ticks in moves for cell in (name_of(graph, u, pick), ticks))])
+                back = [(v, u, flow[v][u]) for u, v in edges.edges if flow[v].get(u)]
+                drawn = [[name_of(graph, v, pick), name_of(graph, u, pick), ticks] for v, u, ticks in back]
+                steps.append([kind, i, amount, rows, drawn])
+                number[kind][i] = amount
+                grown = True
+    proof = {"cutoff": cutoff, "stages": k, "streamed": streamed, "steps": steps}
+    return contradicts(), proof | ({"merges": merges} if merges else {})
+
+
 def mutated(value: Any, pick: random.Random) -> Any:
     """Return JSON values with one number changed, one row left out or doubled, or two rows swapped in part."""
     if isinstance(value, dict):
