@@ -1,0 +1,96 @@
+"""Rows and tables of certificates put together from the oracles alone: what a correct program has to write."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import oracles
+from plan_documents import SHA256, reread, simple_bound
+
+from mtpp.graph import CostGraph
+from mtpp.system import System
+
+
+def certificate_row(
+    graph: CostGraph,
+    system: System,
+    k: int,
+    assignment: Sequence[int] | None,
+    *,
+    path: str = "model.json",
+    sha256: str = SHA256,
+) -> dict[str, Any]:
+    """Return the row of an assignment op → stage with the simple bound; without one, the row of a bound alone."""
+    ticks = oracles.to_ticks(graph, system, k)
+    bound = simple_bound(ticks.work, graph.op_names, k)
+    value = bound["value"]
+    row: dict[str, Any] = {
+        "model": graph.name,
+        "path": path,
+        "sha256": sha256,
+        "dims": {},
+        "ops": graph.op_count,
+        "tensors": graph.tensor_count,
+        "time_unit": graph.time_unit,
+        "ticks_per_unit": ticks.per_unit,
+        "system": system.to_document(),
+        "k": k,
+        "lower": value,
+        "lower_method": bound["method"],
+        "tier": bound["tier"],
+        "lower_proof": bound["proof"],
+    }
+    if assignment is not None:
+        upper = oracles.bottleneck(graph, system, assignment, k)
+        row |= {
+            "upper": upper,
+            "upper_algorithm": "oracle",
+            "ratio": upper / value if value else (1.0 if upper == 0 else None),
+            "optimal": upper == value,
+            "assignment": {name: assignment[v] for v, name in enumerate(graph.op_names)},
+        }
+    return row | {
+        "bounds": {"simple": value, "bottleneck": None},
+        "solved": ["simple"],
+        "seconds": {"partition": 0.25, "simple": 0.0, "bottleneck": 1.5, "total": 2},
+        "stopped": "finished",
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the table of some rows, as read back from JSON."""
+    document: dict[str, Any] = reread(table_to_write(rows))
+    return document
+
+
+def table_to_write(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the table of some rows, with floats."""
+    summary = [_entry(k, [row for row in rows if row["k"] == k]) for k in sorted({row["k"] for row in rows})]
+    return {"format": "mtpp-certificates", "version": 1, "rows": list(rows), "summary": summary}
+
+
+def _entry(k: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    counted = [row for row in rows if row["bounds"]["simple"]]
+    pairs = [(row["upper"], row["lower"], row["bounds"]["simple"]) for row in counted if "upper" in row]
+    bounds = {"simple": mean([upper / simple for upper, _, simple in pairs])} if pairs else {}
+    if pairs and any("bottleneck" in row["bounds"] for row in counted):
+        bounds["bottleneck"] = bounds["simple"]
+    tried = [row for row in counted if "bottleneck" in row["bounds"]]
+    over = {"geomean": 1.0, "cells": len(tried), "solved": sum("bottleneck" in row["solved"] for row in tried)}
+    return {
+        "k": k,
+        "cells": len(rows),
+        "models": len(counted),
+        "closed": sum(row.get("optimal", False) for row in rows),
+        "geomean_ratio": mean([upper / lower for upper, lower, _ in pairs]) if pairs else None,
+        "geomean_bounds": bounds,
+        "over_simple": {"bottleneck": over} if tried else {},
+        "best": {"simple": len(rows)},
+    }
+
+
+def mean(ratios: Sequence[float]) -> float:
+    """Return the geometric mean."""
+    return math.prod(ratios) ** (1 / len(ratios))

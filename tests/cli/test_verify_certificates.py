@@ -1,0 +1,179 @@
+"""``mtpp verify`` on tables of certificates: models found, rows checked, exit codes."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from certificate_documents import certificate_row, table_to_write
+from graph_strategies import LINK, chain, random_graph
+from processes import run
+
+from mtpp.formats.native import write_native
+
+GRAPHS = {
+    "chain.json": chain([10, 20, 30, 40], [1, 2, 3], "ms"),
+    "random.json": random_graph(5, 6, time_unit="us"),
+}
+
+
+def write_models(folder: Path) -> dict[str, str]:
+    """Write the graphs as files and return their SHA-256."""
+    folder.mkdir(exist_ok=True)
+    for name, graph in GRAPHS.items():
+        (folder / name).write_text(write_native(graph))
+    return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in GRAPHS}
+
+
+def write_table(path: Path, digests: dict[str, str], **changes: Any) -> Path:
+    """Write a table with rows for 1 and 2 stages of each graph; *changes* to the second row."""
+    rows = [
+        certificate_row(graph, LINK, k, [0] * graph.op_count, path=f"models/{name}", sha256=digests[name])
+        for name, graph in GRAPHS.items()
+        for k in (1, 2)
+    ]
+    document = table_to_write(rows)
+    document["rows"][1].update(changes)
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
+    """Seen from the table's folder, and from the current one."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    done = run("verify", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = done.stdout.splitlines()
+    assert len(lines) == 8
+    assert all(line.startswith("ok ") for line in lines[:6])
+    assert "models/chain.json" in lines[1]
+    assert "k = 2" in lines[1]
+    assert "partition and ratio; simple: " in lines[1]
+    assert lines[-1] == "valid: 4 rows; lower bounds: 4 of tier exact"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    output.rename(elsewhere / "table.json")
+    assert run("verify", elsewhere / "table.json", cwd=tmp_path).returncode == 0
+
+
+def test_models_are_found_by_what_is_in_them(tmp_path: Path) -> None:
+    """Among files and in folders, under any name, beside files that are something else."""
+    write_models(tmp_path / "models")
+    digests = write_models(tmp_path / "others")
+    output = write_table(tmp_path / "table.json", digests)
+    (tmp_path / "others" / "chain.json").rename(tmp_path / "others" / "another name.json")
+    (tmp_path / "others" / "notes.txt").write_text("no graph")
+    for name in GRAPHS:
+        (tmp_path / "models" / name).write_text(write_native(GRAPHS["chain.json"]).replace("10", "11"))
+    assert run("verify", output).returncode == 1
+    assert run("verify", output, "--model", tmp_path / "others").returncode == 0
+    files = [argument for path in sorted((tmp_path / "others").iterdir()) for argument in ("--model", path)]
+    assert run("verify", output, *files).returncode == 0
+
+
+def test_a_missing_or_changed_model_fails_its_rows(tmp_path: Path) -> None:
+    """The other rows are checked all the same."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    (tmp_path / "models" / "random.json").unlink()
+    done = run("verify", output)
+    assert done.returncode == 1
+    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["ok", "ok", "FAILED", "FAILED"]
+    assert "among the models, and no 'models/random.json'" in done.stdout
+    assert done.stdout.splitlines()[-1] == "INVALID: 2 of 4 rows"
+    (tmp_path / "models" / "random.json").write_text(write_native(GRAPHS["chain.json"]))
+    done = run("verify", output)
+    assert done.returncode == 1
+    assert "the row was made from SHA-256" in done.stdout
+
+
+def test_a_false_row_fails_and_says_why(tmp_path: Path) -> None:
+    """One line says which row and what is wrong with it; JSON has all checks."""
+    digests = write_models(tmp_path / "models")
+    output = write_table(tmp_path / "table.json", digests, optimal=True)
+    done = run("verify", output)
+    assert done.returncode == 1
+    assert "optimal: the row says true, the numbers false" in done.stdout.splitlines()[1]
+    done = run("verify", output, "--format", "json")
+    assert done.returncode == 1
+    report = json.loads(done.stdout)
+    assert (report["format"], report["version"], report["valid"]) == ("mtpp-verification", 1, False)
+    assert [row["valid"] for row in report["rows"]] == [True, False, True, True]
+    assert (report["rows"][1]["path"], report["rows"][1]["k"]) == ("models/chain.json", 2)
+    assert [check["passed"] for check in report["summary"]] == [True, True]
+
+
+def test_false_means_fail_the_table(tmp_path: Path) -> None:
+    """Rows may be true and what is said of all of them not."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    document = json.loads(output.read_text())
+    document["summary"][1]["geomean_ratio"] = 1.0
+    output.write_text(json.dumps(document))
+    done = run("verify", output)
+    assert done.returncode == 1
+    assert "WRONG" in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("INVALID")
+
+
+def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
+    """Each row that does not reach it is named."""
+    digests = write_models(tmp_path / "models")
+    output = write_table(tmp_path / "table.json", digests, tier="solver", lower_method="mip", lower_proof={})
+    document = json.loads(output.read_text())
+    document["summary"] = []
+    output.write_text(json.dumps(document))
+    done = run("verify", output)
+    assert done.returncode == 0
+    assert "rests on the MIP solver" in done.stdout
+    assert "1 of tier solver taken on trust" in done.stdout
+    assert run("verify", output, "--require-tier", "solver").returncode == 0
+    done = run("verify", output, "--require-tier", "exact")
+    assert done.returncode == 1
+    expected = "unmet: --require-tier exact: models/chain.json, k = 2: the bound is of tier solver\n"
+    assert done.stderr == expected
+
+
+def test_a_compressed_table_and_one_from_standard_input(tmp_path: Path) -> None:
+    """Tables are read like all inputs; without a folder of its own, paths are seen from the current one."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    (tmp_path / "table.json.gz").write_bytes(gzip.compress(output.read_bytes()))
+    assert run("verify", tmp_path / "table.json.gz").returncode == 0
+    assert run("verify", "-", stdin=output.read_bytes(), cwd=tmp_path).returncode == 0
+
+
+def test_an_empty_table_is_valid(tmp_path: Path) -> None:
+    """Nothing said is nothing wrong."""
+    (tmp_path / "table.json").write_text(json.dumps(table_to_write([])))
+    done = run("verify", tmp_path / "table.json")
+    assert (done.returncode, done.stdout.strip()) == (0, "valid: 0 rows")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"format": "mtpp-certificates", "version": 2}', "table.json: /version: "),
+        ('{"format": "mtpp-certificates", "version": 1}', "table.json: /rows: missing key"),
+        ('{"format": "mtpp-certificates", "version": 1, "rows": [{}], "summary": []}', "table.json: /rows/0/model"),
+        ("[1]", "table.json: neither a plan nor a table of certificates"),
+        ('{"format": "mtpp-comparison"}', "table.json: "),
+    ],
+)
+def test_malformed_tables_exit_2(text: str, said: str, tmp_path: Path) -> None:
+    """One line says where and what."""
+    (tmp_path / "table.json").write_text(text)
+    done = run("verify", tmp_path / "table.json")
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_plan_takes_one_model(chain_file: Path, tmp_path: Path) -> None:
+    """Several are a mistake, one is as before."""
+    plan = tmp_path / "plan.json"
+    assert run("partition", chain_file, "-k", "2", "-q", "-o", plan).returncode == 0
+    assert run("verify", plan, "--model", chain_file).returncode == 0
+    assert run("verify", plan, "--model", chain_file, "--model", chain_file).returncode == 2
