@@ -37,4 +37,4 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
 
 def is_table(document: dict[str, Any]) -> bool:
     """Tell whether it is a table of certificates."""
-    return document["format"] == CERTIFICATES
+    return bool(document["format"] == CERTIFICATES)

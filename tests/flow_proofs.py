@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import networkx as nx
 import oracles
@@ -83,23 +84,65 @@ def name_of(graph: MergedGraph, group: int, pick: random.Random) -> int:
     return pick.choice([op for op, other in enumerate(graph.group_of) if other == group])
 
 
+def edges_of(graph: MergedGraph) -> nx.DiGraph:
+    """Return the edges between groups."""
+    edges = nx.DiGraph([(u, v) for _, u, readers in graph.tensors for v in readers])
+    edges.add_nodes_from(range(len(graph.work)))
+    return edges
+
+
+def drawn_by(edges: nx.DiGraph, here: int) -> list[tuple[int, int]]:
+    """Return the pairs of groups of which a stage with *here* and the first one has the second one, by one edge."""
+    pairs = [(u, x) for u, x in edges.edges if here in nx.descendants(edges, x)]
+    return pairs + [(u, x) for x, u in edges.edges if here in nx.ancestors(edges, x)]
+
+
+def apart_from(edges: nx.DiGraph, weight: list[int], here: int, most: int) -> list[int]:
+    """Return the groups that are joined to *here* by paths that weigh more than a stage may."""
+    apart = []
+    for other in set(edges.nodes) - {here}:
+        for first, last in ((here, other), (other, here)):
+            if nx.has_path(edges, first, last):
+                between = ({first} | nx.descendants(edges, first)) & ({last} | nx.ancestors(edges, last))
+                if sum(weight[u] for u in between) > most:
+                    apart.append(other)
+    return apart
+
+
+class Least(NamedTuple):
+    """The least Σ terminals + scale · cut over what may be a stage with an op, and a flow that proves it."""
+
+    value: int
+    flow: list[list[int]]
+    drawn: list[list[int]]
+
+
 def least_flow(
-    graph: MergedGraph, terminal: list[int], scale: int, here: int, pick: random.Random
-) -> tuple[int, list[list[int]]]:
-    """Return min over S with *here* of Σ terminals + scale · cut(S), by brute force, and a flow that proves it."""
+    graph: MergedGraph,
+    terminal: list[int],
+    scale: int,
+    here: int,
+    pick: random.Random,
+    draws: Sequence[tuple[int, int]] = (),
+    apart: Sequence[int] = (),
+) -> Least:
+    """Return the least over all sets with *here*, with all that is drawn, without what is apart, by brute force."""
     network = nx.DiGraph()
     network.add_nodes_from([SOURCE, SINK])
     network.add_edge(SOURCE, ("op", here))
     for group, ticks in enumerate(terminal):
-        if group != here and ticks > 0:
+        if group in apart:
+            network.add_edge(("op", group), SINK)
+        elif group != here and ticks > 0:
             network.add_edge(("op", group), SINK, capacity=ticks)
-        if group != here and ticks < 0:
+        elif group != here and ticks < 0:
             network.add_edge(SOURCE, ("op", group), capacity=-ticks)
     for t, (transfer, producer, consumers) in enumerate(graph.tensors):
         network.add_edge(("in", t), ("out", t), capacity=scale * transfer)
         for group in (producer, *consumers):
             network.add_edge(("op", group), ("in", t))
             network.add_edge(("out", t), ("op", group))
+    network.add_edges_from((("op", u), ("op", x)) for u, x in draws)
     _, flow = nx.maximum_flow(network, SOURCE, SINK)
     rows = []
     for t, (_, producer, consumers) in enumerate(graph.tensors):
@@ -110,18 +153,26 @@ def least_flow(
                 row += [name_of(graph, group, pick), amount]
         if len(row) > 1:
             rows.append(row)
-    return _least(graph, terminal, scale, here), rows
+    given = [(u, x, flow["op", u]["op", x]) for u, x in draws if flow["op", u]["op", x]]
+    drawn = [[name_of(graph, u, pick), name_of(graph, x, pick), ticks] for u, x, ticks in given]
+    return Least(_least(graph, terminal, scale, here, draws, apart), rows, drawn)
 
 
-def _least(graph: MergedGraph, terminal: list[int], scale: int, here: int) -> int:
-    n = len(terminal)
+def _least(
+    graph: MergedGraph,
+    terminal: list[int],
+    scale: int,
+    here: int,
+    draws: Sequence[tuple[int, int]],
+    apart: Sequence[int],
+) -> int:
     best = None
-    for chosen in range(1 << n):
-        if chosen >> here & 1:
-            cost = sum(ticks for group, ticks in enumerate(terminal) if chosen >> group & 1)
+    for chosen in range(1 << len(terminal)):
+        inside = {group for group in range(len(terminal)) if chosen >> group & 1}
+        if here in inside and not inside & set(apart) and all(x in inside for u, x in draws if u in inside):
+            cost = sum(terminal[group] for group in inside)
             for transfer, producer, consumers in graph.tensors:
-                sides = {chosen >> group & 1 for group in (producer, *consumers)}
-                cost += scale * transfer * (len(sides) == 2)
+                cost += scale * transfer * (0 < len(inside & {producer, *consumers}) < len({producer, *consumers}))
             best = cost if best is None else min(best, cost)
     assert best is not None
     return best
@@ -133,34 +184,45 @@ def node_proof(
     """Return the bound of one group and its proof, with streamed parameters if there is a fast memory to exceed."""
     streamed = system.fast_memory_bytes is not None and pick.random() < 0.7
     weight, spare = weights(graph, system, streamed=streamed)
-    least, flow = least_flow(graph, weight, 1, here, pick)
-    proof = {"op": name_of(graph, here, pick), "streamed": streamed, "flow": flow, "drawn": []}
-    return least - spare, proof | ({"merges": merges} if merges else {})
+    draws = drawn_by(edges_of(graph), here) if pick.random() < 0.6 else []
+    least = least_flow(graph, weight, 1, here, pick, draws)
+    proof = {"op": name_of(graph, here, pick), "streamed": streamed, "flow": least.flow, "drawn": least.drawn}
+    return least.value - spare, proof | ({"merges": merges} if merges else {})
 
 
 def fraction_proof(
     graph: MergedGraph, system: System, k: int, cutoff: int, merges: list[list[Any]], pick: random.Random
 ) -> tuple[bool, dict[str, Any]]:
     """Return whether the fraction bound shows by the :data:`MULTIPLIERS` that no partition is below the cutoff."""
-    limit = cutoff - 1
+    limit, edges, n = cutoff - 1, edges_of(graph), len(graph.work)
+    paths_count = pick.random() < 0.6
+    own = pick.random() < 0.4
+    shares = [pick.randint(0, 9) for _ in range(n)] if own else list(graph.work)
     rows = []
     total, alone = Fraction(0), False
-    for here, work in enumerate(graph.work):
-        most, row = min(limit, sum(graph.work)), None
-        for multiplier in MULTIPLIERS:
-            for streamed in {False, system.fast_memory_bytes is not None}:
+    for here in range(n):
+        most, row = sum(shares) if own else min(limit, sum(shares)), None
+        draws = drawn_by(edges, here) if paths_count else []
+        for streamed in {False, system.fast_memory_bytes is not None}:
+            weight, spare = weights(graph, system, streamed=streamed)
+            # What is streamed free of charge is rounded up here and down by the verifier.
+            apart = apart_from(edges, weight, here, limit + spare) if paths_count else []
+            for multiplier in MULTIPLIERS:
                 p, q = multiplier.numerator, multiplier.denominator
-                weight, spare = weights(graph, system, streamed=streamed)
-                terminal = [p * weight[u] - q * graph.work[u] for u in range(len(weight))]
-                least, flow = least_flow(graph, terminal, p, here, pick)
-                largest = (p * (limit + spare) - least) // q
+                terminal = [p * weight[u] - q * shares[u] for u in range(n)]
+                least = least_flow(graph, terminal, p, here, pick, draws, apart)
+                largest = (p * (limit + spare) - least.value) // q
                 if largest < most:
-                    most, row = largest, [name_of(graph, here, pick), p, q, int(streamed), flow, [], []]
+                    names = [name_of(graph, other, pick) for other in apart]
+                    row = [name_of(graph, here, pick), p, q, int(streamed), least.flow, least.drawn, names]
+                    most = largest
         if row is not None:
             rows.append(row)
-        alone = alone or work > most
-        total += Fraction(work, most) if 0 < work <= most else 0
-    proof = {"cutoff": cutoff, "stages": k, "ops": rows}
+        alone = alone or shares[here] > most
+        total += Fraction(shares[here], most) if 0 < shares[here] <= most else 0
+    proof: dict[str, Any] = {"cutoff": cutoff, "stages": k, "ops": rows}
+    if own:
+        proof["weights"] = [[name_of(graph, u, pick), share] for u, share in enumerate(shares) if share]
     return alone or total > k, proof | ({"merges": merges} if merges else {})
 
 
@@ -171,8 +233,7 @@ def crossings_proof(
     streamed = system.fast_memory_bytes is not None and pick.random() < 0.7
     weight, spare = weights(graph, system, streamed=streamed)
     most, total, n = cutoff - 1 + spare, sum(weight), len(weight)
-    edges = nx.DiGraph([(u, v) for _, u, readers in graph.tensors for v in readers])
-    edges.add_nodes_from(range(n))
+    edges = edges_of(graph)
     before = [sum(weight[u] for u in nx.ancestors(edges, v) | {v}) for v in range(n)]
     after = [sum(weight[u] for u in nx.descendants(edges, v) | {v}) for v in range(n)]
     number = {kind: [0] * (k + 1) for kind in ("made", "read", "across")}

@@ -75,6 +75,18 @@ def test_one_flow_can_show_that_an_op_has_no_room() -> None:
     assert not judge(SPREAD, 9, 14, {**proof, "cutoff": 14})[0]
 
 
+def test_ops_that_are_too_far_apart_take_nothing() -> None:
+    """In stages under 13 ticks the first op and the last one are apart: weights of 3 on both fill two."""
+    rows = [[op, 0, 1, 0, [], [], apart] for op, apart in ((0, [3]), (3, [0]))]
+    assert judge(SPREAD, 1, 13, {"cutoff": 13, "stages": 1, "ops": rows})[0]
+    proof = {"cutoff": 13, "stages": 1, "weights": [[0, 3], [3, 3]], "ops": rows}
+    assert judge(SPREAD, 1, 13, proof) == (
+        True,
+        "fraction: the ops' parts of their stages add up to 2.000000, more than 1 stages hold",
+    )
+    assert not judge(SPREAD, 1, 13, {**proof, "ops": rows[:1], "weights": [[0, 3], [1, 3]]})[0]
+
+
 @pytest.mark.parametrize(
     ("change", "fault"),
     [
@@ -90,6 +102,13 @@ def test_one_flow_can_show_that_an_op_has_no_room() -> None:
             {"ops": [[0, 1, 1, 0, [[0, 0, 3, 2, -3]], [], []]]},
             "fraction: op 'op0': op 2 does not touch tensor 0",
         ),
+        ({"ops": [[0, 1, 1, 0, [], [], [1]]]}, "fraction: op 'op0': op 1 may share a stage with it"),
+        ({"ops": [[0, 1, 1, 0, [], [], [3, 2, 1]]]}, "fraction: op 'op0': op 2 may share a stage with it"),
+        ({"ops": [[0, 1, 1, 0, [], [], [0]]]}, "fraction: op 'op0': op 0 may share a stage with it"),
+        ({"ops": [[0, 1, 1, 0, [], [], [4]]]}, "fraction: op 'op0': there is no op 4"),
+        ({"ops": [[0, 1, 1, 0, [], [[0, 1, 1]], []]]}, "fraction: op 'op0': op 0 does not draw op 1"),
+        ({"weights": [[4, 1]]}, "fraction: there is no op 4"),
+        ({"weights": [[0, 1], [0, 2]]}, "fraction: op 0 has two weights"),
         ({"merges": [["pull-up", 1, 3]]}, "fraction: merge 0"),
         ({"ops": ROWS[2:]}, "fraction: the ops' parts of their stages add up to 2.666667, which 3 stages may hold"),
         ({"ops": []}, "fraction: the ops' parts of their stages add up to 1.333333, which 3 stages may hold"),
@@ -115,6 +134,10 @@ def test_what_is_false_is_named(change: dict[str, Any], fault: str) -> None:
         ({"ops": [[0, 1, 1, 2, [], [], []]]}, "/lower_bound/proof/ops/0/3"),
         ({"ops": [[0, 1, 1, False, [], [], []]]}, "/lower_bound/proof/ops/0/3"),
         ({"ops": [[0, 1, 1, 0, [[0, 1]], [], []]]}, "/lower_bound/proof/ops/0/4/0"),
+        ({"ops": [[0, 1, 1, 0, [], [[0, 1]], []]]}, "/lower_bound/proof/ops/0/5/0"),
+        ({"ops": [[0, 1, 1, 0, [], [], [-1]]]}, "/lower_bound/proof/ops/0/6/0"),
+        ({"weights": [[0]]}, "/lower_bound/proof/weights/0"),
+        ({"weights": [[0, -1]]}, "/lower_bound/proof/weights/0/1"),
         ({"merges": 1}, "/lower_bound/proof/merges"),
         ({"more": 1}, "/lower_bound/proof/more"),
     ],
