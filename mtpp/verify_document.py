@@ -130,6 +130,15 @@ def signed(value: Any, path: Path) -> None:
         refuse(f"{_shown(value)} is out of range", path, "it must be below 2^127 in magnitude")
 
 
+def signed_rows(value: Any, path: Path) -> None:
+    """Take an array of arrays of :func:`signed` integers: proofs have millions of them, so paths are made when due."""
+    array(lambda _value, _path: None)(value, path)
+    for i, row in enumerate(value):
+        plain = type(row) is list and all(type(item) is int and abs(item) < _SIGNED_LIMIT for item in row)
+        if not plain:
+            array(signed)(row, (*path, i))
+
+
 def choice(*values: str) -> Rule:
     """Make the rule for one of a few strings."""
 

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
-from mtpp.verify_document import Path, array, refuse, signed, whole
+from mtpp.verify_document import Path, refuse, signed_rows, whole
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_paths import Paths
 
@@ -41,12 +41,13 @@ def check_flow(value: Any, path: Path) -> None:
     InputError
         If it is anything else.
     """
-    array(array(signed))(value, path)
+    signed_rows(value, path)
     for i, row in enumerate(value):
         if len(row) % 2 == 0:
             refuse("a row needs a tensor, then an op and an amount each", (*path, i))
-        for j in (0, *range(1, len(row), 2)):
-            whole()(row[j], (*path, i, j))
+        if row[0] < 0 or any(op < 0 for op in row[1::2]):
+            for j in (0, *range(1, len(row), 2)):
+                whole()(row[j], (*path, i, j))
 
 
 def check_drawn(value: Any, path: Path) -> None:
@@ -57,7 +58,7 @@ def check_drawn(value: Any, path: Path) -> None:
     InputError
         If it is anything else.
     """
-    array(array(signed))(value, path)
+    signed_rows(value, path)
     for i, row in enumerate(value):
         if len(row) != 3:
             refuse("a row needs an op, the op that it gives to, and an amount", (*path, i))
