@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from mtpp.verify_claim import BoundClaim, Verdict
+from mtpp.verify_configuration import check_configuration
 from mtpp.verify_crossings import check_crossings
 from mtpp.verify_fraction import check_fraction
 from mtpp.verify_node import check_node
@@ -21,5 +22,6 @@ CHECKERS: dict[str, Checker] = {
     "node": check_node,
     "fraction": check_fraction,
     "crossings": check_crossings,
+    "configuration": check_configuration,
 }
 """Method name → checker of its proofs; a method that is not here proves nothing in the exact tier."""

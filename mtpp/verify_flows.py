@@ -91,7 +91,7 @@ class FlowChecker:
         """Return the group of an op of the file, None if there is no such op."""
         return self._group_of[op] if op < len(self._group_of) else None
 
-    def absorbed(self, here: int, flow: Flow, drawn: Drawn, scale: int = 1) -> dict[int, int] | str:
+    def absorbed(self, here: int, flow: Flow, drawn: Drawn, scale: int = 1, divisor: int = 1) -> dict[int, int] | str:
         """Return what each group that a flow for the stages of group *here* mentions gets, or what is wrong with it.
 
         Parameters
@@ -99,8 +99,8 @@ class FlowChecker:
         flow, drawn
             As :func:`check_flow` and :func:`check_drawn` take them; ops by any number in the file, tensors by their
             place in the graph.
-        scale
-            A tensor's capacity is its transfer times this.
+        scale, divisor
+            A tensor's capacity is its transfer times *scale* / *divisor*, rounded down.
         """
         absorbed: defaultdict[int, int] = defaultdict(int)
         seen: set[int] = set()
@@ -122,8 +122,9 @@ class FlowChecker:
                 entering += max(0, amount)
             if balance != 0:
                 return f"what goes into tensor {tensor} and out of it differs by {balance}"
-            if entering > scale * self._transfer[tensor]:
-                return f"{entering} goes into tensor {tensor}, whose capacity is {scale * self._transfer[tensor]}"
+            capacity = scale * self._transfer[tensor] // divisor
+            if entering > capacity:
+                return f"{entering} goes into tensor {tensor}, whose capacity is {capacity}"
         fault = self._draw(absorbed, here, drawn) if drawn else None
         return absorbed if fault is None else fault
 
