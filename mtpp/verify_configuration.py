@@ -38,7 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.verify_claim import BoundClaim, Verdict
-from mtpp.verify_document import Path, Rule, array, choice, flag, record, refuse, whole
+from mtpp.verify_document import Path, Rule, array, choice, flag, record, refuse, signed, whole
 from mtpp.verify_families import Families, Family
 from mtpp.verify_flows import FlowChecker, check_drawn, check_flow
 from mtpp.verify_merged import MergedGraph
@@ -223,8 +223,14 @@ def _whatever(_value: Any, _path: Path) -> None:
     """Take any value, to be looked at later."""
 
 
+def _check_multiplier(value: Any, path: Path) -> None:
+    signed(value, path)
+    if value < 0:
+        refuse(f"{value} is below 0", path)
+
+
 _check_kind = choice(*_ITEMS)
-_check_leaf = (whole(), whole(), _tuple(check_flow, check_drawn))
+_check_leaf = (_check_multiplier, _check_multiplier, _tuple(check_flow, check_drawn))
 
 
 def _check_tree(value: Any, path: Path) -> None:
