@@ -40,7 +40,11 @@ class BoundEntry:
 
 BOUNDS = {
     entry.name: entry
-    for entry in (BoundEntry("simple", "the largest op, or the average stage", "exact", "mtpp.solvers.bounds.simple"),)
+    for entry in (
+        BoundEntry("simple", "the largest op, or the average stage", "exact", "mtpp.solvers.bounds.simple"),
+        BoundEntry("node", "the dearest op with what is best beside it", "exact", "mtpp.solvers.bounds.node"),
+        BoundEntry("fraction", "the share of its stage that each op takes", "exact", "mtpp.solvers.bounds.fraction"),
+    )
 }
 
 
