@@ -18,6 +18,7 @@ If a partition has fewer stages, the last ones are empty, and the argument holds
 
 from __future__ import annotations
 
+from enum import IntEnum
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -33,7 +34,16 @@ ROUNDS = 8
 """Rounds at most; the windows seldom shrink more often than two or three times."""
 
 _WITHOUT_END = 2**62
-_OP_TO_OP, _MADE, _READ, _FROM_SOURCE, _TO_SINK = range(5)
+
+
+class CrossingArc(IntEnum):
+    """What a couple of arcs is: an op draws one that it reads from, makes a tensor, reads one; or joins a terminal."""
+
+    OP_TO_OP = 0
+    MADE = 1
+    READ = 2
+    FROM_SOURCE = 3
+    TO_SINK = 4
 
 
 class CrossingNetwork(NamedTuple):
@@ -154,10 +164,10 @@ def _least_crossing(
         return 0
     capacity = np.zeros(len(network.kind), dtype=np.int64)
     kind, item = network.kind, network.item
-    capacity[(kind == _OP_TO_OP) | (kind == _READ)] = _WITHOUT_END
-    _fill(capacity, kind == _MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
-    _fill(capacity, kind == _FROM_SOURCE, item, np.where(inside, enough, 0))
-    _fill(capacity, kind == _TO_SINK, item, np.where(outside, _WITHOUT_END, 0))
+    capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = _WITHOUT_END
+    _fill(capacity, kind == CrossingArc.MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
+    _fill(capacity, kind == CrossingArc.FROM_SOURCE, item, np.where(inside, enough, 0))
+    _fill(capacity, kind == CrossingArc.TO_SINK, item, np.where(outside, _WITHOUT_END, 0))
     residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
     source = len(arrays.work) + len(arrays.transfer)
     return int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))

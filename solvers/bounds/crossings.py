@@ -28,10 +28,208 @@ is ``made``, ``read`` or ``across``. In their order, each step sets that number 
 windows from the numbers before it, all 0 in the beginning. Ops, tensors and rows of ``flow`` are as in
 :mod:`mtpp.solvers.bounds.node`, but the flow has a direction: a positive amount is the producer's alone, for ``made``
 one that is out of D_{i−1}, and it is at most the tensor's transfer; the readers' amounts are negative, for ``read``
-only readers that are in D_i take any. A row ``[u, x, amount]`` of ``drawn``: amount > 0 goes from u to x, an op that u reads
-from. With a(u) what u gets less what it gives out, a(u) ≥ 0 for every op that is not in D, and ``amount`` is at most
-the sum of a(u) over ops that are out of D: for what is given out by D passes through tensors of the cut.
+only readers that are in D_i take any. A row ``[u, x, amount]`` of ``drawn``: amount > 0 goes from u to x, an op that
+u reads from. With a(u) what u gets less what it gives out, a(u) ≥ 0 for every op that is not in D for certain, and
+``amount`` is at most the sum of a(u) over ops that are out of D: what D gives out passes through tensors of the cut.
 
 The claim is that in the end, or before any step (the steps after it are of no account), a_i > b_i for some i, or
 made_i + read_i > H for some i, or some op is both in and out of some D_i.
 """
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.certificate import LowerBound
+from mtpp.graph import Int32Array, Int64Array
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights
+from mtpp.solvers.downset_arrays import downset_arrays
+from mtpp.solvers.kernels.max_flow import max_flow
+from mtpp.solvers.least_crossings import CrossingArc, crossing_network
+
+MADE, READ, ACROSS = "made", "read", "across"
+
+_ROUNDS = 8
+"""Rounds at most; the numbers seldom grow in more than three."""
+
+_STEP = 2000
+"""The search for the largest limit ends within this part of it."""
+
+_WITHOUT_END = 2**62
+
+Steps = list[list[Any]]
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return one more than the largest limit found that the windows refute, of tier ``exact``.
+
+    Nothing that *limits* knows is proven again: the bound is above ``limits.lower`` or None.
+
+    Notes
+    -----
+    Up to 3·k maximum flows a round, a few rounds a limit, and about ten limits.
+    """
+    best: LowerBound | None = None
+    solved = True
+    low, high = max(limits.lower, simple_bound(instance).value) - 1, limits.target
+    for weights in stage_weights(instance):
+        windows = _Windows(instance, weights, limits)
+        above, limit = high, high - 1
+        while low < limit:
+            steps = windows.refute(limit)
+            if limits.ended():
+                solved = False
+                break
+            if steps is None:
+                above = limit
+            else:
+                low = limit
+                best = windows.proof(limit, steps)
+            if above - low <= max(1, above // _STEP):
+                break
+            limit = (low + above) // 2
+    return BoundResult(best, solved)
+
+
+class _Windows:
+    """Windows of the work of D_0 … D_k, limit by limit.
+
+    Attributes
+    ----------
+    made, read, across
+        The numbers, by stage from 0 to k.
+    """
+
+    def __init__(self, instance: Instance, weights: StageWeights, limits: BoundLimits) -> None:
+        self._instance = instance
+        self._weights = weights
+        self._limits = limits
+        self._stages = instance.k
+        self._arrays = downset_arrays(instance)._replace(work=weights.weight)
+        self._network = crossing_network(self._arrays)
+        self._total = int(weights.weight.sum())
+        self._op_of = instance.first_members[instance.order]
+        touching = np.diff(instance.pin_offsets)
+        self._number = (np.cumsum(touching > 1) - 1)[touching > 1]
+        self._limit = 0
+        self.made = self.read = self.across = [0] * (self._stages + 1)
+
+    def proof(self, limit: int, steps: Steps) -> LowerBound:
+        """Return what the steps that refute a limit prove."""
+        proof = {"cutoff": limit + 1, "stages": self._stages, "streamed": self._weights.streamed, "steps": steps}
+        return LowerBound(limit + 1, "crossings", "exact", proof)
+
+    def refute(self, limit: int) -> Steps | None:
+        """Return the steps to a contradiction; None if none was found, or none in the time."""
+        self._limit = limit + self._weights.constant
+        numbers = {kind: [0] * (self._stages + 1) for kind in (MADE, READ, ACROSS)}
+        self.made, self.read, self.across = numbers[MADE], numbers[READ], numbers[ACROSS]
+        steps: Steps = []
+        if self._contradiction():
+            return steps
+        seen: dict[tuple[str, int], bytes] = {}
+        for _ in range(_ROUNDS):
+            grown = False
+            for i in range(1, self._stages + 1):
+                for kind in (MADE, READ, ACROSS):
+                    if (kind == READ and i == 1) or (kind != READ and i == self._stages):
+                        continue
+                    if self._limits.ended():
+                        return None
+                    step = self._step(kind, i, numbers[kind][i], seen)
+                    if step is None:
+                        continue
+                    numbers[kind][i] = step[2]
+                    steps.append(step)
+                    grown = True
+                    if self._contradiction():
+                        return steps
+            if not grown:
+                return None
+        return None
+
+    def _least(self, i: int) -> int:
+        later_made = sum(self.made[i + 1 :])
+        reads = max(sum(self.read[i + 1 :]), max(self.across[i], self.made[i]) + later_made)
+        return max(0, self._total - (self._stages - i) * self._limit + later_made + reads)
+
+    def _most(self, i: int) -> int:
+        return min(self._total, i * self._limit - sum(self.made[: i + 1]) - sum(self.read[: i + 1]))
+
+    def _contradiction(self) -> bool:
+        """Tell whether the numbers refute the limit; O(k·n)."""
+        if any(made + read > self._limit for made, read in zip(self.made, self.read, strict=True)):
+            return True
+        for i in range(self._stages + 1):
+            if self._least(i) > self._most(i) or (self._inside(i) & self._outside(i)).any():
+                return True
+        return False
+
+    def _inside(self, i: int) -> NDArray[np.bool_]:
+        if i in (0, self._stages):
+            return np.full(len(self._arrays.work), i > 0)
+        return self._total - self._network.after < self._least(i)
+
+    def _outside(self, i: int) -> NDArray[np.bool_]:
+        if i in (0, self._stages):
+            return np.full(len(self._arrays.work), i == 0)
+        return self._network.before > self._most(i)
+
+    def _step(self, kind: str, i: int, known: int, seen: dict[tuple[str, int], bytes]) -> list[Any] | None:
+        """Return the step that raises a number, None if its cut does not."""
+        cut_at = i - 1 if kind == READ else i
+        inside, outside = self._inside(cut_at), self._outside(cut_at)
+        makers = self._outside(i - 1) if kind == MADE else np.ones_like(inside)
+        readers = self._inside(i) if kind == READ else np.ones_like(inside)
+        state = np.concatenate([inside, outside, makers, readers]).tobytes()
+        if not inside.any() or not outside.any() or seen.get((kind, i)) == state:
+            return None
+        seen[kind, i] = state
+        arrays, network = self._arrays, self._network
+        enough = _WITHOUT_END if kind == ACROSS else self._limit + 1
+        capacity = np.zeros(len(network.kind), dtype=np.int64)
+        capacity[network.kind == CrossingArc.OP_TO_OP] = _WITHOUT_END
+        _fill(
+            capacity,
+            network.kind == CrossingArc.MADE,
+            network.item,
+            np.where(makers[arrays.producer], arrays.transfer, 0),
+        )
+        capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], _WITHOUT_END, 0)
+        _fill(capacity, network.kind == CrossingArc.FROM_SOURCE, network.item, np.where(inside, _WITHOUT_END, 0))
+        _fill(capacity, network.kind == CrossingArc.TO_SINK, network.item, np.where(outside, _WITHOUT_END, 0))
+        residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
+        source = len(arrays.work) + len(arrays.transfer)
+        value = int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))
+        if value <= known:
+            return None
+        return [kind, i, value, *self._rows(residual[1::2])]
+
+    def _rows(self, moved: Int64Array) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the rows of a flow, *moved* being what goes through the first of each couple of arcs."""
+        arrays, kind = self._arrays, self._network.kind
+        made, read = moved[kind == CrossingArc.MADE], moved[kind == CrossingArc.READ]
+        flow = []
+        for t in np.flatnonzero(made).tolist():
+            row = [int(self._number[t]), int(self._op_of[arrays.producer[t]]), int(made[t])]
+            for e in range(arrays.consumer_offsets[t], arrays.consumer_offsets[t + 1]):
+                if read[e]:
+                    row += [int(self._op_of[arrays.consumers[e]]), -int(read[e])]
+            flow.append(row)
+        ops = np.repeat(np.arange(len(arrays.work)), np.diff(arrays.predecessor_offsets))
+        drawn = moved[kind == CrossingArc.OP_TO_OP]
+        pairs = [
+            [int(self._op_of[ops[e]]), int(self._op_of[arrays.predecessors[e]]), int(drawn[e])]
+            for e in np.flatnonzero(drawn).tolist()
+        ]
+        return flow, pairs
+
+
+def _fill(capacity: Int64Array, where: NDArray[np.bool_], item: Int32Array, value: Int64Array) -> None:
+    capacity[where] = value[item[where]]

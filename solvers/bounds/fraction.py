@@ -7,9 +7,9 @@ every stage S of such a partition that holds v. Then Σ_{v ∈ S} y(v)/Y_v ≤ �
 **The proof**: ``{"cutoff": L + 1, "stages": k, "weights": [[op, y], …], "ops": [[v, p, q, streamed, flow, drawn,
 apart], …]}``. Ops and tensors are called as in :mod:`mtpp.solvers.bounds.node`, and w, C, flow and drawn are as there,
 but the capacity of a tensor is p times its transfer. ``weights`` may be left out: then y(u) = work(u); an op that is
-not in it has y(u) = 0; none is in it twice; y(u) ≥ 0 are integers. ``streamed`` is 0 or 1; p ≥ 0 and q > 0 are integers.
-``apart`` lists ops u ≠ v that never share a stage with v: there is a path between u and v, in either direction, and the
-ops on all paths between them, both included, have more weight w together than L + C.
+not in it has y(u) = 0; none is in it twice; y(u) ≥ 0 are integers. ``streamed`` is 0 or 1; p ≥ 0 and q > 0 are
+integers. ``apart`` lists ops u ≠ v that never share a stage with v: there is a path between u and v, in either
+direction, and the ops on all paths between them, both included, have more weight w together than L + C.
 
 With t(u) = p·w(u) − q·y(u), for every stage S ∋ v that costs at most L,
 
@@ -27,6 +27,7 @@ of y(v)/Y_v over ops with y(v) > 0, in fractions, is more than k.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,6 +53,12 @@ _TOLERANCE = 1e-3
 _STEP = 2000
 """The search for the largest limit ends within this part of it."""
 
+_MOST_OPS = 1000
+"""Proofs grow with the square of the ops: there are flows for all of them, most through the whole graph."""
+
+_SEARCH_SHARE = 0.7
+"""Of the time; what is found has to be written down after that."""
+
 _ROOM = 2**60
 _UNIT = 1 << 100
 """Parts of a stage are rounded down to multiples of one in so many, to be summed up."""
@@ -72,12 +79,13 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    A few maximum flows per op and limit, about eight limits. The Lagrangian relaxation of f(S) ≤ L gives W_v; the sum
+    A few maximum flows per op and limit, about six limits; for up to a thousand ops. The Lagrangian relaxation of f(S) ≤ L gives W_v; the sum
     falls by about as much as the limit grows, which is where the next one is looked for.
     """
+    limits = replace(limits, deadline=limits.deadline.share(_SEARCH_SHARE))
     search = _Search(instance, limits)
     known = max(limits.lower, simple_bound(instance).value) - 1
-    if not search.fits:
+    if not search.fits or instance.op_count > _MOST_OPS:
         return BoundResult(None, solved=True)
     low, high = known, limits.target
     limit = high - 1

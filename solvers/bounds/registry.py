@@ -43,6 +43,7 @@ BOUNDS = {
     for entry in (
         BoundEntry("simple", "the largest op, or the average stage", "exact", "mtpp.solvers.bounds.simple"),
         BoundEntry("node", "the dearest op with what is best beside it", "exact", "mtpp.solvers.bounds.node"),
+        BoundEntry("crossings", "what crosses between stages at least", "exact", "mtpp.solvers.bounds.crossings"),
         BoundEntry("fraction", "the share of its stage that each op takes", "exact", "mtpp.solvers.bounds.fraction"),
     )
 }

@@ -18,7 +18,7 @@ from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.reduction import reduce_instance
 from mtpp.system import System
 
-NAMES = ["node", "fraction"]
+NAMES = ["node", "fraction", "crossings"]
 
 
 def bounds_of(name: str, instance: Instance, upper: int) -> BoundResult:
