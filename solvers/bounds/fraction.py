@@ -79,8 +79,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    A few maximum flows per op and limit, about six limits; for up to a thousand ops. The Lagrangian relaxation of f(S) ≤ L gives W_v; the sum
-    falls by about as much as the limit grows, which is where the next one is looked for.
+    A few maximum flows per op and limit, about six limits; for up to a thousand ops. The Lagrangian relaxation of
+    f(S) ≤ L gives W_v; the sum falls by about as much as the limit grows, which is where the next one is looked for.
     """
     limits = replace(limits, deadline=limits.deadline.share(_SEARCH_SHARE))
     search = _Search(instance, limits)
