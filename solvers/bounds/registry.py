@@ -42,9 +42,42 @@ BOUNDS = {
     entry.name: entry
     for entry in (
         BoundEntry("simple", "the largest op, or the average stage", "exact", "mtpp.solvers.bounds.simple"),
-        BoundEntry("node", "the dearest op with what is best beside it", "exact", "mtpp.solvers.bounds.node"),
-        BoundEntry("crossings", "what crosses between stages at least", "exact", "mtpp.solvers.bounds.crossings"),
-        BoundEntry("fraction", "the share of its stage that each op takes", "exact", "mtpp.solvers.bounds.fraction"),
+        BoundEntry(
+            "bottleneck-no-dag",
+            "the cheapest set of ops with the work of simple (MIP)",
+            "solver",
+            "mtpp.solvers.bounds.bottleneck_no_dag",
+        ),
+        BoundEntry(
+            "bottleneck-no-cut-io",
+            "the least work of a stage with the work of simple (MIP)",
+            "solver",
+            "mtpp.solvers.bounds.bottleneck_no_cut_io",
+        ),
+        BoundEntry(
+            "bottleneck",
+            "the cheapest stage with the work of simple (MIP)",
+            "solver",
+            "mtpp.solvers.bounds.bottleneck",
+        ),
+        BoundEntry(
+            "bottleneck-guess",
+            "the same for each position of that stage (k MIPs)",
+            "solver",
+            "mtpp.solvers.bounds.bottleneck_guess",
+        ),
+        BoundEntry(
+            "node-convex",
+            "the cheapest stage around each op (MIPs)",
+            "solver",
+            "mtpp.solvers.bounds.node_convex",
+        ),
+        BoundEntry(
+            "exact-mip",
+            "all stages at once (MIP)",
+            "solver",
+            "mtpp.solvers.bounds.exact_mip",
+        ),
     )
 }
 

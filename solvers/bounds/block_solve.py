@@ -1,0 +1,104 @@
+"""A model about blocks of stages given to the solver, and what comes back turned into ticks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.certificate import LowerBound
+from mtpp.graph import Int32Array
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.block_model import BlockModel
+from mtpp.solvers.bounds.block_problem import BlockProblem
+from mtpp.solvers.bounds.mip_process import solver_process
+from mtpp.solvers.bounds.mip_scale import margin
+
+LONGEST_S = 1e7
+"""Seconds that stand for no limit."""
+
+
+@dataclass(frozen=True)
+class BlockOutcome:
+    """What solving a model has come to.
+
+    Attributes
+    ----------
+    status
+        As in :class:`~mtpp.solvers.bounds.mip_process.Solved`; ``"empty"`` where there was nothing to solve.
+    lower
+        Ticks that are at most what the model is about, and at most the bottleneck known; None if nothing was proven.
+    blocks
+        Block of each op in the best solution found.
+    columns, rows
+        Of the model.
+    """
+
+    status: str
+    lower: int | None
+    blocks: Int32Array | None
+    columns: int
+    rows: int
+
+    @property
+    def solved(self) -> bool:
+        """Whether more time would not raise the bound."""
+        return self.status in ("optimal", "infeasible", "empty", "target")
+
+
+def solve_blocks(
+    problem: BlockProblem,
+    model: BlockModel,
+    limits: BoundLimits,
+    *,
+    time_limit_s: float | None = None,
+    start: Int32Array | None = None,
+    target: int | None = None,
+) -> BlockOutcome:
+    """Solve a model within the limits.
+
+    Parameters
+    ----------
+    time_limit_s
+        Less than what the limits allow.
+    start
+        Block of each op in a solution to begin with.
+    target
+        A solution of that many ticks is good enough.
+    """
+    mip = model.compiled.model
+    if mip is None:
+        return BlockOutcome("empty", problem.scale.upper, None, 0, 0)
+    left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
+    solved = solver_process().solve(
+        mip,
+        left,
+        seed=limits.seed,
+        start=None if start is None else model.start(start),
+        target=-math.inf if target is None else problem.scale.objective(target),
+        interrupted=limits.interrupted,
+    )
+    lower = None
+    if solved.dual_bound > -math.inf:
+        lower = problem.scale.lower(solved.dual_bound, mip.column_count)
+    found = None if solved.solution is None else model.blocks(solved.solution)
+    return BlockOutcome(solved.status, lower, found, mip.column_count, mip.row_count)
+
+
+def solver_bound(name: str, problem: BlockProblem, value: int, proof: dict[str, Any], columns: int) -> LowerBound:
+    """Return a bound of tier ``solver`` that says how it was scaled and what was taken off."""
+    said = {"objective_scale": problem.scale.objective(1), "margin": margin(columns), "columns": columns}
+    return LowerBound(value, name, "solver", {**proof, **said})
+
+
+def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundResult:
+    """Return what one model has proven."""
+    if outcome.lower is None:
+        return BoundResult(None, outcome.solved)
+    proof = {"status": outcome.status, "rows": outcome.rows}
+    return BoundResult(solver_bound(name, problem, outcome.lower, proof, outcome.columns), outcome.solved)
+
+
+def no_better(name: str, problem: BlockProblem, status: str) -> BoundResult:
+    """Return the bottleneck known as a bound: it was shown without a model that no partition is better."""
+    return BoundResult(solver_bound(name, problem, problem.scale.upper, {"status": status, "rows": 0}, 0), True)

@@ -1,0 +1,112 @@
+"""The three-superblock MIP once per position of the stage with the simple bound's work."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_solve import LONGEST_S, BlockOutcome, no_better, solve_blocks, solver_bound
+
+_NAME = "bottleneck-guess"
+
+_FIRST_SHARE = 0.25
+"""Of an even share of the time, for the first attempt at each position; it doubles with every round."""
+
+
+def guess_model(problem: BlockProblem, position: int) -> BlockModel:
+    """Return the model of section 3.3 in which stage *position* (from 1 on) has at least the work L (14).
+
+    The stages before it are one block, those after it another; their average cost is at most the bottleneck. What is
+    known of y follows from the windows of work of the stages before it, and of those up to it.
+    """
+    n, stages = len(problem.work), problem.stages
+    parts = [(position - 1, 0), (1, problem.least_work), (stages - position, 0)]
+    blocks = [Block(count, least_work=work) for count, work in parts if count]
+    inside = np.zeros((n, len(blocks) + 1), dtype=bool)
+    outside = np.zeros((n, len(blocks) + 1), dtype=bool)
+    boundary = 0
+    for b, block in enumerate(blocks[:-1], start=1):
+        boundary += block.stages
+        inside[:, b] = problem.surely_inside(boundary)
+        outside[:, b] = problem.surely_outside(boundary)
+    return block_model(problem, blocks, inside, outside)
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return the least, over all positions j, of a bound on the partitions whose stage j has the simple bound's work.
+
+    The positions share the time. One that was not solved counts with the solver's dual bound, one that was not begun
+    with the simple bound. Of tier ``solver``; for two stages it is OPT.
+
+    Notes
+    -----
+    k models of O(n) variables and O(pins) constraints. Archer et al. (2024), section 3.3 with (14). The work ends
+    once a position is solved whose bound is not above what is known: the minimum cannot be either.
+    """
+    problem = block_problem(instance, limits)
+    if problem is None:
+        return BoundResult(None, solved=True)
+    if problem.lowest is None:
+        return no_better(_NAME, problem, "crossings")
+    lower = [problem.least_work] * problem.stages
+    done = [False] * problem.stages
+    columns = rows = 0
+    hopeless = False
+    for position, time_limit_s in _attempts(problem, limits, lower, done):
+        model = guess_model(problem, position + 1)
+        outcome = solve_blocks(
+            problem, model, limits, time_limit_s=time_limit_s, start=_start(problem, limits, position)
+        )
+        columns, rows = max(columns, outcome.columns), max(rows, outcome.rows)
+        _take_in(outcome, lower, done, position)
+        hopeless = done[position] and lower[position] <= limits.lower
+        if hopeless or min(lower) >= limits.target or limits.ended():
+            break
+    proof = {"status": "optimal" if all(done) else "open", "solved": sum(done), "positions": len(done), "rows": rows}
+    least = min(lower)
+    proven = solver_bound(_NAME, problem, least, proof, columns)
+    return BoundResult(proven, solved=all(done) or hopeless or least >= limits.target)
+
+
+def _attempts(
+    problem: BlockProblem, limits: BoundLimits, lower: list[int], done: list[bool]
+) -> Iterator[tuple[int, float | None]]:
+    """Yield positions with the time that each may take; *lower* and *done* change meanwhile.
+
+    In every round the position with the least bound comes next, for it is the minimum that counts; positions that are
+    good enough wait. The first round begins in the middle, where least is known of the ops.
+    """
+    share = _FIRST_SHARE
+    while True:
+        open_ones = [j for j, ended in enumerate(done) if not ended and lower[j] < limits.target]
+        if not open_ones:
+            return
+        for position in sorted(open_ones, key=lambda j: (lower[j], abs(2 * j - problem.stages + 1))):
+            left = limits.deadline.remaining_s()
+            waiting = sum(1 for j, ended in enumerate(done) if not ended and lower[j] < limits.target)
+            if left <= 0:
+                return
+            limit = None if math.isinf(left) else max(1.0, share * left / max(1, waiting))
+            yield position, limit if limit is not None else LONGEST_S
+        share *= 2
+
+
+def _take_in(outcome: BlockOutcome, lower: list[int], done: list[bool], position: int) -> None:
+    if outcome.lower is not None:
+        lower[position] = max(lower[position], outcome.lower)
+    done[position] = outcome.solved
+
+
+def _start(problem: BlockProblem, limits: BoundLimits, position: int) -> np.ndarray | None:
+    """Return the blocks of the partition known, if its stage at this position has the work asked for."""
+    stages = None if limits.start is None else problem.stages_of(limits.start)
+    if stages is None or int(problem.work[stages == position].sum()) < problem.least_work:
+        return None
+    first = 1 if position else 0
+    return np.where(stages < position, 0, np.where(stages == position, first, first + 1)).astype(np.int32)

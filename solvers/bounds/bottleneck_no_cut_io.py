@@ -1,0 +1,19 @@
+"""The three-superblock MIP without the cost of tensors that are cut."""
+
+from __future__ import annotations
+
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.three_blocks import middle_bound
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return min work(S) + overflow(S) over the stages S with work(S) ≥ L that a partition can have.
+
+    L is the simple bound. A lower bound on OPT of tier ``solver``, never above :mod:`~mtpp.solvers.bounds.bottleneck` once both are solved.
+
+    Notes
+    -----
+    O(n) variables, O(edges) constraints. Archer et al. (2023 draft), section 5.4: bottleneck-no-cut-io.
+    """
+    return middle_bound("bottleneck-no-cut-io", instance, limits, cuts=False)

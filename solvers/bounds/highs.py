@@ -1,0 +1,163 @@
+"""HiGHS, one solve after the other in a process of its own that can be killed; the only importer of highspy.
+
+The process reads pickled :class:`~mtpp.solvers.bounds.mip_model.Job` from its standard input and writes pickled tuples,
+whose first item says what they are, to what was its standard output: ``("ready",)`` once, then per job ``("bound", dual
+bound)`` and ``("solution", objective, values)`` as they come, and ``("done", status, dual bound)``. It ends when its
+input does: with its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Any, BinaryIO
+
+import highspy
+import numpy as np
+
+from mtpp.solvers.bounds.mip_model import Job, MipModel
+
+_EVERY_S = 0.02
+"""Seconds between two messages about the dual bound."""
+
+
+_ENDS = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kTimeLimit: "time-limit",
+    highspy.HighsModelStatus.kObjectiveTarget: "target",
+}
+"""What a solve may come to; anything else is a failure, whatever numbers there are."""
+
+
+def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
+    """Return a new solver that holds the model.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not take the model or an option.
+    """
+    solver = highspy.Highs()
+    fixed = {"output_flag": False, "threads": 1, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
+    for name, value in (fixed | options).items():
+        if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise RuntimeError(f"HiGHS does not take {name} = {value}")
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = model.column_count, model.row_count
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper
+    lp.row_lower_, lp.row_upper_ = model.row_lower, model.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = model.column_count, model.row_count
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = model.row_starts, model.indices
+    lp.a_matrix_.value_ = model.values
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    lp.integrality_ = [kinds[int(integral)] for integral in model.integral]
+    if solver.passModel(lp) != highspy.HighsStatus.kOk:
+        raise RuntimeError("HiGHS does not take the model")
+    return solver
+
+
+def write_mps(model: MipModel, path: Path) -> None:
+    """Write the model to a file for another solver: MPS, or what HiGHS takes the ending of the name for.
+
+    Raises
+    ------
+    OSError
+        If HiGHS cannot write it.
+    """
+    if solver_with(model, {}).writeModel(str(path)) == highspy.HighsStatus.kError:
+        raise OSError(f"HiGHS could not write {path}")
+
+
+class _Told:
+    """What the parent has been told of one solve, and what is new."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._replies = replies
+        self._lock = Lock()
+        self._sent = self.bound = -np.inf
+        self._over = Event()
+
+    def send(self, *message: Any) -> None:
+        with self._lock:
+            pickle.dump(message, self._replies)
+            self._replies.flush()
+
+    def send_bound(self) -> None:
+        bound = self.bound
+        if np.isfinite(bound) and bound > self._sent:
+            self._sent = bound
+            self.send("bound", bound)
+
+    def keep_telling(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self.send_bound()
+
+    def finish(self) -> None:
+        self._over.set()
+
+
+def _solve(job: Job, replies: BinaryIO) -> None:
+    options = {"time_limit": job.time_limit_s, "random_seed": job.seed, "objective_target": job.target}
+    solver = solver_with(job.model, options)
+    told = _Told(replies)
+
+    def progress(event: Any) -> None:
+        told.bound = max(told.bound, float(event.data_out.mip_dual_bound))
+
+    def incumbent(event: Any) -> None:
+        told.send("solution", float(event.data_out.objective_function_value), np.array(event.data_out.mip_solution))
+
+    solver.cbMipInterrupt += progress  # comes many times a second; that of the log only if there is one
+    solver.cbMipImprovingSolution += incumbent
+    if job.start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = job.start.tolist()
+        solver.setSolution(solution)
+    teller = Thread(target=told.keep_telling, daemon=True)
+    teller.start()
+    ran = solver.run()
+    told.finish()
+    teller.join()
+    status = _ENDS.get(solver.getModelStatus(), "failed") if ran != highspy.HighsStatus.kError else "failed"
+    info = solver.getInfo()
+    bound = info.mip_dual_bound if status != "failed" and info.valid else -np.inf
+    if status != "failed" and info.primal_solution_status == int(
+        highspy.kSolutionStatusFeasible
+    ):  # presolve tells no one
+        told.send("solution", info.objective_function_value, np.array(solver.getSolution().col_value))
+    told.send("done", status, float(bound))
+
+
+def serve() -> None:
+    """Solve what comes in until the input ends, which it does with the parent at the latest."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    jobs: SimpleQueue[Job] = SimpleQueue()
+
+    def listen() -> None:
+        while True:
+            try:
+                jobs.put(pickle.load(requests))
+            except BaseException:
+                os._exit(0)
+
+    Thread(target=listen, daemon=True).start()
+    pickle.dump(("ready",), replies)
+    replies.flush()
+    while True:
+        job = jobs.get()
+        try:
+            _solve(job, replies)
+        except (RuntimeError, ValueError, TypeError, MemoryError):
+            pickle.dump(("done", "failed", -np.inf), replies)
+            replies.flush()

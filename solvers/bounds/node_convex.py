@@ -1,0 +1,145 @@
+"""For each op, the least cost of a stage that holds it: convex sets of ops, one small MIP per op."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from mtpp.graph import Int64Array
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_solve import solve_blocks, solver_bound
+from mtpp.solvers.bounds.mip_model import BoolArray
+
+_NAME = "node-convex"
+
+_SLICES_S = (1.0, 8.0, 1e7)
+"""Seconds at most for each op, in rounds."""
+
+
+class _Reach:
+    """Which ops lead to which, as bits of Python integers."""
+
+    def __init__(self, problem: BlockProblem) -> None:
+        n = len(problem.work)
+        tails, heads = problem.edges
+        self._after = [1 << v for v in range(n)]
+        self._before = [1 << v for v in range(n)]
+        for u, v in zip(tails[::-1].tolist(), heads[::-1].tolist(), strict=True):
+            self._after[u] |= self._after[v]
+        by_head = np.argsort(heads, kind="stable")
+        for u, v in zip(tails[by_head].tolist(), heads[by_head].tolist(), strict=True):
+            self._before[v] |= self._before[u]
+        self._n = n
+
+    def after(self, op: int) -> BoolArray:
+        return self._bits(self._after[op])
+
+    def before(self, op: int) -> BoolArray:
+        return self._bits(self._before[op])
+
+    def _bits(self, word: int) -> BoolArray:
+        octets = np.frombuffer(word.to_bytes(self._n // 8 + 1, "little"), dtype=np.uint8)
+        return np.unpackbits(octets, bitorder="little")[: self._n].astype(bool)
+
+
+def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
+    """Return the model of the cheapest stage with op *op* in a partition that is better than the one known.
+
+    The ops before the op are in the stage or before it, those after it in the stage or after it. A stage that holds
+    two ops holds all between them: too much work between the op and another puts that one outside the stage. What is
+    not in the stage fits into the others.
+    """
+    n = len(problem.work)
+    limit = problem.scale.limit
+    inside = np.zeros((n, 4), dtype=bool)
+    outside = np.zeros((n, 4), dtype=bool)
+    before, after = reach.before(op), reach.after(op)
+    inside[:, 2] = before
+    outside[:, 1] = after
+    for u in np.flatnonzero(after).tolist():
+        if int(problem.work[after & reach.before(u)].sum()) > limit:
+            outside[u, 2] = True
+    for u in np.flatnonzero(before).tolist():
+        if int(problem.work[before & reach.after(u)].sum()) > limit:
+            inside[u, 1] = True
+    least = max(0, int(problem.work.sum()) - (problem.stages - 1) * limit)
+    others = Block(max(1, problem.stages - 1), counted=False)
+    return block_model(problem, [others, Block(1, least_work=least), others], inside, outside)
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return the largest, over the ops v, of min f(S) over the convex sets S with v: OPT is at least each of them.
+
+    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no dearer than what is
+    known are left out.
+
+    Notes
+    -----
+    One model of O(n) variables and O(pins) constraints per op, most of which are fixed.
+    """
+    problem = block_problem(instance, limits, with_windows=False)
+    if problem is None:
+        return BoundResult(None, solved=True)
+    reach = _Reach(problem)
+    alone = _alone(problem)
+    best, at, columns, rows, status = -1, 0, 0, 0, "open"
+    cheap = np.zeros(len(alone), dtype=bool)
+    settled = np.zeros(len(alone), dtype=bool)
+    for op, time_limit_s in _attempts(alone, settled):
+        known = max(best, limits.lower)
+        if known >= limits.target or limits.ended():
+            break
+        if cheap[op] or alone[op] <= known:
+            settled[op] = True
+            continue
+        model = convex_model(problem, op, reach)
+        outcome = solve_blocks(problem, model, limits, time_limit_s=time_limit_s, target=known)
+        settled[op] = outcome.solved
+        if outcome.lower is not None and outcome.lower > best:
+            best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, outcome.status
+        if outcome.blocks is not None:
+            stage = outcome.blocks == 1
+            if _cost(problem, stage) <= max(best, limits.lower):
+                cheap |= stage
+                settled |= stage
+    solved = bool(settled.all()) or max(best, limits.lower) >= limits.target
+    if best < 0:
+        return BoundResult(None, solved)
+    member = int(problem.instance.first_members[problem.order[at]])
+    proof = {"status": status, "op": member, "rows": rows}
+    return BoundResult(solver_bound(_NAME, problem, best, proof, columns), solved)
+
+
+def _attempts(alone: Int64Array, settled: BoolArray) -> Iterator[tuple[int, float]]:
+    """Yield ops, the dearest first, with the seconds that each may take; *settled* changes meanwhile."""
+    for seconds in _SLICES_S:
+        for op in np.argsort(-alone, kind="stable").tolist():
+            if not settled[op]:
+                yield op, seconds
+
+
+def _alone(problem: BlockProblem) -> Int64Array:
+    """Return f({v}) of each op without overflow, ticks."""
+    instance = problem.instance
+    cost = instance.work.copy()
+    touching = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
+    several = np.repeat(np.diff(instance.pin_offsets) > 1, np.diff(instance.pin_offsets))
+    np.add.at(cost, instance.pins[several], touching[several])
+    return cost[problem.order]
+
+
+def _cost(problem: BlockProblem, stage: BoolArray) -> int:
+    """Return f(S) in ticks."""
+    instance = problem.instance
+    inside = np.zeros(len(stage), dtype=np.int64)
+    inside[problem.order] = stage
+    pins = np.add.reduceat(inside[instance.pins], instance.pin_offsets[:-1]) if instance.tensor_count else inside[:0]
+    cut = (pins > 0) & (pins < np.diff(instance.pin_offsets))
+    streamed = 0
+    if problem.streamed_bytes is not None:
+        streamed = instance.system.link_ps(max(0, int(problem.param_bytes[stage].sum()) - problem.streamed_bytes))
+    return int(problem.work[stage].sum()) + int(instance.transfer[cut].sum()) + streamed

@@ -1,0 +1,31 @@
+"""The stage that has at least the simple bound's work, and all that is before it and after it."""
+
+from __future__ import annotations
+
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_solve import bound_of, solve_blocks
+
+
+def middle_model(problem: BlockProblem, *, ordered: bool = True, cuts: bool = True) -> BlockModel:
+    """Return the model of section 3.2: some stage has at least the work L (14); minimise what it costs.
+
+    The stage may be anywhere, so nothing is known of y. Without order there is no before and after: any set of ops.
+    """
+    work = Block(1, least_work=problem.least_work)
+    rest = Block(max(1, problem.stages - 1), counted=False)
+    blocks = [rest, work, rest] if ordered else [work, rest]
+    return block_model(problem, blocks, ordered=ordered, cuts=cuts)
+
+
+def middle_bound(
+    name: str, instance: Instance, limits: BoundLimits, *, ordered: bool = True, cuts: bool = True
+) -> BoundResult:
+    """Return the bound of :func:`middle_model`, at most the bottleneck known."""
+    problem = block_problem(instance, limits, with_windows=False)
+    if problem is None:
+        return BoundResult(None, solved=True)
+    model = middle_model(problem, ordered=ordered, cuts=cuts)
+    return bound_of(name, problem, solve_blocks(problem, model, limits))
