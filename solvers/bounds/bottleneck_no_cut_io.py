@@ -10,7 +10,7 @@ from mtpp.solvers.bounds.three_blocks import middle_bound
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return min work(S) + overflow(S) over the stages S with work(S) ≥ L that a partition can have.
 
-    L is the simple bound. A lower bound on OPT of tier ``solver``, never above :mod:`~mtpp.solvers.bounds.bottleneck` once both are solved.
+    L is the simple bound. Of tier ``solver``; never above :mod:`~mtpp.solvers.bounds.bottleneck` once both are solved.
 
     Notes
     -----

@@ -128,9 +128,8 @@ def _solve(job: Job, replies: BinaryIO) -> None:
     status = _ENDS.get(solver.getModelStatus(), "failed") if ran != highspy.HighsStatus.kError else "failed"
     info = solver.getInfo()
     bound = info.mip_dual_bound if status != "failed" and info.valid else -np.inf
-    if status != "failed" and info.primal_solution_status == int(
-        highspy.kSolutionStatusFeasible
-    ):  # presolve tells no one
+    feasible = info.primal_solution_status == int(highspy.kSolutionStatusFeasible)
+    if status != "failed" and feasible:  # what presolve finds it tells no one
         told.send("solution", info.objective_function_value, np.array(solver.getSolution().col_value))
     told.send("done", status, float(bound))
 

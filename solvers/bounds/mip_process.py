@@ -11,6 +11,7 @@ import sys
 import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from threading import Thread, local
@@ -39,7 +40,7 @@ class Solved:
     Attributes
     ----------
     status
-        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"killed"``, ``"interrupted"`` or ``"failed"``.
+        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"killed"``, ``"interrupted"``, ``"failed"``.
     dual_bound
         The solver's, minus infinity if there is none to go by, infinity if the model is infeasible.
     solution
@@ -110,16 +111,14 @@ class SolverProcess:
                     solution = values[1]
                 else:
                     status, final = values
+                    if status == "failed":
+                        return Solved(status, -math.inf, solution)
                     if status == "infeasible":
                         return Solved(status, math.inf, solution)
-                    if status == "failed" or not math.isfinite(final):
-                        final = -math.inf
-                    return (
-                        Solved(status, max(final, dual_bound), solution) if status != "failed" else _nothing(solution)
-                    )
+                    return Solved(status, max(final, dual_bound) if math.isfinite(final) else dual_bound, solution)
         except (OSError, EOFError):
             self.close()
-            return _nothing(solution)
+            return Solved("failed", -math.inf, solution)
 
     def close(self) -> None:
         """End the process, if there is one."""
@@ -165,10 +164,6 @@ class SolverProcess:
             return message
 
 
-def _nothing(solution: FloatArray | None) -> Solved:
-    return Solved("failed", -math.inf, solution)
-
-
 def _listen(process: subprocess.Popen[bytes], replies: SimpleQueue[Any]) -> None:
     """Pass on what the process says, then None."""
     assert process.stdout is not None
@@ -184,10 +179,8 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.wait()
     for pipe in (process.stdin, process.stdout):
         if pipe is not None:
-            try:
+            with suppress(OSError):  # what was still to be written has no reader any more
                 pipe.close()
-            except OSError:
-                pass  # what was still to be written has no reader any more
 
 
 _OWN = local()
