@@ -115,7 +115,13 @@ def block_model(
     outside = np.zeros((n, count + 1), dtype=bool) if outside is None else outside.copy()
     inside[:, count], outside[:, 0] = True, True
     builder = ModelBuilder()
-    y = builder.add_columns(inside.astype(float), (~outside).astype(float), integral=True)
+    members = problem.instance.first_members[problem.order].tolist()
+    y = builder.add_columns(
+        inside.astype(float),
+        (~outside).astype(float),
+        lambda: [f"y_{op}_{b}" for op in members for b in range(count + 1)],
+        integral=True,
+    )
     make = _Rows(problem, builder, y, inside, outside)
     if ordered:
         make.order()
@@ -125,7 +131,8 @@ def block_model(
         make.nonempty_first()
     terms = [make.terms(b, block, cuts, ordered) for b, block in enumerate(blocks)]
     columns = builder.free_columns + 1
-    z = builder.add_columns([problem.scale.objective(problem.least_work)], [problem.scale.ceiling(columns)], cost=1.0)
+    least, most = problem.scale.objective(problem.least_work), problem.scale.ceiling(columns)
+    z = builder.add_columns([least], [most], lambda: ["bottleneck"], cost=1.0)
     for b, block in enumerate(blocks):
         if block.counted:
             entries = [(0, z, float(block.stages)), *terms[b]]
@@ -167,7 +174,7 @@ class _Rows:
         for b in range(1, last + 1):
             if lowest is not None and highest is not None and highest[b - 1] < lowest[b]:
                 continue
-            done = self._builder.add_columns([0.0], [1.0])
+            done = self._builder.add_columns([0.0], [1.0], lambda b=b: [f"done_{b - 1}"])
             rows = np.arange(len(sinks))
             self._builder.add_rows(len(sinks), [(rows, self._y[sinks, b - 1], 1.0), (rows, done, -1.0)], lower=0.0)
             entries = [(0, done, 1.0), (np.zeros(n), self._y[:, b], 1.0), (np.zeros(n), self._y[:, b - 1], -1.0)]
@@ -192,7 +199,7 @@ class _Rows:
         if problem.streamed_bytes is not None:
             rate = problem.ticks_per_byte * problem.scale.objective(1)
             most = problem.scale.ceiling(1) * block.stages * 2
-            streamed = self._builder.add_columns([0.0], [most])
+            streamed = self._builder.add_columns([0.0], [most], lambda: [f"streamed_{b + 1}"])
             entries = [(row, column, -sign * rate * problem.param_bytes) for row, column, sign in holds]
             free = rate * problem.streamed_bytes * block.stages
             self._builder.add_rows(1, [(0, streamed, 1.0), *entries], lower=-free, defines=streamed)
@@ -216,7 +223,9 @@ class _Rows:
         goes = may[u] & ~must[v] & counts & (b + 1 < last or not ordered)
         tensors = np.unique(np.concatenate([t[comes], t[goes]]))
         columns = np.full(len(problem.transfer), -1, dtype=np.int64)
-        columns[tensors] = self._builder.add_columns(np.zeros(len(tensors)), 1.0)
+        columns[tensors] = self._builder.add_columns(
+            np.zeros(len(tensors)), 1.0, lambda: [f"c_{tensor}_{b + 1}" for tensor in tensors.tolist()]
+        )
         self._cut_columns[b] = columns
         for pairs, inner, outer in ((comes, v, u), (goes, u, v)):
             rows = np.arange(int(pairs.sum()))

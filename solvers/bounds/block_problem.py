@@ -1,4 +1,4 @@
-"""An instance made ready for mixed-integer programs about partitions that are better than the one known."""
+"""An instance made ready for mixed-integer programs about its partitions below a cutoff."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.objective import check_stage_memory, stage_costs
 from mtpp.partition import Partition
-from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.mip_model import BoolArray
 from mtpp.solvers.bounds.mip_scale import Scale
 from mtpp.solvers.bounds.simple import simple_bound
@@ -30,7 +29,7 @@ _MOST_REDUCED = 5_000
 
 @dataclass(frozen=True, eq=False)
 class BlockProblem:
-    """Ops numbered along a topological order, ops merged that no better partition separates.
+    """Ops numbered along a topological order, ops merged that no partition below the cutoff separates.
 
     Attributes
     ----------
@@ -55,8 +54,8 @@ class BlockProblem:
     before, after
         Work of each op with its ancestors, and with its descendants, ticks.
     lowest, highest
-        The first i stages of a better partition have at least and at most so much work, for i = 0 … stages; None if
-        that shows that there is none.
+        The first i stages of a partition below the cutoff have at least and at most so much work, for i = 0 … stages;
+        None if that shows that there is none.
     free_bytes, streamed_bytes
         Parameters that a stage may hold, and those that it may hold without streaming; None: no limit.
     """
@@ -87,12 +86,12 @@ class BlockProblem:
         return 10**12 / self.instance.system.bandwidth_bytes_per_s
 
     def surely_outside(self, boundary: int) -> BoolArray:
-        """Tell of each op whether it is in none of the first *boundary* stages of any better partition."""
+        """Tell of each op whether it is in none of the first *boundary* stages of any partition below the cutoff."""
         assert self.highest is not None
         return self.before > self.highest[boundary]
 
     def surely_inside(self, boundary: int) -> BoolArray:
-        """Tell of each op whether it is in one of the first *boundary* stages of every better partition."""
+        """Tell of each op whether it is in one of the first *boundary* stages of every partition below the cutoff."""
         assert self.lowest is not None
         return int(self.work.sum()) - self.after < self.lowest[boundary]
 
@@ -118,27 +117,29 @@ class BlockProblem:
         return partition if costs.bottleneck < upper else None
 
 
-def block_problem(instance: Instance, limits: BoundLimits, *, with_windows: bool = True) -> BlockProblem | None:
-    """Make an instance ready; None if it is too large, or if nothing can be better than what is known.
+def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True) -> BlockProblem | None:
+    """Make an instance ready; None if it is too large, or if the simple bound shows that nothing is below the cutoff.
 
     Parameters
     ----------
+    cutoff
+        Only partitions below so many ticks are of interest: a bound is at most that.
     with_windows
         Whether to look for what has to cross between the stages, which takes minimum cuts.
 
     Notes
     -----
-    A tensor whose transfer alone is above all that a better partition costs is never cut: its ops are merged. Windows
-    hold for partitions that are better than the one known: see :mod:`mtpp.solvers.least_crossings`.
+    A tensor whose transfer alone reaches the cutoff is never cut: its ops are merged. Windows hold for partitions below
+    the cutoff: see :mod:`mtpp.solvers.least_crossings`.
     """
     stages = min(instance.k, instance.op_count)
     least = simple_bound(instance).value
-    if least >= limits.upper or instance.op_count * stages > _MOST_CELLS:
+    if least >= cutoff or instance.op_count * stages > _MOST_CELLS:
         return None
-    contraction = contract(instance, _inseparable(instance, limits.upper - 1))
+    contraction = contract(instance, _inseparable(instance, cutoff - 1))
     inner = contraction.instance
     stages = min(stages, inner.op_count)
-    scale = Scale.of(limits.upper, _unit(inner))
+    scale = Scale.of(cutoff, _unit(inner))
     arrays = downset_arrays(inner)
     network = crossing_network(arrays)
     window: tuple[list[int], list[int]] | None = None

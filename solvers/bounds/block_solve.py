@@ -27,7 +27,7 @@ class BlockOutcome:
     status
         As in :class:`~mtpp.solvers.bounds.mip_process.Solved`; ``"empty"`` where there was nothing to solve.
     lower
-        Ticks that are at most what the model is about, and at most the bottleneck known; None if nothing was proven.
+        Ticks that are at most what the model is about, and at most the cutoff; None if nothing was proven.
     blocks
         Block of each op in the best solution found.
     columns, rows
@@ -68,7 +68,7 @@ def solve_blocks(
     """
     mip = model.compiled.model
     if mip is None:
-        return BlockOutcome("empty", problem.scale.upper, None, 0, 0)
+        return BlockOutcome("empty", problem.scale.cutoff, None, 0, 0)
     left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
     solved = solver_process().solve(
         mip,
@@ -100,5 +100,5 @@ def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundRe
 
 
 def no_better(name: str, problem: BlockProblem, status: str) -> BoundResult:
-    """Return the bottleneck known as a bound: it was shown without a model that no partition is better."""
-    return BoundResult(solver_bound(name, problem, problem.scale.upper, {"status": status, "rows": 0}, 0), True)
+    """Return the cutoff as a bound: it was shown without a model that no partition is below it."""
+    return BoundResult(solver_bound(name, problem, problem.scale.cutoff, {"status": status, "rows": 0}, 0), True)

@@ -49,7 +49,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     k models of O(n) variables and O(pins) constraints. Archer et al. (2024), section 3.3 with (14). The work ends
     once a position is solved whose bound is not above what is known: the minimum cannot be either.
     """
-    problem = block_problem(instance, limits)
+    problem = block_problem(instance, limits.target)
     if problem is None:
         return BoundResult(None, solved=True)
     if problem.lowest is None:

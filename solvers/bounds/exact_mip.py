@@ -1,10 +1,14 @@
-"""The exact MIP: all stages, minimum bottleneck."""
+"""The exact MIP: all stages, minimum bottleneck; where that takes too long, whether a lower cutoff can be met."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
 from mtpp.instance import Instance
+from mtpp.objective import bottleneck
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
@@ -12,9 +16,21 @@ from mtpp.solvers.bounds.block_solve import bound_of, no_better, solve_blocks
 
 _NAME = "exact-mip"
 
+_FIRST_SHARE = 0.35
+"""Of the time, for the cutoff that is asked for; what follows are easier ones."""
+
+_NEXT_SHARE = 0.4
+"""Of the time left, for each of those."""
+
+_CLOSE = 1000
+"""Cutoffs closer to each other than one part in so many are not worth another attempt."""
+
+_LEAST_S = 0.5
+"""Seconds below which none is made."""
+
 
 def exact_model(problem: BlockProblem) -> BlockModel:
-    """Return the model of section 3.1 for partitions that are better than the one known, empty stages last.
+    """Return the model of section 3.1 for partitions below the cutoff, empty stages last.
 
     What is known of y follows from the windows of work of the first b stages, which themselves follow from the cutoff
     and from what has to cross between the stages.
@@ -29,7 +45,10 @@ def exact_model(problem: BlockProblem) -> BlockModel:
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
-    """Return OPT, or the solver's lower bound on it; of tier ``solver``, with a better partition if one was found.
+    """Return OPT, or a lower bound on it; of tier ``solver``, with a better partition if one was found.
+
+    Where the time does not suffice, lower cutoffs are tried: that no partition is below one is far easier to show, for
+    it settles more of the ops, and it proves as much as the cutoff.
 
     Notes
     -----
@@ -37,15 +56,69 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     Overflow of parameters beside a fixed reserve is in the model; beside peaks in the graph's order, which are at
     least those of single ops, it is a relaxation.
     """
-    problem = block_problem(instance, limits)
-    if problem is None:
-        return BoundResult(None, solved=True)
-    if problem.lowest is None:
-        return no_better(_NAME, problem, "crossings")
-    model = exact_model(problem)
-    start = None if limits.start is None else problem.stages_of(limits.start)
-    outcome = solve_blocks(problem, model, limits, start=start)
-    result = bound_of(_NAME, problem, outcome)
-    if outcome.blocks is None:
-        return result
-    return BoundResult(result.lower, result.solved, problem.better(outcome.blocks, limits.upper))
+    search = _Search(instance, limits)
+    for cutoff, time_limit_s in search.attempts():
+        search.attempt(cutoff, time_limit_s)
+    return search.best
+
+
+class _Search:
+    """Attempts at one cutoff after the other, and what has come of them."""
+
+    def __init__(self, instance: Instance, limits: BoundLimits) -> None:
+        self.best = BoundResult(None, solved=True)
+        self._instance = instance
+        self._limits = limits
+        self._lower = limits.lower
+        self._unsolved = limits.target
+
+    def attempts(self) -> Iterator[tuple[int, float | None]]:
+        """Yield cutoffs with the seconds that each may take; None: as long as there is time."""
+        deadline, target = self._limits.deadline, self._limits.target
+        if deadline.limit_s is None:
+            yield target, None
+            return
+        yield target, max(_LEAST_S, _FIRST_SHARE * deadline.remaining_s())
+        while not self.best.solved and not self._limits.ended():
+            left = deadline.remaining_s()
+            step = (self._unsolved - self._lower) // 2
+            if left < _LEAST_S or step <= self._lower // _CLOSE:
+                return
+            yield self._lower + step, max(_LEAST_S, _NEXT_SHARE * left)
+
+    def attempt(self, cutoff: int, time_limit_s: float | None) -> None:
+        """Look for a partition below *cutoff* or the proof that there is none."""
+        problem = block_problem(self._instance, cutoff)
+        if problem is None:
+            self._unsolved = self._lower
+            return
+        if problem.lowest is None:
+            self._take_in(no_better(_NAME, problem, "crossings"), cutoff)
+            return
+        start = None if self._limits.start is None else problem.stages_of(self._limits.start)
+        outcome = solve_blocks(problem, exact_model(problem), self._limits, time_limit_s=time_limit_s, start=start)
+        result = bound_of(_NAME, problem, outcome)
+        if outcome.blocks is not None:
+            result = replace(result, partition=problem.better(outcome.blocks, self._upper))
+        self._take_in(result, cutoff)
+
+    @property
+    def _upper(self) -> int:
+        found = self.best.partition
+        return self._limits.upper if found is None else bottleneck(self._instance, found)
+
+    def _take_in(self, result: BoundResult, cutoff: int) -> None:
+        """Keep the higher bound and the better partition; *cutoff* is settled or not."""
+        lower, partition = self.best.lower, result.partition or self.best.partition
+        if result.lower is not None and (lower is None or result.lower.value > lower.value):
+            lower = result.lower
+            self._limits.observer.bound(lower.value)
+        if lower is not None:
+            self._lower = max(self._lower, lower.value)
+        below = partition is not None and bottleneck(self._instance, partition) < cutoff
+        settled = result.solved and (below or cutoff >= self._limits.target)
+        if not result.solved:
+            self._unsolved = cutoff
+        self.best = BoundResult(lower, settled, partition)
+        if below:
+            self._unsolved = min(self._unsolved, self._upper)

@@ -63,15 +63,18 @@ def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
     return solver
 
 
-def write_mps(model: MipModel, path: Path) -> None:
-    """Write the model to a file for another solver: MPS, or what HiGHS takes the ending of the name for.
+def write_model(model: MipModel, names: list[str], path: Path) -> None:
+    """Write the model to a file for another solver, MPS or LP by the ending of its name; *names* are the columns'.
 
     Raises
     ------
     OSError
         If HiGHS cannot write it.
     """
-    if solver_with(model, {}).writeModel(str(path)) == highspy.HighsStatus.kError:
+    solver = solver_with(model, {})
+    for column, name in enumerate(names):
+        solver.passColName(column, name)
+    if solver.writeModel(str(path)) == highspy.HighsStatus.kError:
         raise OSError(f"HiGHS could not write {path}")
 
 

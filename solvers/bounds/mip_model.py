@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,6 +105,7 @@ class ModelBuilder:
         self._lower: list[FloatArray] = []
         self._upper: list[FloatArray] = []
         self._integral: list[BoolArray] = []
+        self._names: list[Callable[[], Sequence[str]]] = []
         self._columns = 0
         self._rows = 0
         self._row_lower: list[FloatArray] = []
@@ -116,13 +118,22 @@ class ModelBuilder:
         """Number of columns so far that are not fixed."""
         return sum(int(np.sum(low < high)) for low, high in zip(self._lower, self._upper, strict=True))
 
-    def add_columns(self, lower: Any, upper: Any, *, cost: float = 0.0, integral: bool = False) -> Int64Array:
-        """Add columns with these bounds, arrays of any one shape; return their numbers in the same shape."""
+    def add_columns(
+        self, lower: Any, upper: Any, names: Callable[[], Sequence[str]], *, cost: float = 0.0, integral: bool = False
+    ) -> Int64Array:
+        """Add columns with these bounds, arrays of any one shape; return their numbers in the same shape.
+
+        Parameters
+        ----------
+        names
+            What to call them in a file, in the order of the flattened arrays.
+        """
         low = np.asarray(lower, dtype=np.float64)
         high = np.broadcast_to(np.asarray(upper, dtype=np.float64), low.shape)
         self._lower.append(low.ravel())
         self._upper.append(high.ravel())
         self._cost.append(np.full(low.size, cost))
+        self._names.append(names)
         self._integral.append(np.full(low.size, integral))
         first, self._columns = self._columns, self._columns + low.size
         return np.arange(first, self._columns, dtype=np.int64).reshape(low.shape)
@@ -153,6 +164,10 @@ class ModelBuilder:
         self._row_upper.append(np.broadcast_to(np.asarray(upper, dtype=np.float64), (count,)))
         self._defines.append(np.full(count, -1, dtype=np.int64) if defines is None else defines)
         self._rows += count
+
+    def names(self) -> list[str]:
+        """Return the name of every column."""
+        return [name for names in self._names for name in names()]
 
     def completed(self, values: FloatArray) -> FloatArray:
         """Return *values* with every column that rows define as low as they let it be; in the order of the columns."""

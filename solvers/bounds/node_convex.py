@@ -47,7 +47,7 @@ class _Reach:
 
 
 def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
-    """Return the model of the cheapest stage with op *op* in a partition that is better than the one known.
+    """Return the model of the cheapest stage with op *op* in a partition below the cutoff.
 
     The ops before the op are in the stage or before it, those after it in the stage or after it. A stage that holds
     two ops holds all between them: too much work between the op and another puts that one outside the stage. What is
@@ -81,7 +81,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     -----
     One model of O(n) variables and O(pins) constraints per op, most of which are fixed.
     """
-    problem = block_problem(instance, limits, with_windows=False)
+    problem = block_problem(instance, limits.target, with_windows=False)
     if problem is None:
         return BoundResult(None, solved=True)
     reach = _Reach(problem)

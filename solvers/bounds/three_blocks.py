@@ -23,8 +23,8 @@ def middle_model(problem: BlockProblem, *, ordered: bool = True, cuts: bool = Tr
 def middle_bound(
     name: str, instance: Instance, limits: BoundLimits, *, ordered: bool = True, cuts: bool = True
 ) -> BoundResult:
-    """Return the bound of :func:`middle_model`, at most the bottleneck known."""
-    problem = block_problem(instance, limits, with_windows=False)
+    """Return the bound of :func:`middle_model`, at most the cutoff."""
+    problem = block_problem(instance, limits.target, with_windows=False)
     if problem is None:
         return BoundResult(None, solved=True)
     model = middle_model(problem, ordered=ordered, cuts=cuts)
