@@ -6,11 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from mtpp.certificate import LowerBound
 from mtpp.graph import Int32Array
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import BlockModel
 from mtpp.solvers.bounds.block_problem import BlockProblem
+from mtpp.solvers.bounds.mip_model import MipModel
 from mtpp.solvers.bounds.mip_process import solver_process
 from mtpp.solvers.bounds.mip_scale import margin
 
@@ -69,6 +72,8 @@ def solve_blocks(
     mip = model.compiled.model
     if mip is None:
         return BlockOutcome("empty", problem.scale.cutoff, None, 0, 0)
+    if not mip.integral.any():
+        return _determined(problem, model, mip)
     left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
     solved = solver_process().solve(
         mip,
@@ -83,6 +88,15 @@ def solve_blocks(
         lower = problem.scale.lower(solved.dual_bound, mip.column_count)
     found = None if solved.solution is None else model.blocks(solved.solution)
     return BlockOutcome(solved.status, lower, found, mip.column_count, mip.row_count)
+
+
+def _determined(problem: BlockProblem, model: BlockModel, mip: MipModel) -> BlockOutcome:
+    """Return what a model has come to in which every op has its block."""
+    values = model.builder.completed(model.compiled.fixed)[model.compiled.kept]
+    if bool(np.any(values > mip.upper)):
+        return BlockOutcome("infeasible", problem.scale.cutoff, None, mip.column_count, mip.row_count)
+    lower = problem.scale.lower(float(mip.cost @ values), mip.column_count)
+    return BlockOutcome("optimal", lower, model.blocks(values), mip.column_count, mip.row_count)
 
 
 def solver_bound(name: str, problem: BlockProblem, value: int, proof: dict[str, Any], columns: int) -> LowerBound:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class ExportedModel:
 
 
 def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, position: int | None = None) -> ExportedModel:
-    """Write the MIP of a bound to *path*: MPS, or LP if that is how the name ends.
+    """Write the MIP of a bound to *path*, whole or not at all: MPS, or LP if that is how the name ends.
 
     Columns are called ``y_OP_B`` (op number OP of the graph, in file order, is in the first B blocks), ``c_TENSOR_B``
     (block B cuts the tensor) and ``bottleneck``; what the cutoff settles is left out.
@@ -71,9 +72,12 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
             remedy="choose another bound or number of stages",
         )
     columns = model.builder.names()
+    beside = path.with_name(f".{path.stem}-{os.getpid()}{path.suffix}")
     try:
-        write_model(mip, [columns[column] for column in model.compiled.kept.tolist()], path)
+        write_model(mip, [columns[column] for column in model.compiled.kept.tolist()], beside)
+        beside.replace(path)
     except OSError as error:
+        beside.unlink(missing_ok=True)
         raise InputError(str(error), source="--export", remedy="check the path") from None
     return ExportedModel(mip.column_count, mip.row_count, 1.0 / problem.scale.objective(1), problem.scale.cutoff)
 

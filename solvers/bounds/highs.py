@@ -41,8 +41,10 @@ def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
     Raises
     ------
     RuntimeError
-        If it does not take the model or an option.
+        If it does not take the model or an option, or if no column is integral.
     """
+    if not model.integral.any():
+        raise RuntimeError("HiGHS has no MIP bound where no column is integral")
     solver = highspy.Highs()
     fixed = {"output_flag": False, "threads": 1, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
     for name, value in (fixed | options).items():

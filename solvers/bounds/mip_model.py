@@ -79,7 +79,7 @@ class CompiledModel:
     Attributes
     ----------
     model
-        What to solve; None if a row cannot hold whatever the columns are.
+        What to solve; None if a row cannot hold whatever the columns are, or a column has no value.
     kept
         Columns of the builder that are columns of the model, int64.
     fixed
@@ -200,6 +200,8 @@ class ModelBuilder:
         row, column, coefficient = self._matrix()
         row_lower, row_upper = np.concatenate(self._row_lower), np.concatenate(self._row_upper)
         fixed = lower == upper
+        if bool(np.any(lower > upper)):
+            return CompiledModel(None, np.flatnonzero(~fixed), lower)
         settled = fixed[column]
         shift = np.zeros(self._rows)
         np.add.at(shift, row[settled], coefficient[settled] * lower[column[settled]])

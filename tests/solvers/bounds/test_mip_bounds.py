@@ -1,0 +1,233 @@
+"""Lower bounds by mixed-integer programs against brute force."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from graph_strategies import LINK, random_graph
+from oracles import NEVER, brute_force_optimum, monotone_assignments, stage_cost
+from profile_graphs import pipedream_graph
+
+from mtpp.deadline import Deadline
+from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.instance import Instance
+from mtpp.objective import bottleneck, check_stage_memory, stage_costs
+from mtpp.partition import Partition
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.registry import bound_entry
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.partitioners.slice import partition as slice_partition
+from mtpp.solvers.search import SearchLimits
+from mtpp.system import System, load_system
+
+MIDDLE = ("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck")
+NAMES = (*MIDDLE, "bottleneck-guess", "node-convex", "exact-mip")
+
+
+def scaled(graph: CostGraph, factor: Fraction, seed: int) -> CostGraph:
+    """Return the graph with every cost times *factor*, where that leaves an integer plus 0, 1 or 2."""
+    stream = random.Random(seed)
+
+    def cost(value: Fraction | int) -> Fraction | int:
+        return value * factor + (stream.randint(0, 2) if factor.denominator == 1 else 0)
+
+    ops = [
+        Op(name, cost(work), None, int(params))
+        for name, work, params in zip(graph.op_names, graph.work, graph.param_bytes, strict=True)
+    ]
+    tensors = [
+        Tensor(
+            graph.tensor_names[t],
+            graph.op_names[graph.tensor_producer[t]],
+            tuple(graph.op_names[v] for v in graph.tensor_consumers(t)),
+            int(graph.tensor_bytes[t]) if graph.tensor_bytes[t] >= 0 else None,
+            None if graph.transfer[t] is None else cost(graph.transfer[t]),
+        )
+        for t in range(graph.tensor_count)
+    ]
+    return CostGraph.build(name="scaled", time_unit=graph.time_unit, ops=ops, tensors=tensors)
+
+
+def all_bounds(instance: Instance, names: tuple[str, ...] = NAMES) -> dict[str, BoundResult]:
+    """Return what each bound proves, all in one stage being the partition known."""
+    together = Partition.from_stages(instance, [0] * instance.op_count)
+    limits = BoundLimits(bottleneck(instance, together), together)
+    return {name: bound_entry(name).load()(instance, limits) for name in names}
+
+
+def check(graph: CostGraph, system: System, k: int) -> None:
+    """Hold every bound against the optimum and against each other."""
+    instance = Instance.build(graph, system, k)
+    optimum = brute_force_optimum(graph, system, k)
+    together = bottleneck(instance, Partition.from_stages(instance, [0] * instance.op_count))
+    results = all_bounds(instance)
+    if simple_bound(instance).value >= together:
+        assert all(result == BoundResult(None, True) for result in results.values())
+        return
+    value = {name: result.lower.value for name, result in results.items() if result.lower is not None}
+    assert set(value) == set(NAMES)
+    for name, lower in value.items():
+        assert lower <= optimum, name
+        assert results[name].lower.tier == "solver"
+        assert results[name].solved
+    assert optimum - value["exact-mip"] <= optimum // 10**6
+    assert max(value["bottleneck-no-dag"], value["bottleneck-no-cut-io"]) <= value["bottleneck"] + optimum // 10**6
+    assert value["bottleneck"] <= value["bottleneck-guess"] + optimum // 10**6
+    if k == 2 or instance.op_count == 2:
+        assert optimum - value["bottleneck-guess"] <= optimum // 10**6
+    better = results["exact-mip"].partition
+    assert (better is not None) == (optimum < together)
+    if better is not None:
+        assert bottleneck(instance, better) - optimum <= optimum // 10**6
+
+
+def check_number(number: int) -> None:
+    """Check one of many graphs: costs of all sizes, integers and decimals."""
+    exponent = number % 19 - 9
+    unit = ("1", "s", "ms", "ps")[number % 4] if exponent < 0 else ("1", "ps")[number % 2]
+    graph = random_graph(number, 2 + number % 7, time_unit=unit, fractional=exponent < 0 and number % 3 == 0)
+    check(scaled(graph, Fraction(10) ** exponent, number), LINK, 2 + number // 7 % 3)
+
+
+@pytest.mark.parametrize("number", range(0, 200, 8))
+def test_bounds_by_mip_are_below_the_optimum_and_the_exact_one_meets_it(number: int) -> None:
+    """Whatever the size of the costs."""
+    check_number(number)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(1000, 1200))
+def test_bounds_by_mip_hold_on_many_graphs(number: int) -> None:
+    """The same on more graphs."""
+    check_number(number)
+
+
+@pytest.mark.parametrize("number", range(24))
+def test_memory_is_part_of_the_model(number: int) -> None:
+    """Overflow counts as it does in eq. 2, the stage memory is kept to, and peaks in order are relaxed."""
+    graph = random_graph(number, 3 + number % 5, time_unit="ns")
+    memory, reserve = 20 + 17 * number % 120, number % 15
+    system = System("small", 10**12, 10**11, 3 * 10**8, memory, reserve, ("reserve", "order")[number % 4 == 3])
+    if number % 3 == 0:
+        system = replace(system, stage_memory_bytes=memory + 60)
+    k = 2 + number % 3
+    instance = Instance.build(graph, system, k)
+    optimum = brute_force_optimum(graph, system, k)
+    if optimum == NEVER:
+        return
+    limits = BoundLimits(optimum + 1)
+    for name in NAMES:
+        result = bound_entry(name).load()(instance, limits)
+        lower = 0 if result.lower is None else result.lower.value
+        assert lower <= optimum, name
+        if name == "exact-mip" and system.peak == "reserve" and result.lower is not None:
+            assert lower == optimum
+            assert result.partition is not None
+            check_stage_memory(instance, stage_costs(instance, result.partition))
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_the_middle_stage_is_the_cheapest_with_enough_work(number: int) -> None:
+    """``bottleneck`` and its two relaxations equal the minimum over sets found by enumeration."""
+    graph = random_graph(number, 6)
+    k = 3
+    instance = Instance.build(graph, LINK, k)
+    least = simple_bound(instance).value
+    together = bottleneck(instance, Partition.from_stages(instance, [0] * 6))
+    sets = [frozenset(v for v in range(6) if mask >> v & 1) for mask in range(1, 64)]
+    convex = {frozenset(v for v in range(6) if s[v] == 1) for s in monotone_assignments_of_three(graph)}
+    enough = [ops for ops in sets if sum(int(instance.work[v]) for v in ops) >= least]
+    expected = {
+        "bottleneck-no-dag": min(stage_cost(graph, LINK, ops) for ops in enough),
+        "bottleneck-no-cut-io": min(sum(int(instance.work[v]) for v in ops) for ops in enough if ops in convex),
+        "bottleneck": min(stage_cost(graph, LINK, ops) for ops in enough if ops in convex),
+    }
+    results = all_bounds(instance, MIDDLE)
+    if least < together:
+        found = {name: result.lower.value for name, result in results.items() if result.lower is not None}
+        assert found == {name: min(value, together) for name, value in expected.items()}
+
+
+def monotone_assignments_of_three(graph: CostGraph) -> list[tuple[int, ...]]:
+    """Return every assignment to three stages, the first ones empty or not."""
+    shifted = [tuple(s + 1 for s in stages) for stages in monotone_assignments(graph, 2)]
+    return [*monotone_assignments(graph, 3), *shifted]
+
+
+@pytest.mark.parametrize("number", range(20))
+def test_node_convex_is_the_dearest_op_in_its_cheapest_stage(number: int) -> None:
+    """The bound equals the maximum, over the ops, of the minimum over convex sets, unless the cutoff is lower."""
+    graph = random_graph(number, 6)
+    instance = Instance.build(graph, LINK, 6)
+    together = bottleneck(instance, Partition.from_stages(instance, [0] * 6))
+    convex = {frozenset(v for v in range(6) if s[v] == 1) for s in monotone_assignments_of_three(graph)}
+    expected = max(min(stage_cost(graph, LINK, ops) for ops in convex if v in ops) for v in range(6))
+    result = all_bounds(instance, ("node-convex",))["node-convex"]
+    if simple_bound(instance).value < together:
+        assert result.lower is not None
+        assert simple_bound(instance).value <= expected
+        assert result.lower.value == min(expected, together)
+
+
+def test_a_target_ends_the_work() -> None:
+    """No bound above what is enough is looked for."""
+    graph = random_graph(5, 8)
+    instance = Instance.build(graph, LINK, 4)
+    optimum = brute_force_optimum(graph, LINK, 4)
+    enough = simple_bound(instance).value + 5
+    for name in ("bottleneck-guess", "node-convex", "exact-mip"):
+        result = bound_entry(name).load()(instance, BoundLimits(2 * optimum, enough=enough))
+        assert result.lower is not None
+        assert result.lower.value <= enough
+
+
+def test_without_time_nothing_is_claimed_but_what_is_known_without() -> None:
+    """A deadline in the past gives no bound, or the simple one."""
+    instance = Instance.build(random_graph(5, 8), LINK, 3)
+    together = bottleneck(instance, Partition.from_stages(instance, [0] * 8))
+    for name in NAMES:
+        result = bound_entry(name).load()(instance, BoundLimits(together, deadline=Deadline.from_now(-1.0)))
+        assert result.lower is None or result.lower.value <= simple_bound(instance).value
+        assert not result.solved
+
+
+def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
+    """GNMT in s, ms, µs and ns has the same bounds, none of them false."""
+    graph = pipedream_graph(shared_data / "pipedream" / "gnmt.txt")
+    found = []
+    for unit, exponent in (("s", -3), ("ms", 0), ("us", 3), ("ns", 6)):
+        other = replace_unit(graph, unit, Fraction(10) ** exponent)
+        instance = Instance.build(other, load_system(), 8)
+        known = slice_partition(instance, SearchLimits(2000))
+        values = {}
+        for name in ("bottleneck", "bottleneck-guess", "node-convex", "exact-mip"):
+            limits = BoundLimits(known.bottleneck, known.partition, deadline=Deadline.from_now(60))
+            result = bound_entry(name).load()(instance, limits)
+            assert result.lower is not None
+            assert result.solved, name
+            assert result.lower.value <= known.bottleneck
+            values[name] = result.lower.value
+        found.append(values)
+    assert found[1:] == found[:-1]
+
+
+def replace_unit(graph: CostGraph, unit: str, factor: Fraction) -> CostGraph:
+    """Return the same graph with its times in another unit."""
+    ops = [
+        Op(name, work * factor, kind, int(params))
+        for name, work, kind, params in zip(graph.op_names, graph.work, graph.op_kinds, graph.param_bytes, strict=True)
+    ]
+    tensors = [
+        Tensor(
+            graph.tensor_names[t],
+            graph.op_names[graph.tensor_producer[t]],
+            tuple(graph.op_names[v] for v in graph.tensor_consumers(t)),
+            int(graph.tensor_bytes[t]),
+        )
+        for t in range(graph.tensor_count)
+    ]
+    return CostGraph.build(name=graph.name, time_unit=unit, ops=ops, tensors=tensors)
