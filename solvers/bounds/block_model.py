@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,7 +81,8 @@ class BlockModel:
     def blocks(self, solution: FloatArray) -> Int32Array:
         """Return the block of each op (from 0 on) in a solution of the model."""
         y = self.compiled.whole(solution)[self.prefixes] > 0.5
-        return (self.prefixes.shape[1] - 1 - y.sum(axis=1)).astype(np.int32)
+        blocks: Int32Array = (self.prefixes.shape[1] - 1 - y.sum(axis=1)).astype(np.int32)
+        return blocks
 
 
 def block_model(
@@ -172,9 +174,10 @@ class _Rows:
         sinks = np.setdiff1d(self._ops, tails)
         lowest, highest = self._problem.lowest, self._problem.highest
         for b in range(1, last + 1):
+            name = f"done_{b - 1}"
             if lowest is not None and highest is not None and highest[b - 1] < lowest[b]:
                 continue
-            done = self._builder.add_columns([0.0], [1.0], lambda b=b: [f"done_{b - 1}"])
+            done = self._builder.add_columns([0.0], [1.0], partial(list, [name]))
             rows = np.arange(len(sinks))
             self._builder.add_rows(len(sinks), [(rows, self._y[sinks, b - 1], 1.0), (rows, done, -1.0)], lower=0.0)
             entries = [(0, done, 1.0), (np.zeros(n), self._y[:, b], 1.0), (np.zeros(n), self._y[:, b - 1], -1.0)]

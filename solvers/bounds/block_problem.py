@@ -75,6 +75,7 @@ class BlockProblem:
     edges: tuple[Int32Array, Int32Array]
     before: Int64Array
     after: Int64Array
+    crossing: list[int] | None
     lowest: list[int] | None
     highest: list[int] | None
     free_bytes: int | None
@@ -171,6 +172,7 @@ def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True)
         edges=_needed_edges(arrays.successor_offsets, arrays.successors),
         before=network.before,
         after=network.after,
+        crossing=crossing,
         lowest=None if window is None else window[0],
         highest=None if window is None else window[1],
         free_bytes=_room(system.stage_memory_bytes, peak, int(arrays.param_bytes.sum())),

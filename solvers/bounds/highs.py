@@ -45,8 +45,14 @@ def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
     """
     if not model.integral.any():
         raise RuntimeError("HiGHS has no MIP bound where no column is integral")
-    solver = highspy.Highs()
-    fixed = {"output_flag": False, "threads": 1, "parallel": "off", "mip_rel_gap": 0.0, "mip_abs_gap": 0.0}
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    fixed: dict[str, Any] = {
+        "output_flag": False,
+        "threads": 1,
+        "parallel": "off",
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.0,
+    }
     for name, value in (fixed | options).items():
         if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
             raise RuntimeError(f"HiGHS does not take {name} = {value}")

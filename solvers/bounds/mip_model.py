@@ -176,10 +176,10 @@ class ModelBuilder:
         values = values.copy()
         by_group: list[Int64Array] = []
         for part in self._defines:
-            rows = np.unique(part[part >= 0])
-            if len(rows):
-                by_group.append(rows)
-        for group in sorted(by_group, key=lambda columns: int(columns[0])):
+            columns = np.unique(part[part >= 0])
+            if len(columns):
+                by_group.append(columns)
+        for group in sorted(by_group, key=lambda group: int(group[0])):
             chosen = np.zeros(self._columns, dtype=bool)
             chosen[group] = True
             rows = (defines >= 0) & chosen[defines]
