@@ -82,7 +82,7 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     return CellLimits(
         time_limit_s=options["time_limit"],
         target_ratio=Fraction(repr(options.get("target_ratio", 1.0))),
-        bounds=parse_bounds(options["bounds"]),
+        bounds=parse_bounds(options["bounds"], every=each),
         algorithm=partitioner(options.get("algorithm", "auto")).name,
         seed=options["seed"],
         memory_bytes=None if given is None else memory_limit(given),
@@ -99,12 +99,15 @@ def shared_out(limits: CellLimits, cells: int, jobs: int) -> CellLimits:
     return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes)
 
 
-def parse_bounds(text: str | None) -> tuple[str, ...]:
-    """Read ``--bounds``: names with commas between them, put in the order of the registry; None: all."""
-    from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+def parse_bounds(text: str | None, *, every: bool = False) -> tuple[str, ...]:
+    """Read ``--bounds``: names with commas between them, put in the order of the registry.
 
-    if text is None:
-        return tuple(BOUNDS)
+    None: every one, or those that pay where the aim is one good bound.
+    """
+    from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
+
+    if text is None or text.strip() == "all":
+        return tuple(BOUNDS) if every or text else BY_DEFAULT
     names = {bound_entry(name.strip()).name for name in text.split(",") if name.strip()}
     if not names:
         raise InputError("no bound is named", source="--bounds", remedy=f"use some of {', '.join(BOUNDS)}")

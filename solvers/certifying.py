@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from threading import Lock
 
 from mtpp.certificate import Certificate, LowerBound
 from mtpp.certificate_table import BoundFigure
@@ -14,16 +16,22 @@ from mtpp.instance import Instance
 from mtpp.objective import bottleneck
 from mtpp.partition import Partition
 from mtpp.progress import Observer, Silent
-from mtpp.solvers.bounding import BoundLimits
-from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.registry import BY_DEFAULT, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.reduction import Reduction, merge_record, reduce_instance
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import UNLIMITED, SearchLimits
 
-_PARTITION_SHARE = 0.25
+_PARTITION_SHARE = 0.15
 """Of the time of a cell, at most, for the first partition."""
+
+_WEAK_SHARE = 0.08
+"""Of the time left, at most, for each bound before the strong ones."""
+
+STRONG = ("configuration", "exact-mip")
+"""Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +57,7 @@ class CertifyLimits:
 
     time_limit_s: float | None = 60.0
     target_ratio: Fraction = Fraction(1)
-    bounds: Sequence[str] = tuple(BOUNDS)
+    bounds: Sequence[str] = BY_DEFAULT
     algorithm: str = "auto"
     each: bool = False
     seed: int = 0
@@ -92,6 +100,8 @@ def certify(
 ) -> Certification:
     """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
 
+    The cheap bounds come one after the other, then :data:`STRONG` ones side by side in what time is left.
+
     Parameters
     ----------
     report
@@ -104,82 +114,129 @@ def certify(
     InconsistentBound
         If a bound is above a bottleneck: a bug.
     """
-    start = time.perf_counter()
-    deadline = Deadline.from_now(limits.time_limit_s)
     refuse_infeasible(instance)
-    lower = simple_bound(instance)
-    figures = {"simple": BoundFigure(lower.value, time.perf_counter() - start, True)}
-    began = time.perf_counter()
-    entry = partitioner(limits.algorithm)
-    search = SearchLimits(
-        entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
-        deadline.share(_PARTITION_SHARE),
-        lower_bound=lower.value,
-        seed=limits.seed,
-        jobs=limits.jobs,
-        memory_bytes=limits.memory_bytes,
-        observer=limits.observer,
-        interrupted=limits.interrupted,
-    )
-    found = entry.load()(instance, search)
-    partition_seconds = time.perf_counter() - began
-    if found.lower is not None and (not limits.each or found.lower.method in limits.bounds):
-        figures["downset"] = BoundFigure(found.lower.value, partition_seconds, found.stopped == "optimal")
-        lower = max(lower, found.lower, key=_value)
-    state = Certification(found.partition, found.bottleneck, found.found_by, lower, figures, partition_seconds, 0.0)
+    return _CellWork(instance, limits, report).run()
 
-    def told(**changes: object) -> Certification:
-        new = replace(state, total_seconds=time.perf_counter() - start, **changes)  # type: ignore[arg-type]
+
+class _CellWork:
+    """What is known of a cell, and how it comes to be known."""
+
+    def __init__(self, instance: Instance, limits: CertifyLimits, report: Callable[[Certification], None]) -> None:
+        self._start = time.perf_counter()
+        self._instance = instance
+        self._limits = limits
+        self._report = report
+        self._deadline = Deadline.from_now(limits.time_limit_s)
+        self._rounds: list[Reduction] = []
+        self._state = self._partitioned()
+        self._lock = Lock()
+
+    def run(self) -> Certification:
+        """Try the bounds until that is enough."""
+        self._rounds = reduce_instance(self._instance)
+        names = [name for name in self._limits.bounds if name not in self._state.bounds]
+        strong = [] if self._limits.each else [name for name in names if name in STRONG]
+        weak = [name for name in names if name not in strong]
+        for number, name in enumerate(weak):
+            if self._stopped():
+                break
+            self._limits.observer.phase(name)
+            self._try(name, self._deadline.share(_WEAK_SHARE if strong else 1 / (len(weak) - number)))
+        if strong and not self._stopped():
+            self._limits.observer.phase(" and ".join(strong))
+            with ThreadPoolExecutor(len(strong)) as threads:
+                for done in as_completed([threads.submit(self._try, name, self._deadline) for name in strong]):
+                    done.result()
+        return self._told(stopped=self._stopped() or "finished")
+
+    def _partitioned(self) -> Certification:
+        """Return what is known after the search for a partition."""
+        instance, limits = self._instance, self._limits
+        lower = simple_bound(instance)
+        began = time.perf_counter()
+        figures = {"simple": BoundFigure(lower.value, began - self._start, True)}
+        entry = partitioner(limits.algorithm)
+        search = SearchLimits(
+            entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
+            self._deadline.share(_PARTITION_SHARE),
+            lower_bound=lower.value,
+            seed=limits.seed,
+            jobs=limits.jobs,
+            memory_bytes=limits.memory_bytes,
+            observer=limits.observer,
+            interrupted=limits.interrupted,
+        )
+        found = entry.load()(instance, search)
+        seconds = time.perf_counter() - began
+        if found.lower is not None and (not limits.each or found.lower.method in limits.bounds):
+            figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
+            lower = max(lower, found.lower, key=_value)
+        self._state = Certification(found.partition, found.bottleneck, found.found_by, lower, figures, seconds, 0.0)
+        return self._told()
+
+    def _told(self, **changes: object) -> Certification:
+        """Take in what is new and report it."""
+        seconds = time.perf_counter() - self._start
+        new = replace(self._state, total_seconds=seconds, **changes)  # type: ignore[arg-type]
         _ = Certificate(new.upper, new.lower)  # raises if they contradict each other
-        report(new)
+        self._state = new
+        self._report(new)
         return new
 
-    state = told()
-    rounds = reduce_instance(instance)
-    inner = rounds[-1].contraction.instance if rounds else instance
-    for number, name in enumerate(limits.bounds):
-        stopped = _stopped(state, limits, deadline)
-        if stopped:
-            return told(stopped=stopped)
-        if name in state.bounds:
-            continue
-        limits.observer.phase(name)
+    def _try(self, name: str, deadline: Deadline) -> None:
+        """Work at a bound and take in what it comes to."""
+        limits, state = self._limits, self._state
         began = time.perf_counter()
         result = bound_entry(name).load()(
-            inner,
+            self._rounds[-1].contraction.instance if self._rounds else self._instance,
             BoundLimits(
                 state.upper,
-                _carried(state.partition, rounds),
+                _carried(state.partition, self._rounds),
                 0 if limits.each else state.lower.value,
                 None if limits.each else _enough(state.upper, limits.target_ratio),
-                deadline.share(1 / (len(limits.bounds) - number)) if limits.each else deadline,
+                deadline,
                 limits.seed,
                 limits.memory_bytes,
                 limits.observer,
-                limits.interrupted,
+                lambda: limits.interrupted() or self._closed(),
             ),
         )
         seconds = time.perf_counter() - began
-        lower = state.lower
-        proven = None if result.lower is None else _with_merges(result.lower, rounds, instance)
+        with self._lock:
+            self._take_in(name, result, seconds)
+
+    def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:
+        state, lower = self._state, self._state.lower
+        proven = None if result.lower is None else _with_merges(result.lower, self._rounds, self._instance)
         if proven is not None and proven.value > lower.value:
             lower = proven
-            limits.observer.bound(lower.value)
+            self._limits.observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
         if result.partition is not None:
-            lifted = _lifted(result.partition, rounds)
-            cost = bottleneck(instance, lifted)
+            lifted = _lifted(result.partition, self._rounds)
+            cost = bottleneck(self._instance, lifted)
             if cost < upper:
                 partition, upper, algorithm = lifted, cost, name
         figure = BoundFigure(None if proven is None else proven.value, seconds, result.solved)
-        state = told(
+        self._told(
             partition=partition,
             upper=upper,
             upper_algorithm=algorithm,
             lower=lower,
             bounds=state.bounds | {name: figure},
         )
-    return told(stopped=_stopped(state, limits, deadline) or "finished")
+
+    def _closed(self) -> bool:
+        return not self._limits.each and self._state.lower.value >= _enough(
+            self._state.upper, self._limits.target_ratio
+        )
+
+    def _stopped(self) -> str:
+        if self._closed():
+            return "target"
+        if self._limits.interrupted():
+            return "interrupted"
+        return "time-limit" if self._deadline.expired() else ""
 
 
 def _value(bound: LowerBound) -> int:
@@ -189,14 +246,6 @@ def _value(bound: LowerBound) -> int:
 def _enough(upper: int, target_ratio: Fraction) -> int:
     """Return the least bound that proves the ratio."""
     return -(-upper * target_ratio.denominator // target_ratio.numerator)
-
-
-def _stopped(state: Certification, limits: CertifyLimits, deadline: Deadline) -> str:
-    if not limits.each and state.lower.value >= _enough(state.upper, limits.target_ratio):
-        return "target"
-    if limits.interrupted():
-        return "interrupted"
-    return "time-limit" if deadline.expired() else ""
 
 
 def _carried(partition: Partition, rounds: Sequence[Reduction]) -> Partition:

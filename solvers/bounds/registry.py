@@ -26,60 +26,71 @@ class BoundEntry:
         How far it is to be trusted, one of ``mtpp.certificate.TIERS``.
     module
         Module whose function ``bound`` it is; imported on first use, for it brings numba or HiGHS.
+    in_ladder
+        Whether ``certify`` tries it unless told what to try: not if others give more in less time.
     """
 
     name: str
     summary: str
     tier: str
     module: str
+    in_ladder: bool = True
 
     def load(self) -> Bound:
         """Import the bound and return it."""
         return cast(Bound, import_module(self.module).bound)
 
 
+_HERE = "mtpp.solvers.bounds"
+
 BOUNDS = {
     entry.name: entry
     for entry in (
-        BoundEntry("simple", "the largest op, or the average stage", "exact", "mtpp.solvers.bounds.simple"),
+        BoundEntry("simple", "the largest op, or the average stage", "exact", f"{_HERE}.simple"),
+        BoundEntry("node", "the dearest op with what is best beside it", "exact", f"{_HERE}.node"),
+        BoundEntry("crossings", "what crosses between stages at least", "exact", f"{_HERE}.crossings"),
+        BoundEntry("fraction", "the share of its stage that each op takes", "exact", f"{_HERE}.fraction"),
         BoundEntry(
             "bottleneck-no-dag",
             "the cheapest set of ops with the work of simple (MIP)",
             "solver",
-            "mtpp.solvers.bounds.bottleneck_no_dag",
+            f"{_HERE}.bottleneck_no_dag",
+            in_ladder=False,
         ),
         BoundEntry(
             "bottleneck-no-cut-io",
             "the least work of a stage with the work of simple (MIP)",
             "solver",
-            "mtpp.solvers.bounds.bottleneck_no_cut_io",
+            f"{_HERE}.bottleneck_no_cut_io",
+            in_ladder=False,
         ),
         BoundEntry(
             "bottleneck",
             "the cheapest stage with the work of simple (MIP)",
             "solver",
-            "mtpp.solvers.bounds.bottleneck",
+            f"{_HERE}.bottleneck",
+            in_ladder=False,
         ),
         BoundEntry(
             "bottleneck-guess",
             "the same for each position of that stage (k MIPs)",
             "solver",
-            "mtpp.solvers.bounds.bottleneck_guess",
+            f"{_HERE}.bottleneck_guess",
+            in_ladder=False,
         ),
+        BoundEntry("node-convex", "the cheapest stage around each op (MIPs)", "solver", f"{_HERE}.node_convex"),
         BoundEntry(
-            "node-convex",
-            "the cheapest stage around each op (MIPs)",
-            "solver",
-            "mtpp.solvers.bounds.node_convex",
+            "configuration",
+            "weights of ops of which no stage can hold more than its share",
+            "exact",
+            f"{_HERE}.configuration",
         ),
-        BoundEntry(
-            "exact-mip",
-            "all stages at once (MIP)",
-            "solver",
-            "mtpp.solvers.bounds.exact_mip",
-        ),
+        BoundEntry("exact-mip", "all stages at once (MIP)", "solver", f"{_HERE}.exact_mip"),
     )
 }
+
+BY_DEFAULT = tuple(name for name, entry in BOUNDS.items() if entry.in_ladder)
+"""Bounds that ``certify`` tries."""
 
 
 def bound_entry(name: str) -> BoundEntry:
