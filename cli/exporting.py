@@ -43,8 +43,6 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
         Unless there is one model, one k, and one bound that is a MIP.
     """
     from mtpp.cli.model_files import ModelFiles
-    from mtpp.solvers.bounds.exported_model import export_mps
-    from mtpp.solvers.reduction import reduce_instance
 
     target = options["export"]
     if options["bounds"] is None or len(bounds) != 1:
@@ -56,6 +54,9 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
     models = files.check(paths, k)
     if len(models) != 1:
         raise InputError(f"needs one model, not {len(models)}", source="--export", remedy="name one file")
+    from mtpp.solvers.bounds.exported_model import export_mps
+    from mtpp.solvers.reduction import reduce_instance
+
     instance = files.read(models[0].path).instance(k)
     cutoff = _bottleneck(instance, options) + 1
     rounds = reduce_instance(instance)

@@ -116,9 +116,9 @@ class _Pool:
                 self._held.append(self._inbox.get(timeout=_LOOK_S))
         while self._held or not self._inbox.empty():
             worker, message = self._held.popleft() if self._held else self._inbox.get()
-            post = self._posts.get(worker)
-            if post is not None:
-                yield from self._buried(post) if message is None else self._heard(post, *message)
+            speaker = self._posts.get(worker)
+            if speaker is not None:
+                yield from self._buried(speaker) if message is None else self._heard(speaker, *message)
         for post in list(self._posts.values()):
             if post.cell is not None and post.kill_at is not None and time.monotonic() > post.kill_at:
                 yield from self._overrun(post)
@@ -207,7 +207,7 @@ class _Pool:
 
     def _last_words(self, worker: WorkerProcess) -> list[Any]:
         """Return what a process that was killed had said of its cell and nobody had listened to yet."""
-        words = []
+        words: list[Any] = []
         while True:
             speaker, message = self._inbox.get()
             if speaker is not worker:

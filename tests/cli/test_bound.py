@@ -1,0 +1,112 @@
+"""``mtpp bound`` as a process: rows without partitions, the bounds chosen, MIPs for other solvers, bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from processes import run
+
+MS = 10**9
+
+
+def test_rows_have_no_upper_side(chain_file: Path) -> None:
+    """The simple bound of a chain of 10, 20, 30 and 40 ms is 50 ms in two stages and 40 in four."""
+    done = run("bound", chain_file, "-k", "2,4", "--bounds", "simple", "--format", "json")
+    assert done.returncode == 0
+    rows = json.loads(done.stdout)["rows"]
+    assert [(row["k"], row["lower"], row["lower_method"], row["tier"]) for row in rows] == [
+        (2, 50 * MS, "simple", "exact"),
+        (4, 40 * MS, "simple", "exact"),
+    ]
+    for row in rows:
+        assert not {"upper", "upper_algorithm", "ratio", "optimal", "assignment"} & set(row)
+        assert list(row["bounds"]) == ["simple"]
+        assert row["lower_proof"]["rule"] in ("largest-op", "average-work")
+
+
+def test_every_bound_by_default(chain_file: Path) -> None:
+    """Each is worked at, also where the simple one would do, and none is above the optimum, 61 ms."""
+    from mtpp.solvers.bounds.registry import BOUNDS
+
+    (row,) = json.loads(run("bound", chain_file, "-k", "2", "--format", "json", "--time-limit", "20").stdout)["rows"]
+    assert set(row["bounds"]) == set(BOUNDS)
+    assert all(value is None or value <= 61 * MS for value in row["bounds"].values())
+    assert row["lower"] == max(value for value in row["bounds"].values() if value is not None)
+
+
+def test_output_file(chain_file: Path, tmp_path: Path) -> None:
+    """JSON to the file, a table to standard output."""
+    out = tmp_path / "bounds.json"
+    done = run("bound", chain_file, "-k", "2", "--bounds", "simple", "-o", out)
+    assert done.returncode == 0
+    assert "50.00 ms" in done.stdout
+    assert json.loads(out.read_text())["format"] == "mtpp-certificates"
+
+
+def test_infeasible(chain_file: Path, tmp_path: Path) -> None:
+    """A stage memory that no partition meets: one line, exit code 1."""
+    document = json.loads(chain_file.read_text())
+    document["ops"][0]["param_bytes"] = 100
+    chain_file.write_text(json.dumps(document))
+    done = run("bound", chain_file, "-k", "2", "--stage-memory", "50B", "-q")
+    assert (done.returncode, done.stdout) == (1, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"error: {chain_file}, k = 2: ")
+
+
+BAD = [
+    ((), ("-k",)),
+    (("-k", "2,x"), ("-k", "'x'")),
+    (("-k", "2", "--bounds", "simple,magic"), ("--bounds", "magic")),
+    (("-k", "2", "--time-limit", "inf"), ("--time-limit",)),
+    (("-k", "2", "--export", "m.mps"), ("--export", "one bound")),
+    (("-k", "2", "--bounds", "simple", "--export", "m.txt"), ("--export", ".mps")),
+    (("-k", "2", "--bounds", "simple", "--export", "nowhere/m.mps"), ("nowhere",)),
+    (("-k", "2,4", "--bounds", "simple", "--export", "m.mps"), ("--export", "one number of stages")),
+]
+
+
+@pytest.mark.parametrize(("options", "words"), BAD, ids=lambda value: " ".join(value) or "none")
+def test_bad_options(chain_file: Path, options: tuple[str, ...], words: tuple[str, ...]) -> None:
+    """One line that names the option, exit code 2, nothing on standard output and no file."""
+    done = run("bound", chain_file, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("error: ")
+    for word in words:
+        assert word in line
+    assert not Path("m.mps").exists()
+
+
+def test_exported_mip(random_file: Path, tmp_path: Path) -> None:
+    """MPS, LP, either of them packed, and to standard output; what the numbers are is told on standard error."""
+    pytest.importorskip("mtpp.solvers.bounds.exported_model")
+    command = ("bound", random_file, "-k", "4", "--bounds", "exact-mip", "--export")
+    for name, first in (("m.mps", "NAME"), ("m.lp", "\\"), ("m.MPS.gz", "NAME")):
+        done = run(*command, tmp_path / name)
+        assert (done.returncode, done.stdout) == (0, "")
+        assert "the objective is the bottleneck in units of" in done.stderr
+        data = (tmp_path / name).read_bytes()
+        text = (gzip.decompress(data) if name.endswith("gz") else data).decode()
+        assert text.startswith(first)
+        assert "bottleneck" in text
+    shown = run(*command, "-", "-q")
+    assert shown.stdout == (tmp_path / "m.mps").read_text()
+    assert shown.stderr == ""
+
+
+def test_exported_mip_has_the_optimum(chain_file: Path, tmp_path: Path) -> None:
+    """Another program's solve of the file, 61 ms, is the least bottleneck in two stages."""
+    pytest.importorskip("mtpp.solvers.bounds.exported_model")
+    highspy = pytest.importorskip("highspy")
+    done = run("bound", chain_file, "-k", "2", "--bounds", "exact-mip", "--export", tmp_path / "m.mps")
+    assert done.returncode == 0, done.stderr
+    ticks = float(done.stderr.partition("in units of ")[2].partition(" ticks")[0])
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.readModel(str(tmp_path / "m.mps"))
+    solver.run()
+    assert solver.getInfo().objective_function_value * ticks == pytest.approx(61 * MS, rel=1e-6)
