@@ -202,9 +202,9 @@ def test_missing_keys_are_bad_input() -> None:
 
 @pytest.mark.parametrize("last", [["leaf", 1, 0, FLOW], ["none"], ["so"]])
 def test_trees_may_be_deep(last: list[Any]) -> None:
-    """Five thousand splits one in the other are followed, and what is wrong at the end is found."""
+    """Three thousand splits one in the other are followed, and what is wrong at the end is found."""
     tree = last
-    for _ in range(5000):
+    for _ in range(3000):
         tree = ["split", 2, ["leaf", 1, 0, FLOW], tree]
     proof = {**PROOF, "families": [[0, tree]]}
     if last == ["so"]:
