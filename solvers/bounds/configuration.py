@@ -22,9 +22,9 @@ from __future__ import annotations
 from mtpp.certificate import LowerBound
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.stage_families import StageSets
-from mtpp.solvers.stage_proof import StageProof, stage_proof
-from mtpp.solvers.stage_weights import WeightSearch
+from mtpp.solvers.configuration.families import StageSets
+from mtpp.solvers.configuration.proof import StageProof, stage_proof
+from mtpp.solvers.configuration.weights import WeightSearch
 
 LARGEST = 4000
 """Ops at most: the paths between all pairs are kept in memory."""

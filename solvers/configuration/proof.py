@@ -9,9 +9,9 @@ import numpy as np
 
 from mtpp.graph import Int64Array
 from mtpp.instance import Instance
+from mtpp.solvers.configuration.families import tree_rows
+from mtpp.solvers.configuration.weights import WeightSearch
 from mtpp.solvers.kernels.stage_families import CUT, DOWN, FREE, IN, PIN, UP, StageNetwork, family_flow
-from mtpp.solvers.stage_families import tree_rows
-from mtpp.solvers.stage_weights import WeightSearch
 
 _SCALE = 2**40
 """Integer weight of a whole stage, about."""

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from mtpp.deadline import Deadline
 from mtpp.graph import Int32Array
+from mtpp.solvers.bounds.highs import RowProgram
+from mtpp.solvers.configuration.families import StageSets
 from mtpp.solvers.kernels.stage_families import FREE, IN, Fill, FloatArray, SetCache, fill_families
-from mtpp.solvers.linear_program import RowProgram
-from mtpp.solvers.stage_families import StageSets
 
 _SCALE = 2.0**36
 _TOLERANCE = 2e-4
