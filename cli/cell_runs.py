@@ -46,4 +46,4 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
             from mtpp.solvers.cells.processes import run_in_processes
 
             jobs = options["jobs"] or available_cores()
-            yield CellRun(limits, partial(run_in_processes, at_once=jobs), jobs, store, deadline)
+            yield CellRun(limits, partial(run_in_processes, at_once=jobs, tell=console.warn), jobs, store, deadline)

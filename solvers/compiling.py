@@ -65,11 +65,11 @@ def _on_disk(kernel: object) -> bool:
 
 
 def compiled_bounds(names: Iterable[str]) -> bool:
-    """Return whether the kernels that the modules of some bounds list as ``KERNELS`` have machine code on disk."""
+    """Return whether the kernels that the modules of some bounds call have machine code on disk; only a forecast."""
     from mtpp.solvers.bounds.registry import bound_entry
 
-    modules = [import_module(bound_entry(name).module) for name in names]
-    return all(_on_disk(kernel) for module in modules for kernel in getattr(module, "KERNELS", ()))
+    called = [value for name in names for value in vars(import_module(bound_entry(name).module)).values()]
+    return all(_on_disk(value) for value in called if hasattr(value, "py_func"))
 
 
 def load_bounds(names: Iterable[str], system: System) -> None:

@@ -53,7 +53,12 @@ class _Post:
 
 
 def run_in_processes(
-    cells: Iterable[Cell], interrupted: Callable[[], bool], *, at_once: int, grace_s: float = _GRACE_S
+    cells: Iterable[Cell],
+    interrupted: Callable[[], bool],
+    *,
+    at_once: int,
+    grace_s: float = _GRACE_S,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Outcome]:
     """Give the outcome of each cell as it comes, until the user ends it.
 
@@ -66,13 +71,15 @@ def run_in_processes(
         Cells at once, each in a process of its own.
     grace_s
         Seconds that a cell may overrun its limit, and that processes have to come to an end when they are interrupted.
+    tell
+        Is told of accidents after which a cell is tried again.
 
     Raises
     ------
     MtppError
         If processes cannot be started.
     """
-    pool = _Pool(iter(cells), at_once, grace_s)
+    pool = _Pool(iter(cells), at_once, grace_s, tell)
     try:
         while pool.at_work():
             yield from pool.news(interrupted())
@@ -81,10 +88,11 @@ def run_in_processes(
 
 
 class _Pool:
-    def __init__(self, cells: Iterator[Cell], at_once: int, grace_s: float) -> None:
+    def __init__(self, cells: Iterator[Cell], at_once: int, grace_s: float, tell: Callable[[str], None]) -> None:
         self._cells = cells
         self._at_once = at_once
         self._grace_s = grace_s
+        self._tell = tell
         self._inbox: SimpleQueue[tuple[WorkerProcess, Any]] = SimpleQueue()
         self._held: deque[tuple[WorkerProcess, Any]] = deque()
         self._posts: dict[WorkerProcess, _Post] = {}
@@ -183,6 +191,7 @@ class _Pool:
         if cell is None:
             return
         if post.attempt < ATTEMPTS and not self._interrupted:
+            self._tell(f"{cell.label}: {cause}; trying again")
             self._give(self._hire(), cell, post.attempt + 1, post.state)
         else:
             state = None if post.state is None else replace(post.state, stopped="interrupted")

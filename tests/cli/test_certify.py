@@ -116,6 +116,19 @@ def test_store_is_resumed(folder: Path, tmp_path: Path) -> None:
     assert other.stderr.count("(stored)") == 0
 
 
+def test_two_runs_share_a_store(folder: Path, tmp_path: Path) -> None:
+    """At the same time: each ends with all rows, and they are the same rows."""
+    command = [*MTPP, "certify", folder, "-k", "2,3,4", "--store", tmp_path / "s.db", "--format", "json", "-j", "1"]
+    runs = [
+        subprocess.Popen(list(map(str, command)), cwd=ROOT, env=environment(), stdout=subprocess.PIPE, text=True)
+        for _ in range(2)
+    ]
+    tables = [json.loads(process.communicate(timeout=120)[0])["rows"] for process in runs]
+    assert [process.returncode for process in runs] == [0, 0]
+    assert len(tables[0]) == 6
+    assert tables[0] == tables[1]
+
+
 def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
     """Cells that had no turn have no row; a requirement names them."""
     options = ("-k", "2,4", "--total-time-limit", "0.001", "--store", tmp_path / "s.db")

@@ -94,7 +94,10 @@ def test_cells_are_asked_for_when_there_is_a_process_for_them() -> None:
 def test_a_process_that_dies_costs_one_attempt(tmp_path: Path) -> None:
     """The cell is tried again in another process, and the others know nothing of it."""
     marks = tmp_path / "attempts"
-    found = outcomes(cell(f"die-once {marks}"), cell("good", 1))
+    told: list[str] = []
+    cells = cell(f"die-once {marks}"), cell("good", 1)
+    found = list(run_in_processes(cells, lambda: False, at_once=1, tell=told.append))
+    assert told == [f"die-once {marks}: its process was killed by signal 9; trying again"]
     assert marks.read_text() == "xx"
     assert [outcome.finished for outcome in found] == [True, True]
 
