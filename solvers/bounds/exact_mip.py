@@ -16,11 +16,14 @@ from mtpp.solvers.bounds.block_solve import bound_of, no_better, solve_blocks
 
 _NAME = "exact-mip"
 
-_FIRST_SHARE = 0.35
+_FIRST_SHARE = 0.2
 """Of the time, for the cutoff that is asked for; what follows are easier ones."""
 
-_NEXT_SHARE = 0.4
+_NEXT_SHARE = 0.6
 """Of the time left, for each of those."""
+
+_STEP = 0.2
+"""Of the way from the bound to what could not be shown, for the next cutoff; twice as much after a success."""
 
 _CLOSE = 1000
 """Cutoffs closer to each other than one part in so many are not worth another attempt."""
@@ -79,12 +82,14 @@ class _Search:
             yield target, None
             return
         yield target, max(_LEAST_S, _FIRST_SHARE * deadline.remaining_s())
+        share = _STEP
         while not self.best.solved and not self._limits.ended():
             left = deadline.remaining_s()
-            step = (self._unsolved - self._lower) // 2
-            if left < _LEAST_S or step <= self._lower // _CLOSE:
+            cutoff = self._lower + int(share * (self._unsolved - self._lower))
+            if left < _LEAST_S or cutoff - self._lower <= self._lower // _CLOSE:
                 return
-            yield self._lower + step, max(_LEAST_S, _NEXT_SHARE * left)
+            yield cutoff, max(_LEAST_S, _NEXT_SHARE * left)
+            share = min(0.5, 2 * share) if self._lower >= cutoff else _STEP
 
     def attempt(self, cutoff: int, time_limit_s: float | None) -> None:
         """Look for a partition below *cutoff* or the proof that there is none."""
