@@ -146,6 +146,9 @@ def _check_enumerated(claim: BoundClaim, method: str) -> tuple[Check, str]:
     """Replay the merges that an exhaustive search rests on; running it again is not for this module."""
     if method != "downset" or "merges" not in claim.proof:
         return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), "enumerated"
+    for key, due in (("cutoff", claim.value), ("k", claim.k)):
+        if claim.proof.get(key, due) != due:
+            return Check(BOUND_CHECK, False, f"{method}: the proof is not for {key} = {due}"), NO_TIER
     merged = claim.merged()
     if isinstance(merged, str):
         return Check(BOUND_CHECK, False, f"{method}: {merged}"), NO_TIER

@@ -177,3 +177,27 @@ def test_a_plan_takes_one_model(chain_file: Path, tmp_path: Path) -> None:
     assert run("partition", chain_file, "-k", "2", "-q", "-o", plan).returncode == 0
     assert run("verify", plan, "--model", chain_file).returncode == 0
     assert run("verify", plan, "--model", chain_file, "--model", chain_file).returncode == 2
+
+
+def test_what_certify_and_bound_write_is_true(tmp_path: Path) -> None:
+    """Rows of both commands pass with their means, whichever bound is best; with another k none does."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    for seed in range(3):
+        (folder / f"{seed}.json").write_text(write_native(random_graph(seed, 14, time_unit="ns", largest_cost=30)))
+    for command in ("certify", "bound"):
+        bounds = ("--bounds", "simple,node,crossings,fraction,configuration", "--time-limit", "2")
+        done = run(command, folder, "-k", "2,5", *bounds, "-q", "-o", tmp_path / "table.json")
+        assert done.returncode == 0, done.stderr
+        checked = run("verify", tmp_path / "table.json", "--model", folder)
+        assert checked.returncode == 0, checked.stdout
+        assert checked.stdout.count("ok ") == 6 + 2
+        document = json.loads((tmp_path / "table.json").read_text())
+        assert len(document["summary"]) == 2
+        for row in document["rows"]:
+            row["k"] = 7 - row["k"]
+            row["lower"] += row["lower"]
+        (tmp_path / "false.json").write_text(json.dumps(document))
+        checked = run("verify", tmp_path / "false.json", "--model", folder)
+        assert checked.returncode == 1
+        assert checked.stdout.splitlines()[-1] == "INVALID: 6 of 6 rows"

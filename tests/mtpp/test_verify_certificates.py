@@ -112,6 +112,14 @@ def test_what_is_not_checked_is_said(tier: str, said: str) -> None:
     assert said in bound.detail
 
 
+@pytest.mark.parametrize(("change", "passed"), [({}, None), ({"cutoff": 51}, False), ({"k": 3}, False)])
+def test_a_search_was_for_this_bound_and_k(change: dict[str, int], passed: bool | None) -> None:
+    """What an exhaustive search proved is not carried over to another value, even if it is not run again."""
+    proof = {"merges": [], "cutoff": 50 * 10**9, "k": 2, **change}
+    report = verify({**row_of_chain(None), "lower_method": "downset", "tier": "enumerated", "lower_proof": proof})
+    assert next(check.passed for check in report.checks if check.name == "lower bound") is passed
+
+
 def test_other_proofs_are_checked_too() -> None:
     """A row may rest on any bound of the exact tier, and a malformed proof is named by its place in the table."""
     graph = random_graph(1, 5, time_unit="ps")
