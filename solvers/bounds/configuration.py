@@ -26,7 +26,7 @@ from mtpp.solvers.configuration.families import StageSets
 from mtpp.solvers.configuration.proof import StageProof, stage_proof
 from mtpp.solvers.configuration.weights import WeightSearch
 
-LARGEST = 4000
+LARGEST = 2000
 """Ops at most: the paths between all pairs are kept in memory."""
 
 _FIRST_STEP = 0.3

@@ -22,8 +22,8 @@ _FIRST_BOX, _SMALLEST_BOX = 0.5, 0.02
 _BOX_FLOOR = 0.1
 """A box reaches at least this share of an average weight beyond its centre, times its size."""
 
-_PLACES = 10
-"""Sets of a family that are kept to begin with."""
+_PLACES = 40
+"""Sets of a family that there is room for."""
 
 _MOST_ROWS = 6000
 _SPLIT_SHARE, _FEWEST_SPLITS = 0.15, 4

@@ -14,7 +14,7 @@ FloatArray = NDArray[np.float64]
 def best_multipliers(
     held: FloatArray, over: FloatArray, under: FloatArray, count: int, steepest: float, chosen: FloatArray
 ) -> float:
-    """Return the least, over λ, ρ ≥ 0, of the largest ``held − λ·over − ρ·under`` of some sets, at least 0.
+    """Return the least, over λ and ρ in range, of the largest ``held − λ·over − ρ·under`` of some sets, at least 0.
 
     Parameters
     ----------
@@ -22,7 +22,7 @@ def best_multipliers(
         What each set holds, and by how much it is above the budget and below the rest; float64. The place after the
         last set is used.
     steepest
-        Largest λ and ρ.
+        λ and ρ are from 0 to this.
     chosen
         Result: λ and ρ.
 
@@ -35,15 +35,26 @@ def best_multipliers(
     for i in range(count):
         least = max(least, held[i])
     chosen[0], chosen[1] = 0.0, 0.0
+    for corner in range(1, 4):
+        budget = steepest if corner != 2 else 0.0
+        rest = steepest if corner != 1 else 0.0
+        largest = 0.0
+        for x in range(count):
+            largest = max(largest, held[x] - budget * over[x] - rest * under[x])
+        if largest < least:
+            least = largest
+            chosen[0], chosen[1] = budget, rest
     for i in range(count + 1):
         for j in range(i):
-            for k in range(-2, j):
-                if k == -2:
-                    budget = (held[i] - held[j]) / (over[i] - over[j]) if over[i] != over[j] else -1.0
-                    rest = 0.0
-                elif k == -1:
-                    budget = 0.0
-                    rest = (held[i] - held[j]) / (under[i] - under[j]) if under[i] != under[j] else -1.0
+            for k in range(-4, j):
+                if k < -2:
+                    rest = steepest if k == -4 else 0.0
+                    difference = held[i] - held[j] - rest * (under[i] - under[j])
+                    budget = difference / (over[i] - over[j]) if over[i] != over[j] else -1.0
+                elif k < 0:
+                    budget = steepest if k == -2 else 0.0
+                    difference = held[i] - held[j] - budget * (over[i] - over[j])
+                    rest = difference / (under[i] - under[j]) if under[i] != under[j] else -1.0
                 else:
                     a, b = over[i] - over[k], under[i] - under[k]
                     c, d = over[j] - over[k], under[j] - under[k]

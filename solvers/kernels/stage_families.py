@@ -23,11 +23,11 @@ the way to (or from) an op of the set, the gain or loss of an op."""
 
 WITHOUT_END = 2**60
 
-_MOST_PLANES = 12
-"""Minimum cuts of a family at most, to find its multipliers."""
+_REMEMBERED = 10
+"""Sets of a family that the search for its multipliers begins with; it goes on until there is no place for more."""
 
-_STEEPEST = 1e3
-"""Largest multiplier: above it, a family without a set within budget and rest is empty all the same."""
+_STEEPEST = 64.0
+"""Largest multiplier: a larger one would hardly help, and is found with pains."""
 
 
 class StageNetwork(NamedTuple):
@@ -322,8 +322,26 @@ def fill_families(
             over[i] = (cache.work[f, i] + cache.cut[f, i] - most) / most
             under[i] = (least - cache.work[f, i] + cache.cut[f, i]) / most
         budget, rest = fill.budget[f], fill.rest[f]
+        if cache.met[f] > _REMEMBERED:  # those that mattered most the last time are enough to begin with
+            for place in range(_REMEMBERED):
+                highest = place
+                for i in range(place + 1, cache.met[f]):
+                    level = held[i] - budget * over[i] - rest * under[i]
+                    if level > held[highest] - budget * over[highest] - rest * under[highest]:
+                        highest = i
+                if highest != place:
+                    held[place], held[highest] = held[highest], held[place]
+                    over[place], over[highest] = over[highest], over[place]
+                    under[place], under[highest] = under[highest], under[place]
+                    cache.work[f, place], cache.work[f, highest] = cache.work[f, highest], cache.work[f, place]
+                    cache.cut[f, place], cache.cut[f, highest] = cache.cut[f, highest], cache.cut[f, place]
+                    for u in range(n):
+                        inside = cache.inside[f, place, u]
+                        cache.inside[f, place, u] = cache.inside[f, highest, u]
+                        cache.inside[f, highest, u] = inside
+            cache.met[f] = _REMEMBERED
         best = np.inf
-        for _ in range(_MOST_PLANES):
+        for _ in range(places + 1):
             count = cache.met[f]
             least_known = best_multipliers(held, over, under, count, _STEEPEST, chosen)
             if count > 0:
@@ -361,16 +379,10 @@ def fill_families(
                         side[network.heads[arc]] = 1
                         queue[end] = network.heads[arc]
                         end += 1
+            if count == places:
+                break
             place = count
-            if count == places:  # the set that matters least gives way
-                lowest = np.inf
-                for i in range(count):
-                    level = held[i] - budget * over[i] - rest * under[i]
-                    if level < lowest:
-                        lowest = level
-                        place = i
-            else:
-                cache.met[f] += 1
+            cache.met[f] += 1
             work = np.int64(0)
             held[place] = 0.0
             for u in range(n):
