@@ -104,30 +104,36 @@ class _Search:
     def _refine(self, ahead: int) -> None:
         """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
         self._weights.begin(ahead)
+        tried = self._low  # what was not ruled out with the families as they are
         while not self._limits.ended():
             share, _ = self._improved(_FINE)
             if share > 1 and self._prove(ahead):
                 return
             within_reach = min(ahead - 1, int(ahead * share))
             late = self._limits.deadline.remaining_s() < _LAST_SHARE * (self._limits.deadline.limit_s or 0.0)
-            if within_reach > self._low and (within_reach > _SECURED * self._low or late):
-                self._secure(within_reach)
-                return
+            if within_reach > tried and (within_reach > _SECURED * self._low or late):
+                if self._secure(within_reach):
+                    return
+                tried = within_reach
+                self._weights.begin(ahead)
+                self._improved(_FINE)
             if self._weights.split() == 0:
                 self._exhausted = True
                 self._high = ahead - 1
-                self._secure(within_reach)
+                if within_reach > tried:
+                    self._secure(within_reach)
                 return
 
-    def _secure(self, limit: int) -> None:
-        """Rule out a limit that seems within reach, or one a little lower."""
+    def _secure(self, limit: int) -> bool:
+        """Rule out a limit that seems within reach, or one a little lower; tell whether that worked."""
         for _ in range(3):
             if limit <= self._low or self._limits.ended():
-                return
+                return False
             share, _ = self._weigh(limit, _FINE)
             if share > 1 and self._prove(limit):
-                return
+                return True
             limit = min(limit - 1, int(limit * share))
+        return False
 
     def _weigh(self, limit: int, gap: float) -> tuple[float, float]:
         self._weights.begin(limit)
