@@ -12,7 +12,8 @@ from mtpp.deadline import Deadline
 from mtpp.graph import Int32Array
 from mtpp.solvers.bounds.highs import RowProgram
 from mtpp.solvers.configuration.families import StageSets
-from mtpp.solvers.kernels.stage_families import FREE, IN, Fill, FloatArray, SetCache, fill_families
+from mtpp.solvers.kernels.set_mixtures import FloatArray
+from mtpp.solvers.kernels.stage_families import FREE, IN, Fill, SetCache, fill_families
 
 _SCALE = 2.0**36
 _TOLERANCE = 2e-4
