@@ -96,6 +96,19 @@ class BlockProblem:
         assert self.lowest is not None
         return int(self.work.sum()) - self.after < self.lowest[boundary]
 
+    def cost(self, stage: BoolArray) -> int:
+        """Return the least that a stage with these ops costs, in ticks: f(S), but for peaks in the graph's order."""
+        instance = self.instance
+        inside = np.zeros(len(stage), dtype=np.int64)
+        inside[self.order] = stage
+        pins = (
+            np.add.reduceat(inside[instance.pins], instance.pin_offsets[:-1]) if instance.tensor_count else inside[:0]
+        )
+        cut = (pins > 0) & (pins < np.diff(instance.pin_offsets))
+        excess = 0 if self.streamed_bytes is None else int(self.param_bytes[stage].sum()) - self.streamed_bytes
+        streamed = instance.system.link_ps(max(0, excess))
+        return int(self.work[stage].sum()) + int(instance.transfer[cut].sum()) + streamed
+
     def stages_of(self, partition: Partition) -> Int32Array | None:
         """Return the stages of a partition of what was given, empty ones last; None if it separates merged ops."""
         group = self.contraction.group_of

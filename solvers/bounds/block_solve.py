@@ -15,7 +15,7 @@ from mtpp.solvers.bounds.block_model import BlockModel
 from mtpp.solvers.bounds.block_problem import BlockProblem
 from mtpp.solvers.bounds.mip_model import MipModel
 from mtpp.solvers.bounds.mip_process import solver_process
-from mtpp.solvers.bounds.mip_scale import margin
+from mtpp.solvers.bounds.mip_scale import LEAST_MARGIN, margin
 
 LONGEST_S = 1e7
 """Seconds that stand for no limit."""
@@ -80,7 +80,7 @@ def solve_blocks(
         left,
         seed=limits.seed,
         start=None if start is None else model.start(start),
-        target=-math.inf if target is None else problem.scale.objective(target),
+        target=-math.inf if target is None else problem.scale.objective(target) + LEAST_MARGIN,
         interrupted=limits.interrupted,
     )
     lower = None

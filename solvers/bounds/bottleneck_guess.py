@@ -47,7 +47,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     Notes
     -----
     k models of O(n) variables and O(pins) constraints. Archer et al. (2024), section 3.3 with (14). The work ends
-    once a position is solved whose bound is not above what is known: the minimum cannot be either.
+    once a position has a solution that is not above the bound known: the minimum cannot be either.
     """
     problem = block_problem(instance, limits.target)
     if problem is None:
@@ -61,7 +61,12 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     for position, time_limit_s in _attempts(problem, limits, lower, done):
         model = guess_model(problem, position + 1)
         outcome = solve_blocks(
-            problem, model, limits, time_limit_s=time_limit_s, start=_start(problem, limits, position)
+            problem,
+            model,
+            limits,
+            time_limit_s=time_limit_s,
+            start=_start(problem, limits, position),
+            target=limits.lower,
         )
         columns, rows = max(columns, outcome.columns), max(rows, outcome.rows)
         _take_in(outcome, lower, done, position)

@@ -103,12 +103,13 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
             best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, outcome.status
         if outcome.blocks is not None:
             stage = outcome.blocks == 1
-            if _cost(problem, stage) <= max(best, limits.lower):
+            if problem.cost(stage) <= max(best, limits.lower):
                 cheap |= stage
                 settled |= stage
     solved = bool(settled.all()) or max(best, limits.lower) >= limits.target
-    if best < 0:
-        return BoundResult(None, solved)
+    if best < problem.least_work:  # every op is in a stage that is known to be cheap, or there was no time
+        proof = {"status": "simple" if solved else "open", "rows": 0}
+        return BoundResult(solver_bound(_NAME, problem, problem.least_work, proof, 0), solved)
     member = int(problem.instance.first_members[problem.order[at]])
     proof = {"status": status, "op": member, "rows": rows}
     return BoundResult(solver_bound(_NAME, problem, best, proof, columns), solved)
@@ -130,16 +131,3 @@ def _alone(problem: BlockProblem) -> Int64Array:
     several = np.repeat(np.diff(instance.pin_offsets) > 1, np.diff(instance.pin_offsets))
     np.add.at(cost, instance.pins[several], touching[several])
     return cost[problem.order]
-
-
-def _cost(problem: BlockProblem, stage: BoolArray) -> int:
-    """Return f(S) in ticks."""
-    instance = problem.instance
-    inside = np.zeros(len(stage), dtype=np.int64)
-    inside[problem.order] = stage
-    pins = np.add.reduceat(inside[instance.pins], instance.pin_offsets[:-1]) if instance.tensor_count else inside[:0]
-    cut = (pins > 0) & (pins < np.diff(instance.pin_offsets))
-    streamed = 0
-    if problem.streamed_bytes is not None:
-        streamed = instance.system.link_ps(max(0, int(problem.param_bytes[stage].sum()) - problem.streamed_bytes))
-    return int(problem.work[stage].sum()) + int(instance.transfer[cut].sum()) + streamed

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from mtpp.graph import Int32Array
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
@@ -23,9 +26,26 @@ def middle_model(problem: BlockProblem, *, ordered: bool = True, cuts: bool = Tr
 def middle_bound(
     name: str, instance: Instance, limits: BoundLimits, *, ordered: bool = True, cuts: bool = True
 ) -> BoundResult:
-    """Return the bound of :func:`middle_model`, at most the cutoff."""
+    """Return the bound of :func:`middle_model`, at most the cutoff.
+
+    The work ends when a stage is found that is not above the bound known: no more is to be had here.
+    """
     problem = block_problem(instance, limits.target, with_windows=False)
     if problem is None:
         return BoundResult(None, solved=True)
     model = middle_model(problem, ordered=ordered, cuts=cuts)
-    return bound_of(name, problem, solve_blocks(problem, model, limits))
+    start = _start(problem, limits, ordered)
+    return bound_of(name, problem, solve_blocks(problem, model, limits, start=start, target=limits.lower))
+
+
+def _start(problem: BlockProblem, limits: BoundLimits, ordered: bool) -> Int32Array | None:
+    """Return the blocks that the cheapest stage with enough work of the partition known is the middle one of."""
+    stages = None if limits.start is None else problem.stages_of(limits.start)
+    if stages is None:
+        return None
+    enough = [j for j in range(problem.stages) if int(problem.work[stages == j].sum()) >= problem.least_work]
+    if not enough:  # ops were merged since the simple bound was found
+        return None
+    middle = min(enough, key=lambda j: problem.cost(stages == j))
+    blocks = 1 + np.sign(stages - middle) if ordered else stages != middle
+    return blocks.astype(np.int32)
