@@ -6,8 +6,9 @@ cuts tensor t: for every consumer v of t, whose producer is u, c[t, b] ≥ x[v, 
 c[t, b] ≥ x[u, b] − x[v, b] (it goes out); both are at least as tight as (9) and (10) of Archer et al. (2024), Figure 3.
 What is known of y makes most of these hold by themselves, and they are left out.
 
-Where one block in the middle is all that counts, x is integral and has columns of its own, and y is not: whatever is
-before and after a convex set need not be told apart. Such models solve several times faster that way.
+A block in the middle that is singled out gets columns of its own for x, and they are integral. Where it is all
+that counts, y is not: what is before and after a convex set need not be told apart. Such models solve several times
+faster that way.
 
 A block that stands for s stages costs at most s times the bottleneck, cuts inside it left out (section 3.3).
 """
@@ -39,12 +40,12 @@ class Block(NamedTuple):
     counted
         Whether the objective is at least their average cost.
     least_work
-        Ticks of work that are in the block.
+        Ticks of work that are in the block; None for one that is not singled out.
     """
 
     stages: int
     counted: bool = True
-    least_work: int = 0
+    least_work: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,21 +120,21 @@ def block_model(
     inside = np.zeros((n, count + 1), dtype=bool) if inside is None else inside.copy()
     outside = np.zeros((n, count + 1), dtype=bool) if outside is None else outside.copy()
     inside[:, count], outside[:, 0] = True, True
-    counted = [b for b, block in enumerate(blocks) if block.counted]
-    alone = counted[0] if len(counted) == 1 and 0 < counted[0] < count - 1 else None
+    middle = [b for b, block in enumerate(blocks) if block.least_work is not None and 0 < b < count - 1]
+    alone = sum(block.counted for block in blocks) == 1 and bool(middle)
     builder = ModelBuilder()
     members = problem.instance.first_members[problem.order].tolist()
     y = builder.add_columns(
         inside.astype(float),
         (~outside).astype(float),
         lambda: [f"y_{op}_{b}" for op in members for b in range(count + 1)],
-        integral=alone is None,
+        integral=not alone,
     )
     make = _Rows(problem, builder, y, inside, outside)
     if ordered:
         make.order()
     for b in range(1, count):
-        if b == alone:
+        if b in middle:
             make.choose(b)
         else:
             builder.add_rows(n, [(np.arange(n), y[:, b + 1], 1.0), (np.arange(n), y[:, b], -1.0)], lower=0.0)

@@ -26,7 +26,7 @@ def guess_model(problem: BlockProblem, position: int) -> BlockModel:
     known of y follows from the windows of work of the stages before it, and of those up to it.
     """
     n, stages = len(problem.work), problem.stages
-    parts = [(position - 1, 0), (1, problem.least_work), (stages - position, 0)]
+    parts = [(position - 1, None), (1, problem.least_work), (stages - position, None)]
     blocks = [Block(count, least_work=work) for count, work in parts if count]
     inside = np.zeros((n, len(blocks) + 1), dtype=bool)
     outside = np.zeros((n, len(blocks) + 1), dtype=bool)
