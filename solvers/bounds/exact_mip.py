@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -74,6 +75,7 @@ class _Search:
         self._limits = limits
         self._lower = limits.lower
         self._unsolved = limits.target
+        self._least_s = 0.0  # an attempt with less time is known to be of no use
 
     def attempts(self) -> Iterator[tuple[int, float | None]]:
         """Yield cutoffs with the seconds that each may take; None: as long as there is time."""
@@ -86,13 +88,15 @@ class _Search:
         while not self.best.solved and not self._limits.ended():
             left = deadline.remaining_s()
             cutoff = self._lower + int(share * (self._unsolved - self._lower))
-            if left < _LEAST_S or cutoff - self._lower <= self._lower // _CLOSE:
+            limit = _NEXT_SHARE * left
+            if limit < max(_LEAST_S, self._least_s) or cutoff - self._lower <= self._lower // _CLOSE:
                 return
-            yield cutoff, max(_LEAST_S, _NEXT_SHARE * left)
+            yield cutoff, limit
             share = min(0.5, 2 * share) if self._lower >= cutoff else _STEP
 
     def attempt(self, cutoff: int, time_limit_s: float | None) -> None:
         """Look for a partition below *cutoff* or the proof that there is none."""
+        began = time.perf_counter()
         problem = block_problem(self._instance, cutoff)
         if problem is None:
             self._unsolved = self._lower
@@ -101,8 +105,12 @@ class _Search:
             self._take_in(no_better(_NAME, problem, "crossings"), cutoff)
             return
         start = None if self._limits.start is None else problem.stages_of(self._limits.start)
-        outcome = solve_blocks(problem, exact_model(problem), self._limits, time_limit_s=time_limit_s, start=start)
+        model = exact_model(problem)
+        self._least_s = max(self._least_s, 2 * (time.perf_counter() - began))
+        outcome = solve_blocks(problem, model, self._limits, time_limit_s=time_limit_s, start=start)
         result = bound_of(_NAME, problem, outcome)
+        if outcome.lower is None and time_limit_s is not None:  # not even the first relaxation was solved
+            self._least_s = max(self._least_s, 1.5 * time_limit_s)
         if outcome.blocks is not None:
             result = replace(result, partition=problem.better(outcome.blocks, self._upper))
         self._take_in(result, cutoff)

@@ -115,7 +115,7 @@ class SolverProcess:
                         return Solved(status, -math.inf, solution)
                     if status == "infeasible":
                         return Solved(status, math.inf, solution)
-                    return Solved(status, max(final, dual_bound) if math.isfinite(final) else dual_bound, solution)
+                    return Solved(status, final if math.isfinite(final) else dual_bound, solution)
         except (OSError, EOFError):
             self.close()
             return Solved("failed", -math.inf, solution)

@@ -6,6 +6,7 @@ import random
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from graph_strategies import LINK, random_graph
@@ -18,6 +19,9 @@ from mtpp.instance import Instance
 from mtpp.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.partition import Partition
 from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds import exact_mip
+from mtpp.solvers.bounds.block_problem import BlockProblem
+from mtpp.solvers.bounds.block_solve import BlockOutcome, solve_blocks
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners.slice import partition as slice_partition
@@ -171,6 +175,40 @@ def test_node_convex_is_the_dearest_op_in_its_cheapest_stage(number: int) -> Non
         assert result.lower is not None
         assert simple_bound(instance).value <= expected
         assert result.lower.value == min(expected, together)
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_lower_cutoffs_are_tried_where_the_time_does_not_suffice(number: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What they prove is below the optimum, and a better partition found on the way is kept."""
+    graph = random_graph(number, 8)
+    k = 3 + number % 2
+    instance = Instance.build(graph, LINK, k)
+    optimum = brute_force_optimum(graph, LINK, k)
+    together = Partition.from_stages(instance, [0] * 8)
+    upper = bottleneck(instance, together)
+    hopeless = upper if number % 3 else optimum + 1  # as if cutoffs from here on took too long
+    tried = []
+
+    def hurried(problem: BlockProblem, *given: Any, **options: Any) -> BlockOutcome:
+        tried.append(problem.scale.cutoff)
+        if problem.scale.cutoff >= hopeless:
+            return BlockOutcome("time-limit", None, None, 1, 1)
+        return solve_blocks(problem, *given, **options)
+
+    monkeypatch.setattr(exact_mip, "solve_blocks", hurried)
+    limits = BoundLimits(upper, together, simple_bound(instance).value, deadline=Deadline.from_now(30))
+    result = exact_mip.bound(instance, limits)
+    if simple_bound(instance).value >= upper or not tried:
+        return
+    assert tried[0] == upper
+    assert all(cutoff < upper for cutoff in tried[1:])
+    if result.lower is not None:
+        assert result.lower.value <= optimum
+    if result.solved:
+        assert result.lower is not None
+        assert result.lower.value == optimum
+    if result.partition is not None:
+        assert optimum <= bottleneck(instance, result.partition) < upper
 
 
 def test_a_target_ends_the_work() -> None:

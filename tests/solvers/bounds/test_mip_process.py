@@ -57,8 +57,10 @@ def test_it_solves_one_model_after_the_other_in_one_process() -> None:
     pids = set()
     for seed in range(3):
         model = knapsacks(8, 3, seed)
-        solved = process.solve(model, 60.0)
+        told: list[float] = []
+        solved = process.solve(model, 60.0, told=told.append)
         assert solved.status == "optimal"
+        assert max(told, default=0.0) <= optimum(model) + 1e-4
         assert solved.dual_bound == pytest.approx(optimum(model), abs=1e-4)
         assert solved.solution is not None
         assert float(model.cost @ solved.solution) == pytest.approx(optimum(model), abs=1e-4)
