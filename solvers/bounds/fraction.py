@@ -148,7 +148,8 @@ class _Search:
 
     def _largest(self, parts: list[Parts], limit: int) -> Int64Array:
         most = min(limit, int(self._value.sum()))
-        return np.minimum.reduce([np.full(len(self._value), most), *(part.largest for part in parts)])
+        largest: Int64Array = np.minimum.reduce([np.full(len(self._value), most), *(part.largest for part in parts)])
+        return largest
 
     def proof(self, found: _Found) -> LowerBound | None:
         """Return the bound with a row for each op that the sum needs; None if rounding leaves too small a sum."""

@@ -199,6 +199,6 @@ def cut_around(
         scratch.queue,
         scratch.at,
         scratch.path,
-        enough - least,
+        int(enough - least),
     )
     return int(least + flow)

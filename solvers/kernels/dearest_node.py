@@ -44,4 +44,4 @@ def dearest_node(
             found = v
             if best >= enough:
                 break
-    return best, found
+    return best, int(found)

@@ -88,7 +88,7 @@ def largest_parts(
                 break
             if ratio < 0:  # no multiplier: the least cost
                 p, q = np.int64(1), np.int64(0)
-            least = cut_around(network, weight, value, v, p, q, 2**62, scratch)
+            least = cut_around(network, weight, value, v, int(p), int(q), 2**62, scratch)
             parts.cuts[v] += 1
             held = np.int64(0)
             for u in range(len(value)):
