@@ -38,6 +38,7 @@ made_i + read_i > H for some i, or some op is both in and out of some D_i.
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ MADE, READ, ACROSS = "made", "read", "across"
 _ROUNDS = 8
 """Rounds at most; the numbers seldom grow in more than three."""
 
-_STEP = 2000
+_STEP = 20_000
 """The search for the largest limit ends within this part of it."""
 
 _WITHOUT_END = 2**62
@@ -77,6 +78,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """
     best: LowerBound | None = None
     solved = True
+    if instance.k > instance.op_count:  # what each op costs alone tells more
+        return BoundResult(None, solved)
     low, high = max(limits.lower, simple_bound(instance).value) - 1, limits.target
     for weights in stage_weights(instance):
         windows = _Windows(instance, weights, limits)
@@ -119,6 +122,7 @@ class _Windows:
         self._number = (np.cumsum(touching > 1) - 1)[touching > 1]
         self._limit = 0
         self.made = self.read = self.across = [0] * (self._stages + 1)
+        self._lowest = self._highest = [0] * (self._stages + 1)
 
     def proof(self, limit: int, steps: Steps) -> LowerBound:
         """Return what the steps that refute a limit prove."""
@@ -154,32 +158,35 @@ class _Windows:
                 return None
         return None
 
-    def _least(self, i: int) -> int:
-        later_made = sum(self.made[i + 1 :])
-        reads = max(sum(self.read[i + 1 :]), max(self.across[i], self.made[i]) + later_made)
-        return max(0, self._total - (self._stages - i) * self._limit + later_made + reads)
-
-    def _most(self, i: int) -> int:
-        return min(self._total, i * self._limit - sum(self.made[: i + 1]) - sum(self.read[: i + 1]))
+    def _narrow(self) -> None:
+        """Set the windows that follow from the numbers; O(k)."""
+        made_until, read_until = list(accumulate(self.made)), list(accumulate(self.read))
+        self._lowest, self._highest = [], []
+        for i in range(self._stages + 1):
+            later_made = made_until[-1] - made_until[i]
+            reads = max(read_until[-1] - read_until[i], max(self.across[i], self.made[i]) + later_made)
+            needed = self._total - (self._stages - i) * self._limit + later_made + reads
+            self._lowest.append(max(0, needed))
+            self._highest.append(min(self._total, i * self._limit - made_until[i] - read_until[i]))
 
     def _contradiction(self) -> bool:
-        """Tell whether the numbers refute the limit; O(k·n)."""
+        """Set the windows and tell whether they refute the limit; O(k·n)."""
         if any(made + read > self._limit for made, read in zip(self.made, self.read, strict=True)):
             return True
-        for i in range(self._stages + 1):
-            if self._least(i) > self._most(i) or (self._inside(i) & self._outside(i)).any():
-                return True
-        return False
+        self._narrow()
+        if any(least > most for least, most in zip(self._lowest, self._highest, strict=True)):
+            return True
+        return any((self._inside(i) & self._outside(i)).any() for i in range(1, self._stages))
 
     def _inside(self, i: int) -> NDArray[np.bool_]:
         if i in (0, self._stages):
             return np.full(len(self._arrays.work), i > 0)
-        return self._total - self._network.after < self._least(i)
+        return self._total - self._network.after < self._lowest[i]
 
     def _outside(self, i: int) -> NDArray[np.bool_]:
         if i in (0, self._stages):
             return np.full(len(self._arrays.work), i == 0)
-        return self._network.before > self._most(i)
+        return self._network.before > self._highest[i]
 
     def _step(self, kind: str, i: int, known: int, seen: dict[tuple[str, int], bytes]) -> list[Any] | None:
         """Return the step that raises a number, None if its cut does not."""
