@@ -140,6 +140,24 @@ def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
     assert required.stderr.count("no certificate") == 4
 
 
+def test_a_cell_cut_short_by_the_run_is_not_stored(tmp_path: Path) -> None:
+    """It is in the table; a later run works at it for as long as a cell may take."""
+    hard, store = tmp_path / "hard.json", tmp_path / "s.db"
+    hard.write_text(write_native(random_graph(3, 3000)))
+    (row,) = table(hard, "-k", "4", "--time-limit", "100", "--total-time-limit", "10", "--store", store)
+    assert row["stopped"] == "time-limit"
+    with sqlite3.connect(store) as connection:
+        assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (0,)
+
+
+def test_model_from_standard_input(folder: Path) -> None:
+    """Read once, used for every k."""
+    done = run("certify", "-", "-k", "2,4", "--format", "json", stdin=(folder / "a.json").read_bytes())
+    assert done.returncode == 0
+    rows = json.loads(done.stdout)["rows"]
+    assert figures(rows) == [("-", 2, 61, 61), ("-", 4, 41, 41)]
+
+
 def test_infeasible_cells(folder: Path) -> None:
     """A stage memory that nothing meets is told of for each cell; the exit code is 1."""
     graph = folder / "c.json"
