@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
+from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from mtpp.system import PEAK_MODES, System, load_system, override
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
 _LONGEST_WAIT_S = 120.0
+_LOOKS = 200
 
 
 def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
@@ -85,7 +87,13 @@ def load_bounds(names: Iterable[str], system: System) -> None:
             if cut is None:
                 continue
             for entry in entries:
-                entry.load()(instance, BoundLimits(cut.bottleneck, cut.partition))
+                entry.load()(instance, BoundLimits(cut.bottleneck, cut.partition, interrupted=_after_looks()))
+
+
+def _after_looks() -> Callable[[], bool]:
+    """Return what tells that it is enough after so many questions: some bounds go on as long as there is time."""
+    looks = count()
+    return lambda: next(looks) > _LOOKS
 
 
 def recheck_compiled() -> bool:
