@@ -48,10 +48,8 @@ def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
     Raises
     ------
     RuntimeError
-        If it does not take the model or an option, or if no column is integral.
+        If it does not take the model or an option.
     """
-    if not model.integral.any():
-        raise RuntimeError("HiGHS has no MIP bound where no column is integral")
     solver = highspy.Highs()  # type: ignore[no-untyped-call]
     fixed: dict[str, Any] = {
         "output_flag": False,
@@ -171,6 +169,8 @@ class _Told:
 
 
 def _solve(job: Job, replies: BinaryIO) -> None:
+    if not job.model.integral.any():
+        raise RuntimeError("HiGHS has no MIP bound where no column is integral")
     options = {"time_limit": job.time_limit_s, "random_seed": job.seed, "objective_target": job.target}
     solver = solver_with(job.model, options)
     told = _Told(replies)
