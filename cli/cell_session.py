@@ -45,6 +45,9 @@ class CellSession:
         for m, file in enumerate(self._table.models):
             model = self._files.read_again(file, self._console.warn)
             if model is None:
+                for k in self._table.stage_counts:
+                    self._table.done += 1
+                    self._table.problems[cell_label(file, k)] = "its file is not what it was when the run began"
                 continue
             digest = "" if self._plan.store is None else graph_digest(model.graph)
             for i, k in enumerate(self._table.stage_counts):
@@ -64,6 +67,7 @@ class CellSession:
     def ended(self, outcome: Outcome) -> None:
         """Keep what became of a cell."""
         cell = outcome.cell
+        self._table.done += 1
         if outcome.problem:
             self._table.problems[cell.label] = outcome.problem
             self._console.note(f"{cell.label}: {outcome.problem}")
@@ -90,6 +94,7 @@ class CellSession:
             return False
         file = self._file(number)
         self._keep(number, of_file(row, file))
+        self._table.done += 1
         self._table.stored += 1
         self._say(f"{cell_label(file, instance.k)} (stored)", row, instance)
         return True

@@ -25,8 +25,8 @@ class CertifiedCells:
         Rows by place of the model and of k in these.
     problems
         What went wrong, by label of the cell.
-    stored
-        Number of rows that were in the store.
+    done, stored
+        Number of cells that had their turn, and of those of them whose rows were in the store.
     interrupted, out_of_time
         Whether the user or the limit of the whole run ended it before the last cell.
     failure
@@ -37,6 +37,7 @@ class CertifiedCells:
     stage_counts: Sequence[int]
     by_place: dict[tuple[int, int], CertificateRow] = field(default_factory=dict)
     problems: dict[str, str] = field(default_factory=dict)
+    done: int = 0
     stored: int = 0
     interrupted: bool = False
     out_of_time: bool = False
@@ -53,11 +54,6 @@ class CertifiedCells:
         return len(self.models) * len(self.stage_counts)
 
     @property
-    def done(self) -> int:
-        """Number of cells that had their turn."""
-        return len({*(self._label(place) for place in self.by_place), *self.problems})
-
-    @property
     def missing(self) -> list[str]:
         """Labels of the cells without a row."""
         places = ((m, i) for m in range(len(self.models)) for i in range(len(self.stage_counts)))
@@ -70,11 +66,12 @@ class CertifiedCells:
         """Say on standard error what the table leaves out, and why."""
         for label, problem in self.problems.items():
             console.complain(f"{label}: {problem}")
-        left = len(self.missing) - len(set(self.missing) & set(self.problems))
+        left = self.cells - self.done
         if self.interrupted:
             console.warn(f"interrupted with {left} of {self.cells} cells left")
         elif self.out_of_time:
-            console.warn(f"--total-time-limit: {left} of {self.cells} cells had no turn")
+            short = f"{left} of {self.cells} cells had no turn" if left else "the last cells were cut short"
+            console.warn(f"--total-time-limit: {short}")
 
 
 def cell_label(model: ModelFile, k: int) -> str:

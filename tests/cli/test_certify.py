@@ -144,10 +144,34 @@ def test_a_cell_cut_short_by_the_run_is_not_stored(tmp_path: Path) -> None:
     """It is in the table; a later run works at it for as long as a cell may take."""
     hard, store = tmp_path / "hard.json", tmp_path / "s.db"
     hard.write_text(write_native(random_graph(3, 3000)))
-    (row,) = table(hard, "-k", "4", "--time-limit", "100", "--total-time-limit", "10", "--store", store)
+    limits = ("--time-limit", "100", "--total-time-limit", "10")
+    done = run("certify", hard, "-k", "4", *limits, "--store", store, "--format", "json")
+    (row,) = json.loads(done.stdout)["rows"]
     assert row["stopped"] == "time-limit"
+    assert done.stderr.splitlines()[-1] == "warning: --total-time-limit: the last cells were cut short"
     with sqlite3.connect(store) as connection:
         assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (0,)
+
+
+def test_a_file_that_vanishes_is_told_of(folder: Path) -> None:
+    """A run of hours does not end for it, but its exit code is 1."""
+    gone = folder / "z.json"
+    gone.write_text(write_native(random_graph(3, 3000)))
+    command = [*MTPP, "certify", folder, "-k", "2", "--format", "json", "-v", "-j", "1", "--time-limit", "3"]
+    late = folder / "zz.json"
+    late.write_text((folder / "a.json").read_text())
+    process = subprocess.Popen(
+        list(map(str, command)), cwd=ROOT, env=environment(),
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    while "target" not in process.stderr.readline():
+        pass
+    late.unlink()
+    stdout, stderr = process.communicate(timeout=120)
+    assert process.returncode == 1
+    assert [Path(row["path"]).name for row in json.loads(stdout)["rows"]] == ["a.json", "b.json", "z.json"]
+    assert f"error: {late}, k = 2: its file is not what it was when the run began" in stderr
 
 
 def test_model_from_standard_input(folder: Path) -> None:
