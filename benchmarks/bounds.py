@@ -1,13 +1,13 @@
 """What each lower bound comes to and contributes: ``python -m benchmarks.bounds [GRAPH|FOLDER …] [options]``.
 
-Without paths: the REGAL-style graphs of ``../shared/data/instances`` if there are any, else a bed drawn here. All
-bounds of the registry are tried at each cell (a graph and a k), one after the other as ``mtpp certify`` does until the
-ratio is 1; with ``--alone`` each has the time of a cell for itself and knows nothing but the simple bound. Tables by k:
-the geometric mean of bound / best partition; the same for the best bound so far, down the list; the cells in which a
-bound is above all before it in the list; those in which it came to its own end; and the mean of its seconds. A bound
-that proved nothing counts as the simple one; where one was not tried, for the work had ended, it is left out of all but
-the second table. The best partition is our own, or one of ``--baselines``. ``--keep FILE`` writes each cell as soon as
-it is done, and takes from there what an earlier run has done already.
+Without paths: the REGAL-style graphs of ``../shared/data/instances`` if there are any, else a bed drawn here. The
+bounds of the ladder are tried at each cell (a graph and a k) as ``mtpp certify`` does, until the ratio is 1 or the time
+is up; with ``--each``, all there are, each by itself in an equal share of the time. Tables by k: the geometric mean of
+bound / best partition; the same for the best bound so far, down the list; the cells in which a bound is above all before
+it in the list; those in which it came to its own end; and the mean of its seconds. A bound that proved nothing counts as
+the simple one; where one was not tried, for the work had ended, it is left out of all but the second table. The best
+partition is our own, or one of ``--baselines``. ``--keep FILE`` writes each cell as soon as it is done, and takes from
+there what an earlier run has done already.
 """
 
 from __future__ import annotations
@@ -24,23 +24,18 @@ from pathlib import Path
 from time import perf_counter
 
 from benchmarks.report import print_report
-from mtpp.certificate_table import BoundFigure
 from mtpp.datasets.regal_style import FAMILIES, regal_style
-from mtpp.deadline import Deadline
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
 from mtpp.graph import CostGraph
 from mtpp.instance import Instance
-from mtpp.solvers.bounding import BoundLimits
-from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
+from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
 from mtpp.solvers.certifying import CertifyLimits, certify
-from mtpp.solvers.reduction import reduce_instance
 from mtpp.system import load_system
 
 INSTANCES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "instances"
 STAGES = (2, 4, 8, 16, 32, 64)
 SIZES = (50, 100, 150, 200)
-PARTITION_SHARE_ALONE = 0.25
 
 
 @dataclass(frozen=True)
@@ -64,7 +59,7 @@ class Task:
     bounds: tuple[str, ...]
     time_limit_s: float
     threads: int
-    alone: bool
+    each: bool
 
 
 def _graph_of(task: Task) -> CostGraph:
@@ -78,34 +73,10 @@ def measure(task: Task) -> Cell:
     """Work at one cell."""
     instance = Instance.build(_graph_of(task), load_system(), task.k)
     start = perf_counter()
-    if task.alone:
-        upper, figures = _alone(instance, task)
-    else:
-        state = certify(instance, CertifyLimits(task.time_limit_s, bounds=task.bounds, jobs=task.threads))
-        upper, figures = state.upper, state.bounds
-    rows = {name: (figure.value, figure.seconds, figure.solved) for name, figure in figures.items()}
-    return Cell(task.graph, task.k, upper, rows, perf_counter() - start)
-
-
-def _alone(instance: Instance, task: Task) -> tuple[int, dict[str, BoundFigure]]:
-    limits = CertifyLimits(task.time_limit_s * PARTITION_SHARE_ALONE, bounds=(), jobs=task.threads)
+    limits = CertifyLimits(task.time_limit_s, bounds=task.bounds, each=task.each, jobs=task.threads)
     state = certify(instance, limits)
-    upper, figures = state.upper, dict(state.bounds)
-    start = state.partition
-    rounds = reduce_instance(instance)
-    for merges in rounds:
-        start = merges.carry(start)
-    inner = rounds[-1].contraction.instance if rounds else instance
-    simple = state.bounds["simple"].value or 0
-    for name in task.bounds:
-        if name in figures:
-            continue
-        began = perf_counter()
-        deadline = Deadline.from_now(task.time_limit_s)
-        result = bound_entry(name).load()(inner, BoundLimits(upper, start, simple, deadline=deadline))
-        value = None if result.lower is None else result.lower.value
-        figures[name] = BoundFigure(value, perf_counter() - began, result.solved)
-    return upper, figures
+    rows = {name: (figure.value, figure.seconds, figure.solved) for name, figure in state.bounds.items()}
+    return Cell(task.graph, task.k, state.upper, rows, perf_counter() - start)
 
 
 def tasks(options: argparse.Namespace) -> Iterator[Task]:
@@ -120,7 +91,7 @@ def tasks(options: argparse.Namespace) -> Iterator[Task]:
         sources = {f"regal-style-{family}-{n}": (family, n) for family in FAMILIES for n in SIZES}
     for name, source in sources.items():
         for k in options.k:
-            yield Task(name, source, k, options.bounds, options.time_limit, options.threads, options.alone)
+            yield Task(name, source, k, options.bounds, options.time_limit, options.threads, options.each)
 
 
 def done_before(path: Path | None) -> dict[tuple[str, int], Cell]:
@@ -189,8 +160,7 @@ def report(cells: Sequence[Cell], best: dict[tuple[str, int], int], stages: Sequ
     names = list(dict.fromkeys(names))
 
     def value(cell: Cell, name: str) -> int:
-        simple = cell.figures["simple"][0] or 0
-        return max(simple, (cell.figures.get(name) or (simple,))[0] or 0)
+        return max((cell.figures[other][0] or 0 for other in ("simple", name) if other in cell.figures), default=0)
 
     def share(cell: Cell, lower: int) -> float:
         goal = best[cell.graph, cell.k]
@@ -235,14 +205,15 @@ def main(arguments: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.bounds")
     parser.add_argument("paths", nargs="*")
     parser.add_argument("-k", type=lambda text: tuple(map(int, text.split(","))), default=STAGES, metavar="2,4,…")
-    parser.add_argument("--bounds", type=lambda text: tuple(text.split(",")), default=tuple(BOUNDS), metavar="NAME,…")
-    parser.add_argument("--time-limit", type=float, default=10.0, metavar="S", help="seconds per cell, or bound alone")
-    parser.add_argument("--alone", action="store_true", help="each bound by itself, for so long")
+    parser.add_argument("--bounds", type=lambda text: tuple(text.split(",")), metavar="NAME,…")
+    parser.add_argument("--time-limit", type=float, default=10.0, metavar="S", help="seconds per cell")
+    parser.add_argument("--each", action="store_true", help="each bound by itself, in an equal share of the time")
     parser.add_argument("--threads", type=int, default=1, help="of a cell")
     parser.add_argument("--processes", type=int, default=1, help="cells at once")
     parser.add_argument("--baselines", type=Path, metavar="FILE", help="bottlenecks that others found")
     parser.add_argument("--keep", type=Path, metavar="FILE", help="one line of JSON per cell")
     options = parser.parse_args(arguments)
+    options.bounds = options.bounds or (tuple(BOUNDS) if options.each else BY_DEFAULT)
     cells = cells_of(options)
     report(cells, best_partitions(cells, options.baselines), options.k)
 

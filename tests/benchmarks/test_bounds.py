@@ -66,10 +66,10 @@ def test_baselines_lower_the_best_partition(bounds: Any, cells: list[Any], tmp_p
         bounds.best_partitions(cells, path)
 
 
-@pytest.mark.parametrize("alone", [(), ("--alone",)])
+@pytest.mark.parametrize("each", [(), ("--each",)])
 def test_a_run_takes_up_another(
     bounds: Any,
-    alone: tuple[str, ...],
+    each: tuple[str, ...],
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
@@ -77,7 +77,7 @@ def test_a_run_takes_up_another(
     """Cells that are kept are not worked at again."""
     path, kept = tmp_path / "g.json", tmp_path / "kept.jsonl"
     path.write_text(write_native(regal_style("ws", 12, 0)))
-    arguments = [str(path), "--time-limit", "2", "--keep", str(kept), "--bounds", "simple", *alone]
+    arguments = [str(path), "--time-limit", "2", "--keep", str(kept), "--bounds", "simple", *each]
     bounds.main([*arguments, "-k", "2"])
     assert [json.loads(line)["k"] for line in kept.read_text().splitlines()] == [2]
     worked: list[int] = []
