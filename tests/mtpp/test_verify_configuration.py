@@ -240,13 +240,16 @@ def problem_and_optimum(seed: int) -> tuple[CostGraph, System, int, list[list[st
     return graph, system, k, together, oracles.brute_force_optimum(graph, system, k, groups)
 
 
+@pytest.mark.parametrize("seeds", [range(50), pytest.param(range(50, 400), marks=pytest.mark.slow)])
 @pytest.mark.parametrize("reduced", [False, True])
-def test_made_proofs_pass_and_are_below_the_optimum(reduced: bool) -> None:
+def test_made_proofs_pass_and_are_below_the_optimum(reduced: bool, seeds: range) -> None:
     """What the weights of a linear program prove is accepted, on merged graphs too, and never above the optimum."""
     exact = 0
-    for seed in range(100):
+    for seed in seeds:
         pick = random.Random(seed)
         graph, system, k, together, optimum = problem_and_optimum(seed)
+        if optimum >= oracles.NEVER:
+            continue
         merges = merges_of(graph, system, k) if reduced and not together else []
         merged = claim_of(graph, system, k, together, 0, {"merges": merges}).merged()
         assert not isinstance(merged, str)
@@ -258,15 +261,18 @@ def test_made_proofs_pass_and_are_below_the_optimum(reduced: bool) -> None:
             exact += cutoff == optimum
             passed, detail = judge(graph, k, cutoff, proof, system, together)
             assert passed, (seed, cutoff, detail)
-    assert exact > 20
+    assert exact > len(seeds) // 5
 
 
-def test_nothing_above_the_optimum_passes() -> None:
+@pytest.mark.parametrize("seeds", [range(70), pytest.param(range(70, 500), marks=pytest.mark.slow)])
+def test_nothing_above_the_optimum_passes(seeds: range) -> None:
     """Whatever is changed in a proof, what still passes is true."""
     passed = above = 0
-    for seed in range(150):
+    for seed in seeds:
         pick = random.Random(seed)
         graph, system, k, together, optimum = problem_and_optimum(seed)
+        if optimum >= oracles.NEVER:
+            continue
         merged = claim_of(graph, system, k, together, 0, {}).merged()
         assert not isinstance(merged, str)
         proof = None
@@ -287,5 +293,5 @@ def test_nothing_above_the_optimum_passes() -> None:
             assert not verdict[0] or (claimed <= optimum and stages == k), (seed, changed)
             passed += verdict[0]
             above += claimed > optimum
-    assert passed > 150
-    assert above > 500
+    assert passed > len(seeds)
+    assert above > 4 * len(seeds)
