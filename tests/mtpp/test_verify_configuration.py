@@ -264,6 +264,19 @@ def test_made_proofs_pass_and_are_below_the_optimum(reduced: bool, seeds: range)
     assert exact > len(seeds) // 5
 
 
+def regrown(proof: dict[str, Any], pick: random.Random) -> dict[str, Any]:
+    """Return a proof with one part of a tree replaced by nothing, by another part of a tree, or by its own branch."""
+    nodes = [(row, 1) for row in proof["families"]]
+    for row, place in nodes:
+        if row[place][0] == "split":
+            nodes += [(row[place], 2), (row[place], 3)]
+    row, place = pick.choice(nodes)
+    other, elsewhere = pick.choice(nodes)
+    branches = row[place][2:4] if row[place][0] == "split" else []
+    row[place] = copy.deepcopy(pick.choice([["none"], other[elsewhere], *branches]))
+    return proof
+
+
 @pytest.mark.parametrize("seeds", [range(70), pytest.param(range(70, 500), marks=pytest.mark.slow)])
 def test_nothing_above_the_optimum_passes(seeds: range) -> None:
     """Whatever is changed in a proof, what still passes is true."""
@@ -281,7 +294,7 @@ def test_nothing_above_the_optimum_passes(seeds: range) -> None:
         if proof is None:
             continue
         for _ in range(25):
-            changed = mutated(copy.deepcopy(proof), pick)
+            changed = pick.choice([mutated, regrown])(copy.deepcopy(proof), pick)
             if pick.random() < 0.7:
                 changed["cutoff"] = optimum + 1
                 changed = mutated(changed, pick)
