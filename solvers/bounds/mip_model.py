@@ -15,7 +15,7 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
 _NEGLIGIBLE = 1e-8
-"""Smaller coefficients are left out: HiGHS takes those up to 1e-9 for 0."""
+"""Smaller coefficients are left out: HiGHS takes those up to 1e-9 for 0. Rows are loosened by what they may come to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,7 +171,7 @@ class ModelBuilder:
 
     def completed(self, values: FloatArray) -> FloatArray:
         """Return *values* with every column that rows define as low as they let it be; in the order of the columns."""
-        row, column, coefficient = self._matrix()
+        row, column, coefficient = _above_negligible(*self._matrix())
         lower, defines = np.concatenate(self._row_lower), np.concatenate(self._defines)
         values = values.copy()
         by_group: list[Int64Array] = []
@@ -202,6 +202,11 @@ class ModelBuilder:
         fixed = lower == upper
         if bool(np.any(lower > upper)):
             return CompiledModel(None, np.flatnonzero(~fixed), lower)
+        small = np.abs(coefficient) <= _NEGLIGIBLE
+        ends = coefficient[small] * lower[column[small]], coefficient[small] * upper[column[small]]
+        np.subtract.at(row_lower, row[small], np.maximum(*ends))
+        np.subtract.at(row_upper, row[small], np.minimum(*ends))
+        row, column, coefficient = row[~small], column[~small], coefficient[~small]
         settled = fixed[column]
         shift = np.zeros(self._rows)
         np.add.at(shift, row[settled], coefficient[settled] * lower[column[settled]])
@@ -247,5 +252,11 @@ class ModelBuilder:
         keys, where = np.unique(row * self._columns + column, return_inverse=True)
         total = np.zeros(len(keys))
         np.add.at(total, where, coefficient)
-        kept = np.abs(total) > _NEGLIGIBLE
-        return keys[kept] // self._columns, keys[kept] % self._columns, total[kept]
+        return keys // self._columns, keys % self._columns, total
+
+
+def _above_negligible(
+    row: Int64Array, column: Int64Array, coefficient: FloatArray
+) -> tuple[Int64Array, Int64Array, FloatArray]:
+    kept = np.abs(coefficient) > _NEGLIGIBLE
+    return row[kept], column[kept], coefficient[kept]

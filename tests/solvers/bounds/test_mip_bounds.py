@@ -211,6 +211,17 @@ def test_lower_cutoffs_are_tried_where_the_time_does_not_suffice(number: int, mo
         assert optimum <= bottleneck(instance, result.partition) < upper
 
 
+@pytest.mark.parametrize("name", [*MIDDLE, "bottleneck-guess", "exact-mip"])
+def test_costs_too_small_for_the_solver_do_not_raise_the_bound(name: str) -> None:
+    """A thousand ops of 20 ps beside two of a second: the half of them that a stage must hold is next to nothing."""
+    ops = [Op("a", 10**12), Op("b", 10**12), *(Op(f"small{i}", 20) for i in range(1000))]
+    instance = Instance.build(CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=[]), LINK, 2)
+    lower = bound_entry(name).load()(instance, BoundLimits(int(instance.work.sum()))).lower
+    optimum = 10**12 + 500 * 20
+    assert lower is not None
+    assert 0.999 * optimum < lower.value <= optimum
+
+
 def test_a_target_ends_the_work() -> None:
     """No bound above what is enough is looked for."""
     graph = random_graph(5, 8)
