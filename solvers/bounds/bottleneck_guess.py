@@ -11,7 +11,7 @@ from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
-from mtpp.solvers.bounds.block_solve import LONGEST_S, BlockOutcome, no_better, solve_blocks, solver_bound
+from mtpp.solvers.bounds.block_solve import LONGEST_S, no_better, solve_blocks, solver_bound
 
 _NAME = "bottleneck-guess"
 
@@ -56,9 +56,10 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         return no_better(_NAME, problem, "crossings")
     lower = [problem.least_work] * problem.stages
     done = [False] * problem.stages
+    failed = [False] * problem.stages
     columns = rows = 0
     hopeless = False
-    for position, time_limit_s in _attempts(problem, limits, lower, done):
+    for position, time_limit_s in _attempts(problem, limits, lower, done, failed):
         model = guess_model(problem, position + 1)
         outcome = solve_blocks(
             problem,
@@ -69,7 +70,9 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
             target=limits.lower,
         )
         columns, rows = max(columns, outcome.columns), max(rows, outcome.rows)
-        _take_in(outcome, lower, done, position)
+        if outcome.lower is not None:
+            lower[position] = max(lower[position], outcome.lower)
+        done[position], failed[position] = outcome.solved, outcome.status == "failed"
         hopeless = done[position] and lower[position] <= limits.lower
         if hopeless or min(lower) >= limits.target or limits.ended():
             break
@@ -80,32 +83,28 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
 
 def _attempts(
-    problem: BlockProblem, limits: BoundLimits, lower: list[int], done: list[bool]
-) -> Iterator[tuple[int, float | None]]:
-    """Yield positions with the time that each may take; *lower* and *done* change meanwhile.
+    problem: BlockProblem, limits: BoundLimits, lower: list[int], done: list[bool], failed: list[bool]
+) -> Iterator[tuple[int, float]]:
+    """Yield positions with the time that each may take; the lists change meanwhile.
 
     In every round the position with the least bound comes next, for it is the minimum that counts; positions that are
-    good enough wait. The first round begins in the middle, where least is known of the ops.
+    good enough wait, and where the solver has failed it would fail again. The first round begins in the middle, where
+    least is known of the ops.
     """
+
+    def waiting() -> list[int]:
+        return [j for j in range(len(done)) if not done[j] and not failed[j] and lower[j] < limits.target]
+
     share = _FIRST_SHARE
     while True:
-        open_ones = [j for j, ended in enumerate(done) if not ended and lower[j] < limits.target]
-        if not open_ones:
+        if not waiting():
             return
-        for position in sorted(open_ones, key=lambda j: (lower[j], abs(2 * j - problem.stages + 1))):
+        for position in sorted(waiting(), key=lambda j: (lower[j], abs(2 * j - problem.stages + 1))):
             left = limits.deadline.remaining_s()
-            waiting = sum(1 for j, ended in enumerate(done) if not ended and lower[j] < limits.target)
             if left <= 0:
                 return
-            limit = None if math.isinf(left) else max(1.0, share * left / max(1, waiting))
-            yield position, limit if limit is not None else LONGEST_S
+            yield position, LONGEST_S if math.isinf(left) else max(1.0, share * left / max(1, len(waiting())))
         share *= 2
-
-
-def _take_in(outcome: BlockOutcome, lower: list[int], done: list[bool], position: int) -> None:
-    if outcome.lower is not None:
-        lower[position] = max(lower[position], outcome.lower)
-    done[position] = outcome.solved
 
 
 def _start(problem: BlockProblem, limits: BoundLimits, position: int) -> np.ndarray | None:

@@ -189,9 +189,11 @@ def _solve(job: Job, replies: BinaryIO) -> None:
         solver.setSolution(solution)
     teller = Thread(target=told.keep_telling, daemon=True)
     teller.start()
-    ran = solver.run()
-    told.finish()
-    teller.join()
+    try:
+        ran = solver.run()
+    finally:  # or it would tell the next solve of this one's bound
+        told.finish()
+        teller.join()
     status = _ENDS.get(solver.getModelStatus(), "failed") if ran != highspy.HighsStatus.kError else "failed"
     info = solver.getInfo()
     bound = info.mip_dual_bound if status != "failed" and info.valid else -np.inf

@@ -119,6 +119,9 @@ class SolverProcess:
         except (OSError, EOFError):
             self.close()
             return Solved("failed", -math.inf, solution)
+        except BaseException:
+            self.close()  # what it has to say of this model must not be taken for what it says of the next
+            raise
 
     def close(self) -> None:
         """End the process, if there is one."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from dataclasses import replace
 from fractions import Fraction
@@ -22,6 +23,7 @@ from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds import exact_mip
 from mtpp.solvers.bounds.block_problem import BlockProblem
 from mtpp.solvers.bounds.block_solve import BlockOutcome, solve_blocks
+from mtpp.solvers.bounds.mip_process import Solved, SolverProcess
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners.slice import partition as slice_partition
@@ -220,6 +222,17 @@ def test_costs_too_small_for_the_solver_do_not_raise_the_bound(name: str) -> Non
     optimum = 10**12 + 500 * 20
     assert lower is not None
     assert 0.999 * optimum < lower.value <= optimum
+
+
+def test_a_solver_that_fails_is_not_asked_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a limit on time, positions that cannot be solved count with the simple bound."""
+    monkeypatch.setattr(SolverProcess, "solve", lambda *given, **limits: Solved("failed", -math.inf, None))
+    instance = Instance.build(random_graph(3, 8), LINK, 4)
+    together = bottleneck(instance, Partition.from_stages(instance, [0] * 8))
+    for name, result in all_bounds(instance, ("bottleneck-guess", "node-convex", "exact-mip")).items():
+        assert not result.solved, name
+        if result.lower is not None:
+            assert result.lower.value == simple_bound(instance).value < together
 
 
 def test_a_target_ends_the_work() -> None:

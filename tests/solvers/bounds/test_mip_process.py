@@ -169,6 +169,20 @@ def test_an_interruption_ends_the_solve() -> None:
     assert solved.dual_bound == told[-1]
 
 
+def test_what_was_left_unfinished_does_not_answer_for_the_next_model() -> None:
+    """An exception on the way, such as the user's second Ctrl-C, ends the process."""
+    process = SolverProcess()
+
+    def told(bound: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        process.solve(HARD, 60.0, told=told)
+    assert process.pid is None
+    assert process.solve(EASY, 60.0).dual_bound == pytest.approx(optimum(EASY))
+    process.close()
+
+
 def test_a_start_and_a_target_are_used() -> None:
     """A solution that is good enough ends the work."""
     everything = np.ones(HARD.column_count)
