@@ -29,6 +29,9 @@ from mtpp.solvers.bounds.mip_model import BoolArray, CompiledModel, FloatArray, 
 _MEMORY_SLACK = 1e-6
 """Limits on memory are loosened by so much, relatively, for the tolerances of the solver."""
 
+_SLACK = 1e-7
+"""Windows and least cuts are, for the rounding of their sums."""
+
 
 class Block(NamedTuple):
     """Consecutive stages.
@@ -98,6 +101,7 @@ def block_model(
     ordered: bool = True,
     cuts: bool = True,
     nonempty_first: bool = False,
+    by_stage: bool = False,
 ) -> BlockModel:
     """Build the model that minimises the largest cost of a counted block.
 
@@ -111,6 +115,8 @@ def block_model(
         Whether tensors that are cut cost anything.
     nonempty_first
         Whether to leave out partitions with an empty block before one that is not.
+    by_stage
+        Whether block b is stage b, so that what is known of the windows and cuts of stages holds for it.
 
     Notes
     -----
@@ -130,7 +136,7 @@ def block_model(
         lambda: [f"y_{op}_{b}" for op in members for b in range(count + 1)],
         integral=not alone,
     )
-    make = _Rows(problem, builder, y, inside, outside)
+    make = _Rows(problem, builder, y, inside, outside, by_stage)
     if ordered:
         make.order()
     for b in range(1, count):
@@ -140,6 +146,8 @@ def block_model(
             builder.add_rows(n, [(np.arange(n), y[:, b + 1], 1.0), (np.arange(n), y[:, b], -1.0)], lower=0.0)
     if nonempty_first:
         make.nonempty_first()
+    if by_stage:
+        make.windows()
     terms = [make.terms(b, block, cuts, ordered) for b, block in enumerate(blocks)]
     columns = builder.free_columns + 1
     least, most = problem.scale.objective(problem.least_work), problem.scale.ceiling(columns)
@@ -155,12 +163,19 @@ class _Rows:
     """Makes the rows of one model."""
 
     def __init__(
-        self, problem: BlockProblem, builder: ModelBuilder, y: Int64Array, inside: BoolArray, outside: BoolArray
+        self,
+        problem: BlockProblem,
+        builder: ModelBuilder,
+        y: Int64Array,
+        inside: BoolArray,
+        outside: BoolArray,
+        by_stage: bool,
     ) -> None:
         self._problem = problem
         self._builder = builder
         self._y = y
         self._inside, self._outside = inside, outside
+        self._by_stage = by_stage
         self._ops = np.arange(len(problem.work))
         scale = problem.scale
         self._work = np.array([scale.objective(ticks) for ticks in problem.work.tolist()])
@@ -212,6 +227,17 @@ class _Rows:
             entries = [(0, done, 1.0), (np.zeros(n), self._y[:, b], 1.0), (np.zeros(n), self._y[:, b - 1], -1.0)]
             self._builder.add_rows(1, entries, lower=1.0, defines=done)
 
+    def windows(self) -> None:
+        """Add the least and the most work of the first b stages."""
+        lowest, highest = self._problem.lowest, self._problem.highest
+        assert lowest is not None
+        assert highest is not None
+        objective = self._problem.scale.objective
+        for b in range(1, self._y.shape[1] - 1):
+            entries = [(np.zeros(len(self._ops)), self._y[:, b], self._work)]
+            least, most = objective(lowest[b]) * (1 - _SLACK), objective(highest[b]) * (1 + _SLACK)
+            self._builder.add_rows(1, entries, lower=least, upper=most)
+
     def terms(self, b: int, block: Block, cuts: bool, ordered: bool) -> list[tuple[object, object, object]]:
         """Add what block b (from 0 on) needs; return minus its cost, as terms of row 0."""
         problem = self._problem
@@ -239,6 +265,10 @@ class _Rows:
         if cuts:
             tensors, columns = self._cuts(b, ordered)
             cost.append((np.zeros(len(tensors)), columns, -self._transfer[tensors]))
+            least = self._problem.least_cut[b + 1] if self._by_stage and self._problem.least_cut is not None else 0
+            if least > 0:
+                entries = [(np.zeros(len(tensors)), columns, self._transfer[tensors])]
+                self._builder.add_rows(1, entries, lower=problem.scale.objective(least) * (1 - _SLACK))
         return cost
 
     def _cuts(self, b: int, ordered: bool) -> tuple[Int64Array, Int64Array]:

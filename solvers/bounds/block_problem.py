@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import gcd
 
 import numpy as np
@@ -13,11 +13,13 @@ from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.objective import check_stage_memory, stage_costs
 from mtpp.partition import Partition
+from mtpp.solvers.bounding import BoundLimits
+from mtpp.solvers.bounds.crossings import stage_windows
 from mtpp.solvers.bounds.mip_model import BoolArray
 from mtpp.solvers.bounds.mip_scale import Scale
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downset_arrays import downset_arrays
-from mtpp.solvers.least_crossings import crossing_network, least_crossings, windows
+from mtpp.solvers.least_crossings import crossing_network, windows
 from mtpp.working_memory import least_peaks
 
 _MOST_CELLS = 2_000_000
@@ -56,6 +58,8 @@ class BlockProblem:
     lowest, highest
         The first i stages of a partition below the cutoff have at least and at most so much work, for i = 0 … stages;
         None if that shows that there is none.
+    least_cut
+        Stage i cuts tensors with at least so many ticks of transfer, for i = 0 … stages; None if nothing is known.
     free_bytes, streamed_bytes
         Parameters that a stage may hold, and those that it may hold without streaming; None: no limit.
     """
@@ -75,7 +79,7 @@ class BlockProblem:
     edges: tuple[Int32Array, Int32Array]
     before: Int64Array
     after: Int64Array
-    crossing: list[int] | None
+    least_cut: list[int] | None
     lowest: list[int] | None
     highest: list[int] | None
     free_bytes: int | None
@@ -158,11 +162,14 @@ def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True)
     network = crossing_network(arrays)
     window: tuple[list[int], list[int]] | None = None
     total = int(inner.work.sum())
-    crossing: list[int] | None = [0] * (stages - 1)
+    least_cut: list[int] | None = None
     if with_windows:
-        crossing = least_crossings(arrays, network, stages, scale.limit)
-    if crossing is not None:
-        window = windows([0, *crossing, 0], total, scale.limit)
+        found = stage_windows(replace(inner, k=stages), BoundLimits(cutoff), scale.limit)
+        window = None if found is None else (found.lowest, found.highest)
+        if found is not None:
+            least_cut = [made + read for made, read in zip(found.made, found.read, strict=True)]
+    else:
+        window = windows([0] * (stages + 1), total, scale.limit)
     system = inner.system
     peak = int(least_peaks(inner).min())
     place = np.empty(inner.op_count, dtype=np.int32)
@@ -185,7 +192,7 @@ def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True)
         edges=_needed_edges(arrays.successor_offsets, arrays.successors),
         before=network.before,
         after=network.after,
-        crossing=crossing,
+        least_cut=least_cut,
         lowest=None if window is None else window[0],
         highest=None if window is None else window[1],
         free_bytes=_room(system.stage_memory_bytes, peak, int(arrays.param_bytes.sum())),

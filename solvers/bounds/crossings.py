@@ -39,7 +39,7 @@ made_i + read_i > H for some i, or some op is both in and out of some D_i.
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,6 +100,31 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     return BoundResult(best, solved)
 
 
+class StageWindows(NamedTuple):
+    """What holds for any partition into *k* stages within a limit, by stage from 0 to k.
+
+    Attributes
+    ----------
+    lowest, highest
+        Work of the ops of the first i stages.
+    made, read
+        Transfers of the tensors that stage i makes for later ones and reads from earlier ones, at least.
+    """
+
+    lowest: list[int]
+    highest: list[int]
+    made: list[int]
+    read: list[int]
+
+
+def stage_windows(instance: Instance, limits: BoundLimits, limit: int) -> StageWindows | None:
+    """Return what the minimum cuts say of partitions within a limit; None if they show that there is none."""
+    windows = _Windows(instance, stage_weights(instance)[0], limits)
+    if windows.refute(limit) is not None:
+        return None
+    return StageWindows(windows.lowest, windows.highest, windows.made, windows.read)
+
+
 class _Windows:
     """Windows of the work of D_0 … D_k, limit by limit.
 
@@ -107,6 +132,8 @@ class _Windows:
     ----------
     made, read, across
         The numbers, by stage from 0 to k.
+    lowest, highest
+        The windows that follow from them.
     """
 
     def __init__(self, instance: Instance, weights: StageWeights, limits: BoundLimits) -> None:
@@ -122,7 +149,7 @@ class _Windows:
         self._number = (np.cumsum(touching > 1) - 1)[touching > 1]
         self._limit = 0
         self.made = self.read = self.across = [0] * (self._stages + 1)
-        self._lowest = self._highest = [0] * (self._stages + 1)
+        self.lowest = self.highest = [0] * (self._stages + 1)
 
     def proof(self, limit: int, steps: Steps) -> LowerBound:
         """Return what the steps that refute a limit prove."""
@@ -161,32 +188,32 @@ class _Windows:
     def _narrow(self) -> None:
         """Set the windows that follow from the numbers; O(k)."""
         made_until, read_until = list(accumulate(self.made)), list(accumulate(self.read))
-        self._lowest, self._highest = [], []
+        self.lowest, self.highest = [], []
         for i in range(self._stages + 1):
             later_made = made_until[-1] - made_until[i]
             reads = max(read_until[-1] - read_until[i], max(self.across[i], self.made[i]) + later_made)
             needed = self._total - (self._stages - i) * self._limit + later_made + reads
-            self._lowest.append(max(0, needed))
-            self._highest.append(min(self._total, i * self._limit - made_until[i] - read_until[i]))
+            self.lowest.append(max(0, needed))
+            self.highest.append(min(self._total, i * self._limit - made_until[i] - read_until[i]))
 
     def _contradiction(self) -> bool:
         """Set the windows and tell whether they refute the limit; O(k·n)."""
         if any(made + read > self._limit for made, read in zip(self.made, self.read, strict=True)):
             return True
         self._narrow()
-        if any(least > most for least, most in zip(self._lowest, self._highest, strict=True)):
+        if any(least > most for least, most in zip(self.lowest, self.highest, strict=True)):
             return True
         return any((self._inside(i) & self._outside(i)).any() for i in range(1, self._stages))
 
     def _inside(self, i: int) -> NDArray[np.bool_]:
         if i in (0, self._stages):
             return np.full(len(self._arrays.work), i > 0)
-        return self._total - self._network.after < self._lowest[i]
+        return self._total - self._network.after < self.lowest[i]
 
     def _outside(self, i: int) -> NDArray[np.bool_]:
         if i in (0, self._stages):
             return np.full(len(self._arrays.work), i == 0)
-        return self._network.before > self._highest[i]
+        return self._network.before > self.highest[i]
 
     def _step(self, kind: str, i: int, known: int, seen: dict[tuple[str, int], bytes]) -> list[Any] | None:
         """Return the step that raises a number, None if its cut does not."""

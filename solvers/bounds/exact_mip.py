@@ -45,7 +45,7 @@ def exact_model(problem: BlockProblem) -> BlockModel:
     for b in range(1, stages):
         inside[:, b] = problem.surely_inside(b)
         outside[:, b] = problem.surely_outside(b)
-    return block_model(problem, [Block(1)] * stages, inside, outside, nonempty_first=True)
+    return block_model(problem, [Block(1)] * stages, inside, outside, nonempty_first=True, by_stage=True)
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
