@@ -56,6 +56,9 @@ from mtpp.solvers.least_crossings import CrossingArc, crossing_network
 
 MADE, READ, ACROSS = "made", "read", "across"
 
+_MOST_OPS = 30_000
+"""Work of ancestors takes time with the square of the ops, half a minute for 100,000."""
+
 _ROUNDS = 8
 """Rounds at most; the numbers seldom grow in more than three."""
 
@@ -78,7 +81,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """
     best: LowerBound | None = None
     solved = True
-    if instance.k > instance.op_count:  # what each op costs alone tells more
+    if instance.k > instance.op_count or instance.op_count > _MOST_OPS:  # with so many stages node tells more
         return BoundResult(None, solved)
     low, high = max(limits.lower, simple_bound(instance).value) - 1, limits.target
     for weights in stage_weights(instance):

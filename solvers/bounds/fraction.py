@@ -82,10 +82,12 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     A few maximum flows per op and limit, about six limits; for up to a thousand ops. The Lagrangian relaxation of
     f(S) ≤ L gives W_v; the sum falls by about as much as the limit grows, which is where the next one is looked for.
     """
+    if instance.op_count > _MOST_OPS:
+        return BoundResult(None, solved=True)
     limits = replace(limits, deadline=limits.deadline.share(_SEARCH_SHARE))
     search = _Search(instance, limits)
     known = max(limits.lower, simple_bound(instance).value) - 1
-    if not search.fits or instance.op_count > _MOST_OPS:
+    if not search.fits:
         return BoundResult(None, solved=True)
     low, high = known, limits.target
     limit = high - 1
