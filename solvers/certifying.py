@@ -30,6 +30,9 @@ _PARTITION_SHARE = 0.15
 _WEAK_SHARE = 0.08
 """Of the time left, at most, for each bound before the strong ones."""
 
+FIRST = "node"
+"""A bound that takes next to no time, and is often the optimum where stages hold few ops."""
+
 STRONG = ("configuration", "exact-mip")
 """Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
 
@@ -127,13 +130,12 @@ class _CellWork:
         self._limits = limits
         self._report = report
         self._deadline = Deadline.from_now(limits.time_limit_s)
-        self._rounds: list[Reduction] = []
-        self._state = self._partitioned()
+        self._rounds = reduce_instance(instance)
         self._lock = Lock()
+        self._state = self._partitioned()
 
     def run(self) -> Certification:
         """Try the bounds until that is enough."""
-        self._rounds = reduce_instance(self._instance)
         names = [name for name in self._limits.bounds if name not in self._state.bounds]
         strong = [] if self._limits.each else [name for name in names if name in STRONG]
         weak = [name for name in names if name not in strong]
@@ -153,8 +155,16 @@ class _CellWork:
         """Return what is known after the search for a partition."""
         instance, limits = self._instance, self._limits
         lower = simple_bound(instance)
+        figures = {"simple": BoundFigure(lower.value, time.perf_counter() - self._start, True)}
+        if FIRST in limits.bounds and not limits.each:  # so that the search knows when it is done
+            began = time.perf_counter()
+            known = BoundLimits(instance.most_ticks, lower=lower.value, deadline=self._deadline.share(_WEAK_SHARE))
+            result = bound_entry(FIRST).load()(self._inner, known)
+            proven = self._proven(result)
+            value = None if proven is None else proven.value
+            figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved)
+            lower = max(lower, proven or lower, key=_value)
         began = time.perf_counter()
-        figures = {"simple": BoundFigure(lower.value, began - self._start, True)}
         entry = partitioner(limits.algorithm)
         search = SearchLimits(
             entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
@@ -188,7 +198,7 @@ class _CellWork:
         limits, state = self._limits, self._state
         began = time.perf_counter()
         result = bound_entry(name).load()(
-            self._rounds[-1].contraction.instance if self._rounds else self._instance,
+            self._inner,
             BoundLimits(
                 state.upper,
                 _carried(state.partition, self._rounds),
@@ -207,7 +217,7 @@ class _CellWork:
 
     def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:
         state, lower = self._state, self._state.lower
-        proven = None if result.lower is None else _with_merges(result.lower, self._rounds, self._instance)
+        proven = self._proven(result)
         if proven is not None and proven.value > lower.value:
             lower = proven
             self._limits.observer.bound(lower.value)
@@ -225,6 +235,19 @@ class _CellWork:
             lower=lower,
             bounds=state.bounds | {name: figure},
         )
+
+    @property
+    def _inner(self) -> Instance:
+        """What the instance is reduced to."""
+        return self._rounds[-1].contraction.instance if self._rounds else self._instance
+
+    def _proven(self, result: BoundResult) -> LowerBound | None:
+        """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
+        lower = result.lower
+        if lower is None or lower.method == "simple" or "merges" in lower.proof:
+            return lower
+        merges = merge_record(self._rounds, self._instance.first_members.tolist())
+        return replace(lower, proof={"merges": merges, **lower.proof})
 
     def _closed(self) -> bool:
         return not self._limits.each and self._state.lower.value >= _enough(
@@ -258,11 +281,3 @@ def _lifted(partition: Partition, rounds: Sequence[Reduction]) -> Partition:
     for merges in reversed(rounds):
         partition = merges.contraction.lift(partition)
     return partition
-
-
-def _with_merges(lower: LowerBound, rounds: Sequence[Reduction], instance: Instance) -> LowerBound:
-    """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
-    if lower.method == "simple" or "merges" in lower.proof:
-        return lower
-    merges = merge_record(rounds, instance.first_members.tolist())
-    return replace(lower, proof={"merges": merges, **lower.proof})
