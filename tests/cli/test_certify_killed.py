@@ -32,7 +32,7 @@ def folder(tmp_path: Path) -> Path:
     path = tmp_path / "models"
     path.mkdir()
     for seed in range(GRAPHS // 2):
-        (path / f"random-{seed}.json").write_text(write_native(random_graph(seed, 24)))
+        (path / f"random-{seed}.json").write_text(write_native(random_graph(seed, 10)))
         pick = random.Random(seed)
         works, links = [pick.randint(1, 99) for _ in range(40)], [pick.randint(1, 9) for _ in range(39)]
         (path / f"chain-{seed}.json").write_text(write_native(chain(works, links, "ms")))
@@ -88,6 +88,7 @@ def test_nothing_reported_is_lost(folder: Path, tmp_path: Path) -> None:
     plain = start(folder, tmp_path / "plain.db", tmp_path / "plain.json", notes, uuid.uuid4().hex)
     assert plain.wait() == 0
     assert len(reported(notes)) == GRAPHS * len(COUNTS)
+    assert {row[-1] for row in table(tmp_path / "plain.json")} == {"target"}
     pick, seen, killed = random.Random(5), set[tuple[str, int]](), 0
     while killed < KILLS:
         mark = uuid.uuid4().hex
