@@ -132,6 +132,7 @@ class _CellWork:
         self._deadline = Deadline.from_now(limits.time_limit_s)
         self._rounds = reduce_instance(instance)
         self._lock = Lock()
+        self._given_up = False
         self._state = self._partitioned()
 
     def run(self) -> Certification:
@@ -147,8 +148,12 @@ class _CellWork:
         if strong and not self._stopped():
             self._limits.observer.phase(" and ".join(strong))
             with ThreadPoolExecutor(len(strong)) as threads:
-                for done in as_completed([threads.submit(self._try, name, self._deadline) for name in strong]):
-                    done.result()
+                try:
+                    for done in as_completed([threads.submit(self._try, name, self._deadline) for name in strong]):
+                        done.result()
+                except BaseException:
+                    self._given_up = True  # or the others would be waited for
+                    raise
         return self._told(stopped=self._stopped() or "finished")
 
     def _partitioned(self) -> Certification:
@@ -208,7 +213,7 @@ class _CellWork:
                 limits.seed,
                 limits.memory_bytes,
                 limits.observer,
-                lambda: limits.interrupted() or self._closed(),
+                lambda: limits.interrupted() or self._closed() or self._given_up,
             ),
         )
         seconds = time.perf_counter() - began
