@@ -19,10 +19,12 @@ the configuration LP over sets that really can be stages.
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from mtpp.certificate import LowerBound
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.configuration.families import StageSets
+from mtpp.solvers.configuration.families import StageSets, TimeUp
 from mtpp.solvers.configuration.proof import StageProof, stage_proof
 from mtpp.solvers.configuration.weights import WeightSearch
 
@@ -68,7 +70,7 @@ class _Search:
     def __init__(self, instance: Instance, limits: BoundLimits) -> None:
         self._instance = instance
         self._limits = limits
-        self._sets = StageSets.of(instance)
+        self._sets = StageSets.of(instance, limits.ended)
         self._weights = WeightSearch.of(self._sets)
         self._low = limits.lower - 1  # ruled out, here or elsewhere
         self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
@@ -76,15 +78,16 @@ class _Search:
         self._proven: StageProof | None = None
 
     def run(self) -> BoundResult:
-        self._climb()
-        while self._low < self._high and not self._limits.ended():
-            if self._exhausted:
-                ahead = (self._low + self._high + 1) // 2
-            else:
-                ahead = min(self._high, max(self._low + 1, int(_AHEAD * self._low)))
-            self._refine(ahead)
-            if self._exhausted and self._high - self._low <= _CLOSE * self._high:
-                self._high = self._low
+        with suppress(TimeUp):
+            self._climb()
+            while self._low < self._high and not self._limits.ended():
+                if self._exhausted:
+                    ahead = (self._low + self._high + 1) // 2
+                else:
+                    ahead = min(self._high, max(self._low + 1, int(_AHEAD * self._low)))
+                self._refine(ahead)
+                if self._exhausted and self._high - self._low <= _CLOSE * self._high:
+                    self._high = self._low
         return BoundResult(self._lower(), solved=self._low >= self._high)
 
     def _climb(self) -> None:

@@ -7,6 +7,7 @@ no set, by what :func:`~mtpp.solvers.kernels.stage_families.close_family` conclu
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,6 +33,10 @@ from mtpp.units import PICOSECONDS
 
 Known = tuple[Int8Array, Int8Array, Int8Array]
 """State, before and after of one family, as in :class:`~mtpp.solvers.kernels.stage_families.Families`."""
+
+
+class TimeUp(Exception):
+    """The work has to end now; what it was at is of no use."""
 
 
 @dataclass(frozen=True)
@@ -125,6 +130,8 @@ class StageSets:
         Of ``work(S) + cut(S)``, and of ``work(S) − cut(S)``, for a stage S within the limit.
     leaves
         Families that may hold a set within the limit, and what is known of each.
+    ended
+        Tells whether the work has to end.
     """
 
     instance: Instance
@@ -138,9 +145,10 @@ class StageSets:
     least: int = 0
     leaves: list[Family] = field(default_factory=list)
     families: Families | None = None
+    ended: Callable[[], bool] = lambda: False
 
     @classmethod
-    def of(cls, instance: Instance) -> StageSets:
+    def of(cls, instance: Instance, ended: Callable[[], bool] = lambda: False) -> StageSets:
         """Return the sets of an instance, one family for each op, the dearest first.
 
         Notes
@@ -153,7 +161,15 @@ class StageSets:
         order = np.lexsort((-related, -cost.work))
         roots = [(int(op), Family()) for op in order]
         network = stage_network(instance, cost)
-        return cls(instance, cost, network, reaches, np.ascontiguousarray(reaches.T), roots)
+        return cls(instance, cost, network, reaches, np.ascontiguousarray(reaches.T), roots, ended=ended)
+
+    def go_on(self) -> None:
+        """Raise :class:`TimeUp` if the work has to end: with a thousand ops, going once over all families takes long.
+
+        Nothing but the proofs that there are is to be used after that.
+        """
+        if self.ended():
+            raise TimeUp
 
     def within(self, limit: int) -> None:
         """Find the families of stages that cost at most *limit*."""
@@ -167,6 +183,7 @@ class StageSets:
         for op, tree in self.roots:
             if left < self.least:
                 break
+            self.go_on()
             state = known.copy()
             state[op] = IN
             found += self._leaves(tree, state)
@@ -190,6 +207,7 @@ class StageSets:
                 known = (self.families.state[f], self.families.before[f], self.families.after[f])
                 found.append((leaf, known))
                 continue
+            self.go_on()
             leaf.split(ops[f])
             parts: list[int | None] = []
             for part, value in ((leaf.inside, IN), (leaf.outside, OUT)):

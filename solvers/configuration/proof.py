@@ -88,6 +88,7 @@ def stage_proof(search: WeightSearch, *, flows: bool) -> StageProof | None:
     transfer = instance.transfer.astype(object)
     for f, leaf in enumerate(sets.leaves):
         assert sets.families is not None
+        sets.go_on()
         by_budget, by_rest = (int(value * _SCALE * denominator) for value in (leaf.budget, leaf.rest))
         slope = by_budget - by_rest
         gains = weights.astype(object) - (slope * work) // denominator

@@ -32,6 +32,9 @@ _TINY = 1e-7
 _DEEPEST = 300
 """Splits one below the other: a proof is nested as deep, and readers of JSON have their limits."""
 
+_AT_A_TIME = 32
+"""Families between two looks at the clock."""
+
 _TIGHT = 0.85
 """Share of the fullest family's weight from which on a family is looked at for every proposal, not only good ones."""
 
@@ -256,4 +259,7 @@ class WeightSearch:
         assert sets.families is not None
         assert self._cache is not None
         most, least = float(max(1, sets.most)), float(sets.least)
-        fill_families(sets.network, sets.families, which, weight, most, least, _SCALE, _TOLERANCE, self._cache, fill)
+        for begin in range(0, len(which), _AT_A_TIME):
+            sets.go_on()
+            some = which[begin : begin + _AT_A_TIME]
+            fill_families(sets.network, sets.families, some, weight, most, least, _SCALE, _TOLERANCE, self._cache, fill)
