@@ -156,8 +156,7 @@ def geometric_mean(ratios: Sequence[float]) -> str:
 
 def report(cells: Sequence[Cell], best: dict[tuple[str, int], int], stages: Sequence[int]) -> None:
     """Print the tables."""
-    names = [name for name in ("simple", "downset", *BOUNDS) if any(name in cell.figures for cell in cells)]
-    names = list(dict.fromkeys(names))
+    names = [name for name in BOUNDS if any(name in cell.figures for cell in cells)]
 
     def value(cell: Cell, name: str) -> int:
         return max((cell.figures[other][0] or 0 for other in ("simple", name) if other in cell.figures), default=0)

@@ -183,7 +183,7 @@ class _CellWork:
         )
         found = entry.load()(instance, search)
         seconds = time.perf_counter() - began
-        if found.lower is not None and (not limits.each or found.lower.method in limits.bounds):
+        if found.lower is not None and not limits.each:
             figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
             lower = max(lower, found.lower, key=_value)
         self._state = Certification(found.partition, found.bottleneck, found.found_by, lower, figures, seconds, 0.0)

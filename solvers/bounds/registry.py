@@ -27,7 +27,8 @@ class BoundEntry:
     module
         Module whose function ``bound`` it is; imported on first use, for it brings numba or HiGHS.
     in_ladder
-        Whether ``certify`` tries it unless told what to try: not if others give more in less time.
+        Whether ``certify`` tries it unless told what to try: not if others give more in less time, or if the search for
+        a partition has it already.
     """
 
     name: str
@@ -47,6 +48,13 @@ BOUNDS = {
     entry.name: entry
     for entry in (
         BoundEntry("simple", "the largest op, or the average stage", "exact", f"{_HERE}.simple"),
+        BoundEntry(
+            "downset",
+            "an exhaustive search for better partitions; `auto` makes it part of its own",
+            "enumerated",
+            f"{_HERE}.downset",
+            in_ladder=False,
+        ),
         BoundEntry("node", "the dearest op with what is best beside it", "exact", f"{_HERE}.node"),
         BoundEntry("crossings", "what crosses between stages at least", "exact", f"{_HERE}.crossings"),
         BoundEntry("fraction", "the share of its stage that each op takes", "exact", f"{_HERE}.fraction"),

@@ -1,0 +1,48 @@
+"""The bound of an exhaustive search over downsets: what ``auto`` proves on its way, here by itself."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.proving import Prover
+from mtpp.solvers.search import UNLIMITED, SearchLimits
+
+_FIRST_STEPS = 1 << 22
+"""Of the first turn; in each, part of the steps is for limits closer to the bound. The next has twice as many."""
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Search below the bottleneck known, and raise the bound where the search finds nothing, until the two meet.
+
+    Returns
+    -------
+    A bound of tier ``enumerated``, solved if bound and bottleneck met; None if no search came to its end in the time
+    and the memory. Nothing that *limits* knows is proven again: the bound is above ``limits.lower`` and the simple one.
+
+    Notes
+    -----
+    See :class:`~mtpp.solvers.proving.Prover`. Exponential in the width of the graph at worst; the downsets kept take at
+    most ``limits.memory_bytes``.
+    """
+    known = max(limits.lower, simple_bound(instance).value)
+    search = SearchLimits(
+        UNLIMITED,
+        limits.deadline,
+        lower_bound=known,
+        memory_bytes=limits.memory_bytes,
+        observer=limits.observer,
+        interrupted=limits.interrupted,
+    )
+    prover = Prover(instance, [], search)
+    upper, steps = limits.upper, _FIRST_STEPS
+    while prover.lower < min(upper, limits.target) and not prover.exhausted(upper) and not limits.ended():
+        upper = prover.close(upper, steps)
+        steps *= 2
+    found = prover.found if upper < limits.upper else None
+    lower = prover.bound
+    if lower is not None:  # the merges are those of whoever reduced the instance
+        lower = replace(lower, proof={key: value for key, value in lower.proof.items() if key != "merges"})
+    return BoundResult(lower, solved=prover.lower >= upper, partition=found)
