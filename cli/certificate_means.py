@@ -53,13 +53,14 @@ def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[M
     """Return the tables that say something: best bounds so far, each bound over the simple one, the best bounds.
 
     Archer et al. (2024), Tables 1 and 3 with *as_fraction*, else the draft of 2023, Table 3, for the first; the
-    draft's Tables 2 and 5 for the second.
+    draft's Tables 2 and 5 for the second, whose bounds are alone as those where there are no partitions.
     """
     from mtpp.solvers.certificate_summary import ladder, summarise
 
     summaries, names = summarise(rows), ladder(rows)
     graphs = len({row.path for row in rows})
-    tables = [_best_so_far(summaries, names, graphs, as_fraction), _over_simple(summaries, names, graphs)]
+    alone = all(row.upper is None for row in rows)
+    tables = [_best_so_far(summaries, names, graphs, as_fraction), _over_simple(summaries, names, graphs, alone=alone)]
     if graphs > 1:
         tables.append(_best(summaries, names))
     return [table for table in tables if table is not None]
@@ -105,12 +106,15 @@ def _mean(ratio: float | None, as_fraction: bool) -> str:
     return "1" if ratio == 1 else f"{1 / ratio if as_fraction else ratio:.4f}"
 
 
-def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int) -> Means | None:
+def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int, *, alone: bool) -> Means | None:
     shown = [name for name in names if any(name in summary.over_simple for summary in summaries)]
     if not shown:
         return None
     rows = [[name, *(_share(summary.over_simple.get(name), summary) for summary in summaries)] for name in shown]
-    caption = "each bound alone, in whole ticks (percent of its runs that came to their own end)"
+    caption = f"each bound {'alone' if alone else 'in its turn'}, in whole ticks "
+    caption += "(percent of its runs that came to their own end)"
+    if not alone:  # a bound of the ladder does not prove again what is known
+        caption += "; one that proved nothing above those before it may count as 1"
     if any(one.cells < summary.models for summary in summaries for one in summary.over_simple.values()):
         caption += "; [n]: run on n graphs only"
     return Means(
