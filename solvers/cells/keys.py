@@ -66,6 +66,8 @@ def _lines(graph: CostGraph) -> Iterator[list[Any]]:
 def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_bytes: int | None) -> CellKey:
     """Return the key of an instance of the graph with that digest.
 
+    Threads are none of it: they follow from how many cells and cores a run has, which is no reason to work anew.
+
     Parameters
     ----------
     memory_bytes
@@ -77,7 +79,6 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         "memory_bytes": memory_bytes,
         "seed": limits.seed,
         "target_ratio": str(limits.target_ratio),
-        "threads": limits.threads,
         "time_limit_s": limits.time_limit_s,
     }
     return CellKey(digest, instance.k, _json(instance.system.to_document()), _json(parameters), __version__)

@@ -67,14 +67,13 @@ def test_digest_tells_orders_apart() -> None:
         {"bounds": ()},
         {"algorithm": "slice"},
         {"seed": 1},
-        {"threads": 2},
     ],
 )
 def test_parameters_that_matter(change: dict[str, object]) -> None:
-    """Another limit, method or seed is another cell; the memory that happened to be free is not."""
+    """Another limit, method or seed is another cell; what happened to be free, memory or cores, is not."""
     instance = Instance.build(chain([1, 2], [1]), load_system(), 2)
     key = cell_key("d", instance, LIMITS, memory_bytes=None)
     assert key != cell_key("d", instance, replace(LIMITS, **change), memory_bytes=None)  # type: ignore[arg-type]
     assert key != cell_key("d", instance, LIMITS, memory_bytes=2**30)
     assert key != cell_key("d", replace(instance, k=3), LIMITS, memory_bytes=None)
-    assert key == cell_key("d", instance, replace(LIMITS, memory_bytes=12345), memory_bytes=None)
+    assert key == cell_key("d", instance, replace(LIMITS, memory_bytes=12345, threads=2), memory_bytes=None)
