@@ -41,15 +41,13 @@ def command(
     from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import CellRun, certify_models
     from mtpp.cli.console import Console
-    from mtpp.cli.exporting import check_export, export
+    from mtpp.cli.exporting import check_export_options, export
     from mtpp.cli.results import deliver
-    from mtpp.formats.sink import check_output
+    from mtpp.cli.table_outputs import check_table_outputs
     from mtpp.solvers.cells.serial import run_here
 
-    if output not in (None, "-"):
-        check_output(output)
-    if options["export"] is not None:
-        check_export(options["export"])
+    check_table_outputs(paths, output=output, export=options["export"])
+    check_export_options(options, output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     limits = cell_limits(options, each=True)
     if options["export"] is not None:

@@ -64,7 +64,7 @@ def check_plot(path: str) -> None:
             remedy="let the name end in " + " or ".join(f".{name}" for name in _FORMATS),
         )
     check_output(path)
-    check_output(_csv_path(path))
+    check_output(csv_path(path))
     _require_matplotlib()
 
 
@@ -86,7 +86,7 @@ def write_plot(path: str, rows: Sequence[CertificateRow], time_limit_s: float | 
 
     points = list(_points(rows))
     lines = [[one.model, one.ops, one.k, one.method, round(one.seconds, 6), str(one.solved).lower()] for one in points]
-    write_text_atomically(_csv_path(path), csv_text(("model", "ops", "k", "method", "seconds", "solved"), lines))
+    write_text_atomically(csv_path(path), csv_text(("model", "ops", "k", "method", "seconds", "solved"), lines))
     drawn = [one for one in points if one.method not in _NOT_DRAWN]
     write_text_atomically(path, _picture(drawn, time_limit_s, _format(path)))
 
@@ -95,7 +95,8 @@ def _format(path: str) -> str:
     return Path(path).suffix.lower().removeprefix(".")
 
 
-def _csv_path(path: str) -> str:
+def csv_path(path: str) -> str:
+    """Return where the CSV of a picture goes."""
     return str(Path(path).with_suffix(".csv"))
 
 

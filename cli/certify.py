@@ -36,17 +36,14 @@ def command(
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
     from mtpp.cli.cell_runs import cell_run
-    from mtpp.cli.certificate_plot import check_plot, write_plot
+    from mtpp.cli.certificate_plot import write_plot
     from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import certify_models, unmet_cells
     from mtpp.cli.console import Console
     from mtpp.cli.results import deliver
-    from mtpp.formats.sink import check_output
+    from mtpp.cli.table_outputs import check_table_outputs
 
-    if output not in (None, "-"):
-        check_output(output)
-    if options["plot"] is not None:
-        check_plot(options["plot"])
+    check_table_outputs(paths, output=output, store=options["store"], plot=options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     with cell_run(options, console) as plan:
         table = certify_models(paths, options, plan, console)

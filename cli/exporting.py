@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mtpp.instance import Instance
 
 _ENDINGS = (".mps", ".lp")
+_WITH_POSITIONS = "bottleneck-guess"
 
 
 def check_export(path: str) -> None:
@@ -29,6 +30,20 @@ def check_export(path: str) -> None:
     if path != "-":
         _ending(path)
         check_output(path)
+
+
+def check_export_options(options: dict[str, Any], output: str | None) -> None:
+    """Check that what goes with ``--export`` alone, or not with it, is not given otherwise.
+
+    Raises
+    ------
+    InputError
+        If an option would have no effect.
+    """
+    if options["export"] is None and options["position"] is not None:
+        raise InputError("goes with --export alone", source="--position", remedy="leave it out")
+    if options["export"] is not None and output is not None:
+        raise InputError("there is no table with --export", source="--output", remedy="leave it out")
 
 
 def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str], console: Console) -> None:
@@ -50,6 +65,8 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
     if len(options["stage_counts"]) != 1:
         raise InputError("needs one number of stages", source="--export", remedy="give one with -k")
     (k,) = options["stage_counts"]
+    if options["position"] is not None and bounds[0] != _WITH_POSITIONS:
+        raise InputError(f"{bounds[0]} is one MIP", source="--position", remedy="leave it out")
     files = ModelFiles(options, console.warn, lambda text: None)
     models = files.check(paths, k)
     if len(models) != 1:
@@ -102,5 +119,9 @@ def _ending(path: str) -> str:
         return _ENDINGS[0]
     ending = Path(path.lower().removesuffix(".gz")).suffix
     if ending not in _ENDINGS:
-        raise InputError(f"{path!r} ends in neither of {', '.join(_ENDINGS)}", source="--export")
+        raise InputError(
+            f"{path!r} does not say in which format",
+            source="--export",
+            remedy=f"let the name end in {' or '.join(_ENDINGS)}, and .gz to have it packed",
+        )
     return ending

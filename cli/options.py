@@ -27,6 +27,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class FiniteRange(click.FloatRange):
     """A range of numbers without NaN, which every comparison lets through, and without infinity."""
 
+    name = "number"
+
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read a number or fail."""
         number = super().convert(value, param, ctx)

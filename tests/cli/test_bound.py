@@ -65,6 +65,9 @@ BAD = [
     (("-k", "2", "--export", "m.mps"), ("--export", "one bound")),
     (("-k", "2", "--bounds", "simple", "--export", "m.txt"), ("--export", ".mps")),
     (("-k", "2", "--bounds", "simple", "--export", "nowhere/m.mps"), ("nowhere",)),
+    (("-k", "2", "--bounds", "simple", "--position", "1"), ("--position", "--export")),
+    (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "--position", "1"), ("--position", "exact-mip")),
+    (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "-o", "t.json"), ("--output", "--export")),
     (("-k", "2,4", "--bounds", "simple", "--export", "m.mps"), ("--export", "one number of stages")),
 ]
 

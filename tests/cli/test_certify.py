@@ -203,6 +203,7 @@ BAD = [
     (("-k", "2", "--algorithm", "magic"), ("--algorithm", "magic")),
     (("-k", "2", "--target-ratio", "0.5"), ("--target-ratio",)),
     (("-k", "2", "--target-ratio", "nan"), ("--target-ratio",)),
+    (("-k", "2", "--target-ratio", "x"), ("--target-ratio", "'x' is not a valid number")),
     (("-k", "2", "--require-ratio", "0"), ("--require-ratio",)),
     (("-k", "2", "--time-limit", "0"), ("--time-limit",)),
     (("-k", "2", "--total-time-limit", "-1"), ("--total-time-limit",)),
@@ -212,6 +213,8 @@ BAD = [
     (("-k", "2", "--store", "nowhere/s.db"), ("nowhere/s.db",)),
     (("-k", "2", "--store", "."), ("directory",)),
     (("-k", "2", "-o", "nowhere/o.json"), ("nowhere/o.json",)),
+    (("-k", "2", "--store", "t.json", "-o", "./t.json"), ("--store", "t.json is the file of --output too")),
+    (("-k", "2", "--plot", "p.png", "-o", "p.csv"), ("--plot", "p.csv is the file of --output too")),
     (("-k", "2", "--scheduler", "tcp://127.0.0.1:1", "--jobs", "2"), ("--jobs",)),
     (("-k", "2", "--dim", "batch=2"), ("--dim",)),
 ]
@@ -238,6 +241,9 @@ def test_bad_files(folder: Path, tmp_path: Path) -> None:
         done = run("certify", folder, path, "-k", "2")
         assert (done.returncode, done.stdout) == (2, "")
         assert done.stderr.startswith(f"error: {path}")
+    model = folder / "a.json"
+    done = run("certify", model, "-k", "2", "-o", model)
+    assert (done.returncode, done.stderr) == (2, f"error: --output: {model} is a model too; name another file\n")
     done = run("certify", folder, "-k", "2", "--store", broken)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == f"error: {broken}: is not a store; name another file\n"
