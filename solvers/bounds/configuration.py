@@ -75,6 +75,7 @@ class _Search:
         self._low = limits.lower - 1  # ruled out, here or elsewhere
         self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
         self._exhausted = False  # whether no family was left to split at some limit
+        self._certain = True  # whether that showed that such limits cannot be ruled out by these means
         self._proven: StageProof | None = None
 
     def run(self) -> BoundResult:
@@ -88,7 +89,7 @@ class _Search:
                 self._refine(ahead)
                 if self._exhausted and self._high - self._low <= _CLOSE * self._high:
                     self._high = self._low
-        return BoundResult(self._lower(), solved=self._low >= self._high)
+        return BoundResult(self._lower(), solved=self._certain and self._low >= self._high)
 
     def _climb(self) -> None:
         """Find about the highest limit that can be ruled out without splitting families."""
@@ -109,7 +110,7 @@ class _Search:
         self._weights.begin(ahead)
         tried = self._low  # what was not ruled out with the families as they are
         while not self._limits.ended():
-            share, _ = self._improved(_FINE)
+            share, possible = self._improved(_FINE)
             if share > 1 and self._prove(ahead):
                 return
             within_reach = min(ahead - 1, int(ahead * share))
@@ -119,9 +120,10 @@ class _Search:
                     return
                 tried = within_reach
                 self._weights.begin(ahead)
-                self._improved(_FINE)
+                _, possible = self._improved(_FINE)
             if self._weights.split() == 0:
                 self._exhausted = True
+                self._certain &= possible < 1
                 self._high = ahead - 1
                 if within_reach > tried:
                     self._secure(within_reach)

@@ -156,13 +156,14 @@ class WeightSearch:
                 held = max(held, fullest(everything[~tight], proposed))
                 tight |= fill.value >= _TIGHT * held
             reached = float(proposed.sum()) / held
+            centre = total
             if reached > total:
                 if reached - total > 0.5 * (possible - total):
                     box = min(1.0, 1.5 * box)
                 total, best, kept = reached, proposed / held, self._kept(fill, held)
             else:
                 box = max(_SMALLEST_BOX, 0.6 * box)
-            if possible < total * (1 + gap):
+            if possible < centre * (1 + gap):
                 break
         self.weight = best
         for leaf, budget, rest in zip(sets.leaves, *kept, strict=True):
