@@ -186,13 +186,21 @@ def _outcome(row: dict[str, Any], report: Report) -> str:
 
 
 def _verdict(report: TableReport) -> str:
-    wrong = sum(not found.passed for found in report.reports)
-    if wrong:
-        return f"INVALID: {wrong} of {len(report.rows)} rows"
-    tiers = Counter((found.tier, found.bound_rechecked) for found in report.reports)
+    from mtpp.certificate import TIERS
+    from mtpp.verify_report import NO_TIER
+
+    rows = sum(not found.passed for found in report.reports)
+    means = sum(check.passed is False for check in report.means)
+    if not report.passed:
+        parts = [(rows, len(report.rows), "rows"), (means, len(report.means), "means")]
+        return "INVALID: " + ", ".join(f"{wrong} of {every} {what}" for wrong, every, what in parts if wrong)
+    ranks = (*TIERS, NO_TIER)
+    tiers = Counter((found.bound_rechecked, found.tier) for found in report.reports)
     counts = [
         f"{count} of tier {tier}{'' if rechecked else ' taken on trust'}"
-        for (tier, rechecked), count in sorted(tiers.items(), key=lambda item: not item[0][1])
+        for (rechecked, tier), count in sorted(
+            tiers.items(), key=lambda item: (not item[0][0], ranks.index(item[0][1]))
+        )
     ]
     bounds = f"; lower bounds: {', '.join(counts)}" if counts else ""
-    return f"{'valid' if report.passed else 'INVALID'}: {len(report.rows)} rows{bounds}"
+    return f"valid: {len(report.rows)} rows{bounds}"

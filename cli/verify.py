@@ -37,9 +37,9 @@ def command(
 
     Stages, costs, bounds and ratios are derived anew in plain integers, by code that shares nothing with the solvers.
     A bound of tier enumerated rests on an exhaustive search, which only --deep runs again: with code of its own too,
-    and about as long as the first time. How a partition was found (algorithm, seed, evaluations, times) is taken as it
-    stands. The models of a table are found by SHA-256 among those given, or else where its rows say, seen from the
-    table's folder or this one.
+    and about as long as the first time. How a partition was found (algorithm, seed, evaluations, times), what bounds
+    other than the best one came to, why work ended and the model's name are taken as they stand. The models of a table
+    are found by SHA-256 among those given, or else where its rows say, seen from the table's folder or this one.
     Exit code 0: all else that FILE says is true; 1: something is false.
     """
     from mtpp.cli.checking import check_plan_document, report_text, unmet_tier

@@ -86,7 +86,7 @@ def check_configuration(claim: BoundClaim) -> Verdict:
     total, capacity = sum(cover.value), claim.proof["capacity"]
     if total <= claim.k * capacity:
         return False, f"configuration: the ops have {total} in all, which {claim.k} stages of {capacity} may hold"
-    held = f"no stage below {claim.value} ticks holds more than {capacity} of the ops' {total}"
+    held = f"no stage below {claim.value} ticks holds more than {capacity} of the ops' weight of {total}"
     return True, f"configuration: {held}, so {claim.k} are too few, by {cover.leaves} flows"
 
 

@@ -118,12 +118,13 @@ def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None)
         found = search_plain(claim, None)
         assert found is not None
         return found
-    from mtpp.solvers.compiling import recheck_compiled
+    from mtpp.solvers.compiling import load_recheck, recheck_compiled
     from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 
     watcher = watcher or Unwatched()
     if not recheck_compiled():
         watcher.compiling()
+        load_recheck()  # all of them, also those that this search may not come to: the wait is said once
     return search_compiled(claim, proof["downsets"], proof["pairs"], watcher)
 
 
