@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 @click.command("bound")
 @click.argument("paths", nargs=-1, required=True, metavar="MODEL...")
-@cell_options(bounds="Those to work at, such as simple,node [default: all].")
+@cell_options(bounds="Those to work at [default: all], of")
 @click.option(
     "--export",
     metavar="FILE.mps",

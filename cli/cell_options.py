@@ -18,15 +18,21 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+BOUND_NAMES = (
+    *("simple", "downset", "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
+    *("bottleneck-guess", "node-convex", "configuration", "exact-mip"),
+)
+"""Those of the registry, which would be slow to import for a page of help."""
+
 
 def cell_options(*, bounds: str) -> Callable[[F], F]:
-    """Add ``-k`` and what bounds the work at a cell; *bounds* is the help of ``--bounds``."""
+    """Add ``-k`` and what bounds the work at a cell; *bounds* is the help of ``--bounds``, before their names."""
     options = (
         click.option(
             "-k", "--stages", "stage_counts", type=StageCounts(), required=True, metavar="K,K,…",
             help="Numbers of stages, such as 2,4,8: a cell for each model and each of them.",
         ),
-        click.option("--bounds", metavar="NAME,NAME,…", help=bounds),
+        click.option("--bounds", metavar="NAME,NAME,…", help=f"{bounds} {', '.join(BOUND_NAMES)}."),
         click.option(
             "--time-limit", type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True, metavar="S",
             help="Seconds for each cell.",

@@ -35,6 +35,14 @@ _RATIO = 8
 _LEAST_SHOWN = 1e-4
 """What a ratio exceeds 1 by at least, to be written in four decimals."""
 
+_STOPPED = {
+    "target": "at the ratio asked for",
+    "finished": "with no bound left to try",
+    "time-limit": "out of time",
+    "interrupted": "interrupted",
+}
+"""Why work at a cell ended, in words."""
+
 _TIERS = {
     "exact": "mtpp verify checks the proof",
     "enumerated": "mtpp verify --deep runs the search again",
@@ -148,7 +156,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
     if left:
         labels = model_labels(rows)
         stops = Counter(row.stopped for row in left).most_common()
-        text = ", ".join(f"{count:,} {stop}" for stop, count in stops)
+        text = ", ".join(f"{count:,} {_STOPPED.get(stop, stop)}" for stop, count in stops)
         proven = [row for row in left if row.ratio is not None]
         if proven:
             worst = max(proven, key=lambda row: row.ratio or 0.0)

@@ -63,7 +63,9 @@ class CertifiedCells:
         return cell_label(self.models[place[0]], self.stage_counts[place[1]])
 
     def tell(self, console: Console) -> None:
-        """Say on standard error what the table leaves out, and why."""
+        """Say on standard error what was there already, and what the table leaves out, and why."""
+        if self.stored:
+            console.note(f"{self.stored} of {self.cells} rows were in the store")
         for label, problem in self.problems.items():
             console.complain(f"{label}: {problem}")
         left = self.cells - self.done

@@ -14,7 +14,7 @@ INTERRUPTED = 130
 
 @click.command("certify")
 @click.argument("paths", nargs=-1, required=True, metavar="PATH...")
-@cell_options(bounds="Those to try, or all [default: those that pay].")
+@cell_options(bounds="Those to try, or all [default: those that pay], of")
 @click.option("--algorithm", default="auto", show_default=True, help="Of the partitions, as in `mtpp partition`.")
 @click.option(
     "--target-ratio", type=FiniteRange(min=1), default=1.0, show_default=True, metavar="R",

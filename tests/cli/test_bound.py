@@ -37,6 +37,17 @@ def test_every_bound_by_default(chain_file: Path) -> None:
     assert row["lower"] == max(value for value in row["bounds"].values() if value is not None)
 
 
+@pytest.mark.parametrize("command", ["bound", "certify"])
+def test_help_names_every_bound(command: str) -> None:
+    """In the order of the registry, which help does not import."""
+    from mtpp.cli.cell_options import BOUND_NAMES
+    from mtpp.solvers.bounds.registry import BOUNDS
+
+    assert list(BOUND_NAMES) == list(BOUNDS)
+    shown = "".join(run(command, "--help").stdout.split())
+    assert ",".join(BOUNDS) in shown
+
+
 def test_output_file(chain_file: Path, tmp_path: Path) -> None:
     """JSON to the file, a table to standard output."""
     out = tmp_path / "bounds.json"

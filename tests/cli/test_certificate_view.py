@@ -56,7 +56,7 @@ def test_table() -> None:
         "",
         "closed       2 of 3, 1 of them optimal, 1 optimal to solver tolerance (*): a ratio of at most 1 + 10⁻⁶, by a "
         "bound of HiGHS's",
-        "open         1 time-limit; largest ratio 1.1200, net at k = 2",
+        "open         1 out of time; largest ratio 1.1200, net at k = 2",
         "seconds      63.5 in all cells together",
         "tier         exact: mtpp verify checks the proof; enumerated: mtpp verify --deep runs the search again; "
         "solver: rests on the dual bound of HiGHS",
@@ -163,7 +163,8 @@ def test_only_what_is_optimal_reads_as_one() -> None:
     lines = certificates_text(rows, "table").splitlines()
     assert [line.split()[-2] for line in lines[2:5]] == ["3.0e-06", "optimal", "–"]
     assert "1 + 3.0e-06" in lines[2]
-    assert lines[7].endswith("2 target; largest ratio 1 + 3.0e-06, net at k = 2; no ratio in 1, whose lower bound is 0")
+    last = "2 at the ratio asked for; largest ratio 1 + 3.0e-06, net at k = 2; no ratio in 1, whose lower bound is 0"
+    assert lines[7].endswith(last)
     start = lines.index("Bottleneck / best lower bound so far")
     assert lines[start + 1 : start + 5] == [
         "bound    k = 2  k = 4  k = 8",
@@ -204,7 +205,7 @@ def test_markdown() -> None:
         "",
         "- **closed**: 1 of 2, 0 of them optimal, 1 optimal to solver tolerance: a ratio of at most 1 + 10⁻⁶, by a "
         "bound of HiGHS's",
-        "- **open**: 1 time-limit; largest ratio 1.1200, net at k = 2",
+        "- **open**: 1 out of time; largest ratio 1.1200, net at k = 2",
         "- **seconds**: 62.5 in all cells together",
     ]
     assert (
