@@ -163,7 +163,12 @@ class _CellWork:
         figures = {"simple": BoundFigure(lower.value, time.perf_counter() - self._start, True)}
         if FIRST in limits.bounds and not limits.each:  # so that the search knows when it is done
             began = time.perf_counter()
-            known = BoundLimits(instance.most_ticks, lower=lower.value, deadline=self._deadline.share(_WEAK_SHARE))
+            known = BoundLimits(
+                instance.most_ticks,
+                lower=lower.value,
+                deadline=self._deadline.share(_WEAK_SHARE),
+                interrupted=limits.interrupted,
+            )
             result = bound_entry(FIRST).load()(self._inner, known)
             proven = self._proven(result)
             value = None if proven is None else proven.value

@@ -28,6 +28,11 @@ class StageWeights(NamedTuple):
     weight: Int64Array
     constant: int
 
+    @property
+    def total(self) -> int:
+        """Weight of all ops."""
+        return int(self.weight.sum())
+
 
 def stage_weights(instance: Instance) -> list[StageWeights]:
     """Return the plain weights, and the streamed ones where there is a fast memory that not everything fits into."""

@@ -15,6 +15,7 @@ import numpy as np
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
+from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.kernels.stage_families import (
     CUT,
     DOWN,
@@ -29,7 +30,6 @@ from mtpp.solvers.kernels.stage_families import (
     StageNetwork,
     close_family,
 )
-from mtpp.units import PICOSECONDS
 
 Known = tuple[Int8Array, Int8Array, Int8Array]
 """State, before and after of one family, as in :class:`~mtpp.solvers.kernels.stage_families.Families`."""
@@ -39,45 +39,12 @@ class TimeUp(Exception):
     """The work has to end now; what it was at is of no use."""
 
 
-@dataclass(frozen=True)
-class StageCost:
-    """What a stage S costs at least: ``work(S) + cut(S) − spared``.
-
-    Attributes
-    ----------
-    work
-        Ticks of each op, with the time to stream its parameters where *streamed*; int64, shape (n,).
-    spared
-        Ticks of streaming that the fast memory spares each stage, rounded down; 0 if not streamed.
-    """
-
-    work: Int64Array
-    spared: int
-    streamed: bool
-
-    @property
-    def total(self) -> int:
-        """Work of all ops."""
-        return int(self.work.sum())
-
-
-def stage_cost(instance: Instance) -> StageCost:
-    """Return the linear lower bound on the cost of stages that gives the dearer average stage.
-
-    Overflow is max(0, params + peak − memory) / bandwidth: at least zero, and at least without the max. The working
-    memory is the fixed reserve, or at least zero where it depends on the order of the ops.
-    """
-    plain = StageCost(instance.work.copy(), 0, streamed=False)
-    system = instance.system
-    if system.fast_memory_bytes is None:
-        return plain
-    second, rate = PICOSECONDS["s"], system.bandwidth_bytes_per_s
-    reserve = system.activation_reserve_bytes if system.peak == "reserve" else 0
-    streams = [size * second // rate for size in instance.param_bytes.tolist()]
-    work = instance.work + np.array(streams, dtype=np.int64)
-    spared = (system.fast_memory_bytes - reserve) * second // rate
-    streamed = StageCost(work, spared, streamed=True)
-    return streamed if streamed.total - instance.k * spared > plain.total else plain
+def dearest_weights(instance: Instance) -> StageWeights:
+    """Return the weights that give the dearer average stage, ops numbered as in the instance."""
+    dearest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
+    weight = np.empty_like(dearest.weight)
+    weight[instance.order] = dearest.weight
+    return dearest._replace(weight=weight)
 
 
 @dataclass
@@ -117,7 +84,7 @@ class StageSets:
     Attributes
     ----------
     instance, cost
-        What is partitioned, and what its stages cost at least.
+        What is partitioned, and the weights by which its stages cost at least so much, ops numbered as there.
     network
         For the cuts.
     reaches, reached
@@ -135,7 +102,7 @@ class StageSets:
     """
 
     instance: Instance
-    cost: StageCost
+    cost: StageWeights
     network: StageNetwork
     reaches: Int8Array
     reached: Int8Array
@@ -155,10 +122,10 @@ class StageSets:
         -----
         O(n²) memory, O(n · edges) time.
         """
-        cost = stage_cost(instance)
+        cost = dearest_weights(instance)
         reaches = reachability(instance)
         related = reaches.sum(axis=0, dtype=np.int64) + reaches.sum(axis=1, dtype=np.int64)
-        order = np.lexsort((-related, -cost.work))
+        order = np.lexsort((-related, -cost.weight))
         roots = [(int(op), Family()) for op in order]
         network = stage_network(instance, cost)
         return cls(instance, cost, network, reaches, np.ascontiguousarray(reaches.T), roots, ended=ended)
@@ -174,7 +141,7 @@ class StageSets:
     def within(self, limit: int) -> None:
         """Find the families of stages that cost at most *limit*."""
         self.limit = limit
-        self.most = limit + self.cost.spared
+        self.most = limit + self.cost.constant
         self.least = self.cost.total - (self.instance.k - 1) * self.most
         n = self.instance.op_count
         known = np.zeros(n, dtype=np.int8)
@@ -188,7 +155,7 @@ class StageSets:
             state[op] = IN
             found += self._leaves(tree, state)
             known[op] = OUT
-            left -= int(self.cost.work[op])
+            left -= int(self.cost.weight[op])
         self._gather(found)
 
     def refine(self, ops: dict[int, int]) -> dict[int, tuple[int | None, int | None]]:
@@ -228,7 +195,7 @@ class StageSets:
         for i, (op, _) in enumerate(self.roots):
             if left < self.least:
                 return self.roots[:i]
-            left -= int(self.cost.work[op])
+            left -= int(self.cost.weight[op])
         return self.roots
 
     def _leaves(self, tree: Family, state: Int8Array) -> list[tuple[Family, Known]]:
@@ -255,7 +222,9 @@ class StageSets:
     def _closed(self, state: Int8Array) -> Known | None:
         state = state.copy()
         before, after = np.empty_like(state), np.empty_like(state)
-        possible = close_family(self.reaches, self.reached, self.cost.work, self.most, self.least, state, before, after)
+        possible = close_family(
+            self.reaches, self.reached, self.cost.weight, self.most, self.least, state, before, after
+        )
         return (state, before, after) if possible else None
 
     def _gather(self, found: list[tuple[Family, Known]]) -> None:
@@ -278,7 +247,7 @@ def reachability(instance: Instance) -> Int8Array:
     return reaches
 
 
-def stage_network(instance: Instance, cost: StageCost) -> StageNetwork:
+def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
     """Return the network of the cuts that bound families of stages.
 
     A tensor of two ops is an arc each way. One of more is an arc between two nodes of its own: the first is on the side
@@ -329,7 +298,7 @@ def stage_network(instance: Instance, cost: StageCost) -> StageNetwork:
         np.array(items, dtype=np.int32),
         edge_tails,
         successors.astype(np.int32),
-        cost.work,
+        cost.weight,
         instance.transfer.copy(),
         instance.pin_offsets.copy(),
         instance.pins.copy(),

@@ -84,7 +84,7 @@ def stage_proof(search: WeightSearch, *, flows: bool) -> StageProof | None:
     places = _tensor_places(instance)
     written: dict[int, Any] = {}
     residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
-    work = sets.cost.work.astype(object)
+    work = sets.cost.weight.astype(object)
     transfer = instance.transfer.astype(object)
     for f, leaf in enumerate(sets.leaves):
         assert sets.families is not None

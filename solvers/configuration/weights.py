@@ -94,7 +94,7 @@ class WeightSearch:
     def of(cls, sets: StageSets) -> WeightSearch:
         """Begin with the cost of each op, and half of the transfers that it may be cut from."""
         instance = sets.instance
-        weight = sets.cost.work.astype(np.float64)
+        weight = sets.cost.weight.astype(np.float64)
         touched = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
         np.add.at(weight, instance.pins, 0.5 * touched)
         return cls(sets, weight / max(weight.sum(), 1.0) * instance.k)
@@ -195,7 +195,7 @@ class WeightSearch:
         mixed = [f for f in mixed if sets.leaves[f].depth < _DEEPEST]
         for f in mixed[: max(_FEWEST_SPLITS, int(_SPLIT_SHARE * len(sets.leaves)))]:
             held = shares[f] / paid[f]
-            score = np.minimum(held, 1 - held) * (self.weight + 0.3 * sets.cost.work / max(1, sets.most) + 1e-9)
+            score = np.minimum(held, 1 - held) * (self.weight + 0.3 * sets.cost.weight / max(1, sets.most) + 1e-9)
             score[sets.families.state[f] != FREE] = 0.0
             op = int(score.argmax())
             if score[op] > _TINY * 1e-6:
