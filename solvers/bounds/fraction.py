@@ -59,6 +59,9 @@ _MOST_OPS = 1000
 _SEARCH_SHARE = 0.7
 """Of the time; what is found has to be written down after that."""
 
+_ROUNDING = 1e-9
+"""A sum that is above k by less, relatively, may not be in fractions, and the proof of a lower limit is kept."""
+
 _ROOM = 2**60
 _UNIT = 1 << 100
 """Parts of a stage are rounded down to multiples of one in so many, to be summed up."""
@@ -95,7 +98,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         found = search.refute(limit)
         if found is None:
             break
-        if found.sum > instance.k:
+        if found.sum > instance.k * (1 + _ROUNDING):
             low, search.best = limit, found
         else:
             high = limit
