@@ -47,6 +47,9 @@ _SECURED = 1.004
 _CLOSE = 0.0005
 """Limits so close together are not told apart."""
 
+_AGAIN = 6
+"""Times at most that weights are improved once more where they may be better, and no family is left to split."""
+
 _LAST_SHARE = 0.15
 """Of the time, for the last proof."""
 
@@ -109,6 +112,7 @@ class _Search:
         """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
         self._weights.begin(ahead)
         tried = self._low  # what was not ruled out with the families as they are
+        again = 0
         while not self._limits.ended():
             share, possible = self._improved(_FINE)
             if share > 1 and self._prove(ahead):
@@ -122,8 +126,11 @@ class _Search:
                 self._weights.begin(ahead)
                 _, possible = self._improved(_FINE)
             if self._weights.split() == 0:
+                again += 1
+                if possible >= 1 + 2 * _FINE and again < _AGAIN:
+                    continue
                 self._exhausted = True
-                self._certain &= possible < 1
+                self._certain &= possible < 1 + 2 * _FINE
                 self._high = ahead - 1
                 if within_reach > tried:
                     self._secure(within_reach)
