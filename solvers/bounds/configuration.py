@@ -15,6 +15,10 @@ Both are linear in S but for cut(S), which is submodular: with multipliers, the 
 at most a minimum cut, in which convexity to the ops that all its sets hold is a matter of arcs without end. Families
 whose best mixture of sets keeps to budget and rest on average alone are split by an op, until the bound is as good as
 the configuration LP over sets that really can be stages.
+
+The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family a flow that shows its
+minimum cut; ``mtpp/verify_configuration.py`` derives all of it anew. What the linear programme says in floating point
+is only where the weights come from.
 """
 
 from __future__ import annotations
@@ -59,8 +63,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    O(families) minimum cuts and a linear programme per round. Solved if the limits at which it failed and succeeded
-    are next to each other and no family is left to split.
+    O(families) minimum cuts and a linear programme per round. Solved if the limit after the last one ruled out, or one
+    within 0.05 % of it, cannot be ruled out by such weights: no family is left to split there.
     """
     if instance.op_count > LARGEST or instance.k < 2:
         return BoundResult(None, solved=False)

@@ -143,7 +143,7 @@ def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
 def test_a_cell_cut_short_by_the_run_is_not_stored(tmp_path: Path) -> None:
     """It is in the table; a later run works at it for as long as a cell may take."""
     hard, store = tmp_path / "hard.json", tmp_path / "s.db"
-    hard.write_text(write_native(random_graph(3, 3000)))
+    hard.write_text(write_native(random_graph(3, 600)))
     limits = ("--time-limit", "100", "--total-time-limit", "10")
     done = run("certify", hard, "-k", "4", *limits, "--store", store, "--format", "json")
     (row,) = json.loads(done.stdout)["rows"]
