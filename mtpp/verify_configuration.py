@@ -43,7 +43,7 @@ from mtpp.verify_families import Families, Family
 from mtpp.verify_flows import FlowChecker, check_drawn, check_flow
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import check_merges
-from mtpp.verify_streaming import least_streaming
+from mtpp.verify_streaming import WITHOUT_MEMORY, stage_weights
 
 _ITEMS = {"split": 4, "leaf": 4, "none": 1}
 """How many items the nodes of a tree have."""
@@ -117,13 +117,10 @@ class _Cover:
     @classmethod
     def of(cls, claim: BoundClaim, graph: MergedGraph) -> _Cover | str:
         """Read what the proof says of ops, or return what is wrong with it."""
-        weight, constant = graph.work, 0
-        if claim.proof["streamed"]:
-            streaming = least_streaming(graph, claim.system)
-            if streaming is None:
-                return "nothing is streamed without a fast memory"
-            weight = [work + ticks for work, ticks in zip(weight, streaming.ticks, strict=True)]
-            constant = streaming.constant
+        weights = stage_weights(graph, claim.system, streamed=claim.proof["streamed"])
+        if weights is None:
+            return WITHOUT_MEMORY
+        weight, constant = weights
         flows = FlowChecker(graph)
         value: dict[int, int] = {}
         for op, amount in claim.proof["weights"]:

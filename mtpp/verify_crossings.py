@@ -44,7 +44,7 @@ from mtpp.verify_flows import Drawn, Flow, check_drawn, check_flow
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import check_merges
 from mtpp.verify_paths import Paths
-from mtpp.verify_streaming import least_streaming
+from mtpp.verify_streaming import WITHOUT_MEMORY, stage_weights
 
 _KINDS = ("made", "read", "across")
 _MOST_STAGES = 100_000
@@ -75,13 +75,10 @@ def check_crossings(claim: BoundClaim) -> Verdict:
     graph = claim.merged()
     if isinstance(graph, str):
         return False, f"crossings: {graph}"
-    weight, constant = graph.work, 0
-    if claim.proof["streamed"]:
-        streaming = least_streaming(graph, claim.system)
-        if streaming is None:
-            return False, "crossings: nothing is streamed without a fast memory"
-        weight = [work + ticks for work, ticks in zip(weight, streaming.ticks, strict=True)]
-        constant = streaming.constant
+    weights = stage_weights(graph, claim.system, streamed=claim.proof["streamed"])
+    if weights is None:
+        return False, f"crossings: {WITHOUT_MEMORY}"
+    weight, constant = weights
     paths = Paths(graph)
     if paths.order is None:
         return False, "crossings: the ops, as merged, wait for each other"

@@ -40,7 +40,7 @@ from mtpp.verify_document import Path, array, record, refuse, whole
 from mtpp.verify_flows import Drawn, Flow, FlowChecker, check_drawn, check_flow
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import check_merges
-from mtpp.verify_streaming import least_streaming
+from mtpp.verify_streaming import WITHOUT_MEMORY, stage_weights
 
 _ROW = (whole(), whole(), whole(1), whole(), check_flow, check_drawn, array(whole()))
 
@@ -71,19 +71,16 @@ def check_fraction(claim: BoundClaim) -> Verdict:
     if isinstance(shares, str):
         return False, f"fraction: {shares}"
     flows = FlowChecker(graph)
-    streaming = least_streaming(graph, claim.system)
     plain = _Network(graph.work, shares, 0)
-    streamed = None
-    if streaming is not None:
-        weight = [work + ticks for work, ticks in zip(graph.work, streaming.ticks, strict=True)]
-        streamed = _Network(weight, shares, streaming.constant)
+    weights = stage_weights(graph, claim.system, streamed=True)
+    streamed = None if weights is None else _Network(weights[0], shares, weights[1])
     largest = [most] * len(shares)
     for op, p, q, streams, flow, drawn, parted in claim.proof["ops"]:
         group, network = flows.group(op), streamed if streams else plain
         if group is None:
             return False, f"fraction: there is no op {op}"
         if network is None:
-            return False, "fraction: nothing is streamed without a fast memory"
+            return False, f"fraction: {WITHOUT_MEMORY}"
         row = _Row(group, p, q, flow, drawn, parted)
         found = network.largest_stage(row, flows, claim.value - 1)
         if isinstance(found, str):

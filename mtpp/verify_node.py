@@ -17,7 +17,7 @@ from mtpp.verify_claim import BoundClaim, Verdict
 from mtpp.verify_document import flag, record, whole
 from mtpp.verify_flows import FlowChecker, check_drawn, check_flow
 from mtpp.verify_merges import check_merges
-from mtpp.verify_streaming import least_streaming
+from mtpp.verify_streaming import WITHOUT_MEMORY, stage_weights
 
 
 def check_node(claim: BoundClaim) -> Verdict:
@@ -40,13 +40,10 @@ def check_node(claim: BoundClaim) -> Verdict:
     op, flow = claim.proof["op"], claim.proof["flow"]
     if op >= len(graph.group_of):
         return False, f"node: there is no op {op}"
-    weight, constant = graph.work, 0
-    if claim.proof["streamed"]:
-        streaming = least_streaming(graph, claim.system)
-        if streaming is None:
-            return False, "node: nothing is streamed without a fast memory"
-        weight = [work + ticks for work, ticks in zip(weight, streaming.ticks, strict=True)]
-        constant = streaming.constant
+    weights = stage_weights(graph, claim.system, streamed=claim.proof["streamed"])
+    if weights is None:
+        return False, f"node: {WITHOUT_MEMORY}"
+    weight, constant = weights
     here = graph.group_of[op]
     absorbed = FlowChecker(graph).absorbed(here, flow, claim.proof["drawn"])
     if isinstance(absorbed, str):
