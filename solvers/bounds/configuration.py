@@ -163,7 +163,7 @@ class _Search:
 
     def _prove(self, limit: int) -> bool:
         """Turn the weights into a proof that nothing stays within the limit; tell whether that worked."""
-        proof = stage_proof(self._weights, flows=True)
+        proof = stage_proof(self._weights)
         if proof is None:
             return False
         self._proven = proof

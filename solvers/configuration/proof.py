@@ -60,13 +60,8 @@ class StageProof:
         }
 
 
-def stage_proof(search: WeightSearch, *, flows: bool) -> StageProof | None:
+def stage_proof(search: WeightSearch) -> StageProof | None:
     """Turn what a search has found into integers and check it; None if it does not prove the search's limit.
-
-    Parameters
-    ----------
-    flows
-        Whether to write the trees; without them only the check is made.
 
     Notes
     -----
@@ -82,6 +77,7 @@ def stage_proof(search: WeightSearch, *, flows: bool) -> StageProof | None:
     denominator = 1 << max(1, sets.most).bit_length()
     name = instance.first_members
     places = _tensor_places(instance)
+    tensor_of_node = _tensors_of_nodes(sets.network)
     written: dict[int, Any] = {}
     residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
     work = sets.cost.weight.astype(object)
@@ -114,10 +110,9 @@ def stage_proof(search: WeightSearch, *, flows: bool) -> StageProof | None:
             )
             if reached < enough:
                 return None
-            if flows:
-                flow = _flow_rows(sets.network, residual, name, places)
+            flow = _flow_rows(sets.network, residual, name, places, tensor_of_node)
         written[id(leaf)] = ["leaf", by_budget, by_rest, flow]
-    trees = [[int(name[op]), tree_rows(tree, written, name)] for op, tree in listed] if flows else []
+    trees = [[int(name[op]), tree_rows(tree, written, name)] for op, tree in listed]
     return StageProof(sets.limit, weights, capacity, denominator, sets.cost.streamed, trees)
 
 
@@ -126,14 +121,15 @@ def _tensor_places(instance: Instance) -> Int64Array:
     return np.cumsum(np.diff(instance.pin_offsets) > 1) - 1
 
 
-def _flow_rows(network: StageNetwork, residual: Int64Array, name: Int64Array, places: Int64Array) -> list[Any]:
+def _flow_rows(
+    network: StageNetwork, residual: Int64Array, name: Int64Array, places: Int64Array, tensor_of_node: Int64Array
+) -> list[Any]:
     """Return the flow that the residual arcs hold: rows of tensors, and arcs between ops."""
     n = len(network.work)
     amounts = residual[1::2]
     used = np.flatnonzero((amounts > 0) & (network.kind <= DOWN))
     rows: dict[int, dict[int, int]] = {}
     arcs: list[list[int]] = []
-    tensor_of_node = _tensors_of_nodes(network)
     for i in used.tolist():
         kind, item, amount = int(network.kind[i]), int(network.item[i]), int(amounts[i])
         tail, head = int(network.heads[2 * i + 1]), int(network.heads[2 * i])
