@@ -120,9 +120,12 @@ class WeightSearch:
         fill = self._multipliers()
         everything = np.arange(count, dtype=np.int32)
 
-        def fullest(which: NDArray[np.int32], weight: FloatArray) -> float:
+        def capacity(which: NDArray[np.int32], weight: FloatArray) -> float:
             """Return the weight of the fullest stage, never so little that more than 2·k of them would be needed."""
-            self._fill(which, weight, fill)
+            return max(float(fill.value[which].max(initial=0.0)), float(weight.sum()) / (2 * k), _TINY)
+
+        def meet(which: NDArray[np.int32], weight: FloatArray) -> None:
+            """Tell the programme of the mixtures that the families were last filled with."""
             new = []
             for f in which[fill.value[which] > 0.9].tolist():
                 shares = fill.mixture[f]
@@ -131,14 +134,20 @@ class WeightSearch:
                     new.append(Mixture(f, ops, shares[ops], float(fill.strain[f])))
             self.pool += new
             programme.add([(one.ops, one.shares) for one in new], 1.0)
-            return max(float(fill.value[which].max(initial=0.0)), float(weight.sum()) / (2 * k), _TINY)
 
-        weight = self.weight
-        self._fill(everything, weight, fill)
-        weight = weight / max(float(fill.value.max()), float(weight.sum()) / (2 * k), _TINY)
-        held = fullest(everything, weight)
-        best, kept = weight / held, self._kept(fill, held)
-        tight = fill.value >= _TIGHT * held
+        def fullest(which: NDArray[np.int32], weight: FloatArray) -> float:
+            self._fill(which, weight, fill)
+            meet(which, weight)
+            return capacity(which, weight)
+
+        self._fill(everything, self.weight, fill)
+        held = capacity(everything, self.weight)
+        best = self.weight / held
+        for figures in (fill.value, fill.budget, fill.rest):  # all go with the weights
+            figures /= held
+        meet(everything, best)
+        kept = self._kept(fill, 1.0)
+        tight = fill.value >= _TIGHT
         total, possible, box = float(best.sum()), np.inf, _FIRST_BOX
         for _ in range(rounds):
             if total > enough or ended():
