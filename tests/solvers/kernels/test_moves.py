@@ -86,7 +86,11 @@ def test_annealing_keeps_the_best_that_it_met(
 @settings(max_examples=60)
 @given(problems(max_ops=7), st.integers(0, 2**32))
 def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, System, int], seed: int) -> None:
-    """No op can leave or join the slowest stage with both stages below the bottleneck; the result is none worse."""
+    """Where it ends, no op can leave or join a slowest stage with both stages below the bottleneck; none worse.
+
+    Of several slowest stages it empties the ones that it can; the best assignment that it keeps is then an earlier one,
+    as slow.
+    """
     graph, system, k = problem
     instance = Instance.build(graph, system, k)
     moves, state = _started(instance, [0] * graph.op_count)
@@ -95,20 +99,21 @@ def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, Sys
     start = int(state.best[0])
     polish(10**6, moves.memory, moves, state)
     assert int(state.best[0]) <= start
-    stage = state.best_stage.tolist()
+    stage = state.stage.tolist()
     costs = _costs(graph, system, stage, k)
-    assert max(costs) == min(int(state.best[0]), NEVER)
-    slowest = costs.index(max(costs))
+    worst = max(costs)
+    assert worst == max(_costs(graph, system, state.best_stage.tolist(), k)) == min(int(state.best[0]), NEVER)
     before = oracles.predecessors(graph)
+    helped = set()
     for op in range(graph.op_count):
         for target in range(k):
             moved = [*stage[:op], target, *stage[op + 1 :]]
-            if target == stage[op] or slowest not in (target, stage[op]):
-                continue
-            if any(moved[u] > moved[v] for v in range(graph.op_count) for u in before[v]):
+            if target == stage[op] or any(moved[u] > moved[v] for v in range(graph.op_count) for u in before[v]):
                 continue
             after = _costs(graph, system, moved, k)
-            assert max(after[stage[op]], after[target]) >= max(costs)
+            if max(after[stage[op]], after[target]) < worst:
+                helped |= {stage[op], target}
+    assert any(costs[b] == worst and b not in helped for b in range(k))
 
 
 def test_polishing_swaps_and_chains() -> None:
