@@ -1,4 +1,4 @@
-"""Imports point one way: mtpp ← formats, solvers, datasets ← cli; heavy libraries come in late."""
+"""Imports point one way: mtpp ← formats, solvers, datasets ← cli, formats ← runtime ← cli; heavy libraries come in late."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from pathlib import Path
 
 import pytest
 
-ROOMS = ("mtpp", "formats", "solvers", "datasets", "cli")
+ROOMS = ("mtpp", "formats", "solvers", "datasets", "runtime", "cli")
 MAY_IMPORT = {
     "mtpp": {"mtpp"},
     "formats": {"mtpp", "formats"},
     "solvers": {"mtpp", "solvers"},
     "datasets": {"mtpp", "datasets"},
+    "runtime": {"mtpp", "formats", "runtime"},
     "cli": set(ROOMS),
 }
-LATE = ("click", "rich", "networkx", "scipy", "numba", "onnx", "highspy")
+LATE = ("click", "rich", "networkx", "scipy", "numba", "onnx", "onnxruntime", "highspy")
 """Libraries that the core must not import when it is imported."""
 
 NAMELESS = ("utils", "util", "helpers", "helper", "common", "misc")

@@ -17,6 +17,6 @@ Decisions
 """
 
 from mtpp.formats.onnx.loading import looks_like_onnx
-from mtpp.formats.onnx.reader import read_onnx
+from mtpp.formats.onnx.reader import Reading, read_onnx, read_with_nodes
 
-__all__ = ["looks_like_onnx", "read_onnx"]
+__all__ = ["Reading", "looks_like_onnx", "read_onnx", "read_with_nodes"]

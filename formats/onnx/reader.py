@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,46 @@ def read_onnx(
     -----
     O(size of the graph) time and memory; weights are not looked at.
     """
+    options: dict[str, Any] = {"dims": dims, "system": system, "name": name, "spare_dims": spare_dims}
+    return read_with_nodes(path, data, source=source, **options).graph
+
+
+@dataclass(frozen=True)
+class Reading:
+    """A graph, and where in the model its ops and tensors are.
+
+    Attributes
+    ----------
+    graph
+        What :func:`read_onnx` returns.
+    model
+        The model with its local functions inlined; tensors above 64 KiB have no contents
+        (:mod:`mtpp.formats.onnx.wire`).
+    positions
+        Index into ``model.graph.node`` of each op. Nodes that are no op are folded: they depend on no input, or on
+        nothing but the shape of one.
+    scope
+        What is known of each tensor of the main graph: its type with static sizes, whether it depends on an input, and
+        its contents where they are small and constant.
+    """
+
+    graph: CostGraph
+    model: onnx.ModelProto
+    positions: tuple[int, ...]
+    scope: Scope
+
+
+def read_with_nodes(
+    path: Path | None,
+    data: bytes,
+    *,
+    source: str,
+    dims: Mapping[str, int] | None = None,
+    system: System,
+    name: str | None = None,
+    spare_dims: bool = False,
+) -> Reading:
+    """Read a model as :func:`read_onnx` does, and keep what its ops are made of."""
     model = inline_functions(parse_model(data, source), source)
     graph = model.graph
     parameters = parameter_names(graph)
@@ -110,7 +151,7 @@ def read_onnx(
         for op_name, op in zip(names, record.ops, strict=True)
     ]
     try:
-        return CostGraph.build(
+        built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",
             time_unit="ps",
             ops=ops,
@@ -119,6 +160,7 @@ def read_onnx(
         )
     except InputError as error:
         raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
+    return Reading(built, model, tuple(op.index for op in record.ops), scope)
 
 
 def _define_inputs(graph: onnx.GraphProto, parameters: Collection[str], dimensions: Dimensions, scope: Scope) -> None:

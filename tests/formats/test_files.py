@@ -39,7 +39,7 @@ def _stdin(monkeypatch: pytest.MonkeyPatch, data: bytes) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin())
 
 
-@pytest.mark.parametrize("data", [b"x", b"plain text", gzip.compress(b"packed text")])
+@pytest.mark.parametrize("data", [b"x", b"plain text", gzip.compress(b"packed text", mtime=0)])
 def test_standard_input(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     """A slow pipe is read to its end, packed or not."""
     _stdin(monkeypatch, data)

@@ -33,7 +33,7 @@ def _fails(reading, model) -> str:
         b"{}",
         b'{"format": "mtpp-graph"}',
         b"hello world, this is text\n",
-        gzip.compress(b"x" * 99),
+        gzip.compress(b"x" * 99, mtime=0),
         b"\x89PNG\r\n\x1a\n",
         b"PK\x03\x04",
     ],

@@ -1,0 +1,142 @@
+"""Where the contents of a tensor lie outside its model, and which places are refused.
+
+An entry of ``external_data`` in ``onnx.proto`` names a file relative to the model's folder, an offset and a length. A
+model comes from anywhere, so a name must not lead out of that folder: neither by itself nor through a link.
+"""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import onnx
+
+from mtpp.errors import InputError
+from mtpp.formats.onnx.topology import subgraphs
+
+
+@dataclass(frozen=True)
+class ExternalPlace:
+    """Bytes in a file beside a model.
+
+    Attributes
+    ----------
+    location
+        Name of the file, relative to the model's folder, with ``/`` between its parts.
+    path
+        The file itself.
+    offset, length
+        In bytes; the length is None for the rest of the file.
+    """
+
+    location: str
+    path: Path
+    offset: int
+    length: int | None
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the file exists: graphs are passed on without their weights."""
+        return self.path.exists()
+
+    def read(self) -> bytes:
+        """Return the bytes."""
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            return file.read(-1 if self.length is None else self.length)
+
+
+def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> ExternalPlace | None:
+    """Return where the contents of a tensor lie; None if they are in the model itself.
+
+    Parameters
+    ----------
+    folder
+        Of the model's file.
+    source
+        What messages call the model.
+
+    Raises
+    ------
+    InputError
+        If the place is absolute, leads out of the folder, passes through a symbolic link, is no regular file, or ends
+        behind the end of the file.
+    """
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return None
+    entries = {entry.key: entry.value for entry in tensor.external_data}
+    location = entries.get("location", "")
+    where = f"external data of {tensor.name!r}"
+    windows = PureWindowsPath(location)
+    parts = PurePosixPath(location.replace("\\", "/")).parts
+    problem = None
+    if not parts or "\0" in location:
+        problem = "names no file"
+    elif windows.drive or windows.root or location.startswith("/"):
+        problem = f"{location!r} is an absolute path"
+    elif ".." in parts:
+        problem = f"{location!r} leads out of the model's folder"
+    if problem:
+        raise InputError(problem, source=source, where=where, remedy="save the model with its weights beside it")
+    offset, length = (_whole(entries, key, source, where) for key in ("offset", "length"))
+    path = folder
+    for part in parts:
+        path = path / part
+        if path.is_symlink():
+            raise InputError(
+                f"{location!r} is a symbolic link, or leads through one",
+                source=source,
+                where=where,
+                remedy="put the file itself there",
+            )
+    place = ExternalPlace("/".join(parts), path, offset or 0, length)
+    _check_size(place, source, where)
+    return place
+
+
+def _whole(entries: dict[str, str], key: str, source: str, where: str) -> int | None:
+    text = entries.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit()) or len(text) > _DIGITS:
+        raise InputError(f"the {key} {text[:40]!r} is no number of bytes", source=source, where=where)
+    return int(text)
+
+
+def _check_size(place: ExternalPlace, source: str, where: str) -> None:
+    try:
+        found = place.path.stat()
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise InputError(f"{place.location!r} cannot be read: {error}", source=source, where=where) from None
+    if not stat.S_ISREG(found.st_mode):
+        raise InputError(f"{place.location!r} is no regular file", source=source, where=where)
+    if place.offset + (place.length or 0) > found.st_size:
+        raise InputError(
+            f"{place.location!r} has {found.st_size} bytes, fewer than the model needs of it",
+            source=source,
+            where=where,
+            remedy="copy the file again",
+        )
+
+
+def all_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Yield every tensor stored in a graph: initializers, the parts of sparse ones, attributes, those of bodies."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield from (sparse.values, sparse.indices)
+    for node in graph.node:
+        for attribute in node.attribute:
+            if attribute.HasField("t"):
+                yield attribute.t
+            yield from attribute.tensors
+            for part in (attribute.sparse_tensor, *attribute.sparse_tensors):
+                yield from (part.values, part.indices)
+        for _, body in subgraphs(node):
+            yield from all_tensors(body)
+
+
+_DIGITS = 18

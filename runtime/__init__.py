@@ -1,0 +1,1 @@
+"""Models run with ONNX Runtime: measured, compared and pipelined."""

@@ -1,0 +1,75 @@
+"""Values for inputs and absent weights: random, the same for the same name and seed; results stay finite."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+
+Array = NDArray[Any]
+
+
+def _generator(name: str, seed: int) -> np.random.Generator:
+    digest = hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()
+    return np.random.Generator(np.random.PCG64([seed, int.from_bytes(digest[:8], "little")]))
+
+
+def _numpy_dtype(onnx_dtype: int, name: str) -> np.dtype[Any]:
+    from onnx import TensorProto, helper
+
+    if onnx_dtype != TensorProto.STRING:
+        try:
+            return np.dtype(helper.tensor_dtype_to_np_dtype(onnx_dtype))
+        except KeyError:
+            pass
+    raise InputError(
+        f"no values can be made up for tensor {name!r} of element type {onnx_dtype}", remedy="run it on data of its own"
+    )
+
+
+def random_input(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
+    """Return values for an input of a model.
+
+    Normal ones for floats. Whole numbers and truth values are 0 or 1: valid as indices, token types, masks.
+
+    Raises
+    ------
+    InputError
+        For strings and other types without numbers.
+    """
+    dtype = _numpy_dtype(onnx_dtype, name)
+    random = _generator(name, seed)
+    if dtype.kind in "iub":
+        return random.integers(0, 2, shape).astype(dtype)
+    return random.standard_normal(shape, dtype=np.float32).astype(dtype)
+
+
+def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
+    """Return values for a weight.
+
+    Matrices and kernels are normal with variance 1 / fan-in (He et al. 2015, without the factor 2: layers keep the size
+    of what goes through them); vectors, which may be scales or variances, lie between 0.5 and 1.5. Whole numbers are
+    0 or 1.
+
+    Raises
+    ------
+    InputError
+        For strings and other types without numbers.
+    """
+    dtype = _numpy_dtype(onnx_dtype, name)
+    random = _generator(name, seed)
+    if dtype.kind in "iub":
+        return random.integers(0, 2, shape).astype(dtype)
+    if len(shape) < 2:
+        return (random.random(shape, dtype=np.float32) + np.float32(0.5)).astype(dtype)
+    # Kernels are (out, in, …); matrices may stand either way, and the larger side is safe.
+    fan_in = math.prod(shape[1:]) if len(shape) > 2 else max(shape)
+    values = random.standard_normal(shape, dtype=np.float32)
+    values *= np.float32(1 / math.sqrt(max(1, fan_in)))
+    return values.astype(dtype)

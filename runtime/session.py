@@ -1,0 +1,151 @@
+"""ONNX Runtime sessions: the only place that imports it, and how it is told to run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+
+Array = NDArray[Any]
+
+_CHANGES_OPS = (
+    "CommonSubexpressionElimination",
+    "ConcatSliceElimination",
+    "ConstantSharing",
+    "ConvActivationFusion",
+    "ConvAddActivationFusion",
+    "DoubleQDQPairsRemover",
+    "EnsureUniqueDQForNodeUnit",
+    "FreeDimensionOverrideTransformer",
+    "GeluFusionL1",
+    "GemmActivationFusion",
+    "LayerNormFusionL1",
+    "Level1_RuleBasedTransformer",
+    "MatMulAddFusion",
+    "MatMulScaleFusion",
+    "PadFusion",
+    "PropagateCastOps",
+    "QDQPropagationTransformer",
+    "ReshapeFusion",
+    "SimplifiedLayerNormFusionL1",
+    "TransposeOptimizer",
+    "WeightBiasQuantization",
+)
+"""ONNX Runtime's basic optimizers that rename, merge or drop ops, by their names in its ``graph_transformer_utils``.
+
+What is left of the basic level folds constants: weights that the file computes, as quantised and generated ones, would
+otherwise be computed again in every run.
+"""
+
+
+@dataclass(frozen=True)
+class SessionChoices:
+    """How a session runs.
+
+    Attributes
+    ----------
+    threads
+        For the ops; ops run one after the other.
+    optimise
+        Whether ONNX Runtime may fuse and rearrange ops. Without, it folds constants only, so that every op of the file
+        that depends on an input runs under its own name.
+    profile_prefix
+        Path before the name of the profile that is written; None for none.
+    """
+
+    threads: int = 1
+    optimise: bool = False
+    profile_prefix: str | None = None
+
+
+def onnxruntime() -> Any:
+    """Return the module ``onnxruntime``.
+
+    Raises
+    ------
+    InputError
+        If it is not installed.
+    """
+    try:
+        import onnxruntime as module
+    except ImportError:
+        raise InputError("ONNX Runtime is not installed", remedy="pip install 'mtpp[run]'") from None
+    return module
+
+
+def open_session(
+    model: Path | bytes,
+    choices: SessionChoices | None = None,
+    *,
+    display: str,
+    weights: Mapping[str, Array] | None = None,
+    folder: Path | None = None,
+) -> Any:
+    """Open an ``onnxruntime.InferenceSession`` on the CPU.
+
+    Parameters
+    ----------
+    model
+        A file, or a serialized model.
+    display
+        What messages call it.
+    weights
+        Contents of initializers whose external data is absent, by name; kept alive by the session.
+    folder
+        Where the external data of a serialized model lies.
+
+    Raises
+    ------
+    InputError
+        If ONNX Runtime is not installed or cannot load the model.
+    """
+    ort = onnxruntime()
+    choices = choices or SessionChoices()
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = choices.threads
+    options.inter_op_num_threads = 1
+    options.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    options.log_severity_level = 3
+    level = ort.GraphOptimizationLevel
+    options.graph_optimization_level = level.ORT_ENABLE_ALL if choices.optimise else level.ORT_ENABLE_BASIC
+    if choices.profile_prefix is not None:
+        options.enable_profiling = True
+        options.profile_file_prefix = choices.profile_prefix
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    if weights:
+        names = list(weights)
+        options.add_external_initializers(names, [_value(ort, weights[name]) for name in names])
+    disabled = None if choices.optimise else list(_CHANGES_OPS)
+    target = model if isinstance(model, bytes) else str(model)
+    try:
+        return ort.InferenceSession(target, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+    except Exception as error:  # its exceptions have no base of their own
+        raise InputError(f"ONNX Runtime cannot load it: {first_line(error)}", source=display) from None
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error of ONNX Runtime says, on one line and without its source files."""
+    text = " ".join(str(error).split())
+    for mark in ("Status Message: ", "Message: ", " : FAIL : ", " : INVALID_ARGUMENT : "):
+        _, found, rest = text.partition(mark)
+        text = rest if found else text
+    return text[:400]
+
+
+def _value(ort: Any, array: Array) -> Any:
+    """Return an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
+    array = np.ascontiguousarray(array)
+    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
+        return ort.OrtValue.ortvalue_from_numpy(array)
+    from onnx import helper
+
+    return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
+        array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16), helper.np_dtype_to_tensor_dtype(array.dtype)
+    )
