@@ -1,4 +1,4 @@
-"""Imports point one way: mtpp ← formats, solvers, datasets ← cli; formats ← runtime ← cli; heavy libraries come late."""
+"""Imports point one way: mtpp ← formats, solvers, datasets ← cli, and formats ← runtime ← cli; libraries come late."""
 
 from __future__ import annotations
 

@@ -16,6 +16,7 @@ FOLDERS = {
     "mtpp.formats": "formats",
     "mtpp.solvers": "solvers",
     "mtpp.datasets": "datasets",
+    "mtpp.runtime": "runtime",
 }
 
 
@@ -53,6 +54,7 @@ def test_wheel_installs_one_top_level_package(checkout: Path, tmp_path: Path) ->
         archive.extractall(tmp_path / "elsewhere")
     code = (
         "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.recognise\n"
+        "import mtpp.runtime.session\n"
         "from mtpp.system import load_system\n"
         "assert 'elsewhere' in mtpp.__file__ and len(list(mtpp.__path__)) == 1\n"
         "load_system('reference')"

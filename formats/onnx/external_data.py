@@ -81,18 +81,8 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     if problem:
         raise InputError(problem, source=source, where=where, remedy="save the model with its weights beside it")
     offset, length = (_whole(entries, key, source, where) for key in ("offset", "length"))
-    path = folder
-    for part in parts:
-        path = path / part
-        if path.is_symlink():
-            raise InputError(
-                f"{location!r} is a symbolic link, or leads through one",
-                source=source,
-                where=where,
-                remedy="put the file itself there",
-            )
-    place = ExternalPlace("/".join(parts), path, offset or 0, length)
-    _check_size(place, source, where)
+    place = ExternalPlace("/".join(parts), folder.joinpath(*parts), offset or 0, length)
+    _check_file(place, folder, source, where)
     return place
 
 
@@ -105,18 +95,29 @@ def _whole(entries: dict[str, str], key: str, source: str, where: str) -> int | 
     return int(text)
 
 
-def _check_size(place: ExternalPlace, source: str, where: str) -> None:
+def _check_file(place: ExternalPlace, folder: Path, source: str, where: str) -> None:
+    shown = place.location if len(place.location) < _LONGEST_SHOWN else place.location[:_LONGEST_SHOWN] + "…"
+    path = folder
     try:
-        found = place.path.stat()
+        for part in PurePosixPath(place.location).parts:
+            path = path / part
+            if stat.S_ISLNK(path.lstat().st_mode):
+                raise InputError(
+                    f"{shown!r} is a symbolic link, or leads through one",
+                    source=source,
+                    where=where,
+                    remedy="put the file itself there",
+                )
+        found = path.stat()
     except FileNotFoundError:
         return
-    except (OSError, ValueError) as error:
-        raise InputError(f"{place.location!r} cannot be read: {error}", source=source, where=where) from None
+    except OSError as error:
+        raise InputError(f"{shown!r} cannot be read: {error.strerror}", source=source, where=where) from None
     if not stat.S_ISREG(found.st_mode):
-        raise InputError(f"{place.location!r} is no regular file", source=source, where=where)
+        raise InputError(f"{shown!r} is no regular file", source=source, where=where)
     if place.offset + (place.length or 0) > found.st_size:
         raise InputError(
-            f"{place.location!r} has {found.st_size} bytes, fewer than the model needs of it",
+            f"{shown!r} has {found.st_size} bytes, fewer than the model needs of it",
             source=source,
             where=where,
             remedy="copy the file again",
@@ -133,10 +134,12 @@ def all_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             if attribute.HasField("t"):
                 yield attribute.t
             yield from attribute.tensors
-            for part in (attribute.sparse_tensor, *attribute.sparse_tensors):
+            sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+            for part in (*sparse, *attribute.sparse_tensors):
                 yield from (part.values, part.indices)
         for _, body in subgraphs(node):
             yield from all_tensors(body)
 
 
 _DIGITS = 18
+_LONGEST_SHOWN = 100
