@@ -18,8 +18,8 @@ from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
 from mtpp.errors import Infeasible, MtppError
+from mtpp.lifeline import die_with_parent, orphaned
 from mtpp.solvers.cells.cell import Cell
-from mtpp.solvers.cells.lifeline import die_with_parent, orphaned
 
 
 class _Replies:
