@@ -31,6 +31,10 @@ class Console:
         """Print what went wrong and is behind the exit code, even if told to be quiet."""
         self._print(f"error: {text}")
 
+    def quote(self, speaker: str, line: str) -> None:
+        """Print what a process said before it died, even if told to be quiet."""
+        self._print(f"{speaker}: | {line}")
+
     def note(self, text: str) -> None:
         """Print a note if told to be verbose."""
         if self.verbose and not self.quiet:

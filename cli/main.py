@@ -30,6 +30,7 @@ COMMANDS = {
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",
     "convert": "Write a model as a graph with costs, in another format.",
+    "run": "Run the stages of a model as a pipeline: what was measured against what was predicted.",
     "warmup": "Compile all inner loops now, so that later runs start at once.",
 }
 """Subcommand → its line of help. Kept here so that ``mtpp --help`` imports none of them."""

@@ -57,11 +57,14 @@ class SessionChoices:
         that depends on an input runs under its own name.
     profile_prefix
         Path before the name of the profile that is written; None for none.
+    spin
+        Whether threads that wait for work do so busily: faster alone, a hindrance to other processes on the same cores.
     """
 
     threads: int = 1
     optimise: bool = False
     profile_prefix: str | None = None
+    spin: bool = True
 
 
 def onnxruntime() -> Any:
@@ -117,6 +120,8 @@ def open_session(
     if choices.profile_prefix is not None:
         options.enable_profiling = True
         options.profile_file_prefix = choices.profile_prefix
+    if not choices.spin:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if weights:

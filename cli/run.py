@@ -1,0 +1,63 @@
+"""``mtpp run``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from mtpp.cli.options import FiniteRange, output_options
+from mtpp.cli.pinning import Cores
+
+INTERRUPTED = 130
+
+
+@click.command("run")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--batches", type=click.IntRange(1, 10**7), default=200, show_default=True, help="To be timed.")
+@click.option("--warmup", type=click.IntRange(0, 10**6), default=10, show_default=True, help="Batches before those.")
+@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="The unsplit model, to compare with.")
+@click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True, help="Of each worker.")
+@click.option(
+    "--pin", type=Cores(), is_flag=False, flag_value="all", metavar="[CORE,…]",
+    help="Keep each worker to a core of its own, of these or of all [default: leave that to the system].",
+)  # fmt: skip
+@click.option(
+    "--queue-depth", type=click.IntRange(1, 1000), default=2, show_default=True,
+    help="Batches that may wait between two stages.",
+)  # fmt: skip
+@click.option("--optimise", is_flag=True, help="Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of made-up values.")
+@click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="End the run then.")
+@click.option("-o", "--output", metavar="FILE", help="Write what was measured as JSON, whole or not at all.")
+@output_options("table", "json", "csv", "markdown")
+@click.pass_context
+def command(ctx: click.Context, /, output: str | None, output_format: str, **options: Any) -> None:
+    """Run the stages in FOLDER, which `mtpp split` wrote, as a pipeline: a process for each stage.
+
+    Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
+    random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
+    turn. Ctrl-C ends the run with the table of what is done.
+    """
+    from mtpp.cli.console import Console
+    from mtpp.cli.results import deliver
+    from mtpp.cli.run_view import run_json, run_text
+    from mtpp.cli.running import run_stages, warn_of_limits
+    from mtpp.formats.sink import check_output
+
+    if output not in (None, "-"):
+        check_output(output)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    comparison = run_stages(options, console)
+    warn_of_limits(comparison, console)
+    deliver(
+        output,
+        lambda: run_json(comparison),
+        lambda: run_json(comparison) if output_format == "json" else run_text(comparison, output_format),
+    )
+    if not comparison.measured.agrees:
+        console.complain("the outputs are not those of the unsplit model")
+        ctx.exit(1)
+    if comparison.measured.pipeline.stopped == "interrupted":
+        ctx.exit(INTERRUPTED)

@@ -1,0 +1,81 @@
+"""``mtpp run``'s work: options in, a comparison of what was measured with what was predicted out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.cli.console import Console, ProgressBar
+from mtpp.cli.interruption import Interruption
+from mtpp.deadline import Deadline
+from mtpp.errors import InputError
+from mtpp.runtime.pipeline.comparison import Comparison
+from mtpp.runtime.pipeline.crew import Patience, Stopped
+from mtpp.runtime.pipeline.measuring import RunRequest, measure
+from mtpp.runtime.pipeline.worker_process import WorkerDied
+
+_OTHER_MACHINE = 3
+"""Times as slow or as fast as predicted: beyond, the prediction was for another machine."""
+
+
+def run_stages(options: dict[str, Any], console: Console) -> Comparison:
+    """Measure the stages of a folder.
+
+    Raises
+    ------
+    MtppError
+        If the folder cannot be used, a worker dies, or the time is up before there is anything to tell.
+    KeyboardInterrupt
+        If the user ends it before.
+    """
+    request = RunRequest(
+        folder=options["folder"],
+        model=options["model"],
+        batches=options["batches"],
+        warmup=options["warmup"],
+        queue_depth=options["queue_depth"],
+        threads=options["threads"],
+        optimise=options["optimise"],
+        pin=options["pin"],
+        seed=options["seed"],
+    )
+
+    def tell(text: str) -> None:
+        console.note(text)
+        bar.show(text)
+
+    with Interruption() as interruption, ProgressBar(console) as bar:
+        patience = Patience(Deadline(options["time_limit"]), lambda: interruption.requested)
+        try:
+            return Comparison(measure(request, patience, tell))
+        except Stopped as stop:
+            if stop.reason == "interrupted":
+                raise KeyboardInterrupt from None
+            raise InputError(
+                f"{options['time_limit']:g} s were up before every stage had done a batch",
+                source="--time-limit",
+                remedy="give it more",
+            ) from None
+        except WorkerDied as death:
+            for line in death.last_lines:
+                console.quote(death.source or "", line)
+            raise
+
+
+def warn_of_limits(comparison: Comparison, console: Console) -> None:
+    """Warn of what makes the figures other than one may think."""
+    measured = comparison.measured
+    run, request = measured.pipeline, measured.request
+    if run.stopped != "finished":
+        why = "the time was up" if run.stopped == "time-limit" else "interrupted"
+        console.warn(f"{why} after {run.batches:,} of {request.batches:,} batches")
+    threads, cores = len(comparison.stages) * request.threads, comparison.cores
+    if threads > cores:
+        console.warn(
+            f"{threads} threads of {len(comparison.stages)} workers share {cores} "
+            f"core{'s' if cores > 1 else ''}: the speed-up is at most {cores} over one thread"
+            if request.threads == 1
+            else f"{threads} threads of {len(comparison.stages)} workers share {cores} core{'s' if cores > 1 else ''}"
+        )
+    ratio = comparison.slowest.ratio
+    if ratio is not None and not 1 / _OTHER_MACHINE < ratio < _OTHER_MACHINE:
+        console.warn("the prediction is of another machine: partition what `mtpp profile` measured on this one")

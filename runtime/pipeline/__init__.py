@@ -1,0 +1,1 @@
+"""Stages run as a pipeline: a process each, tensors in shared memory, bounded queues between them."""

@@ -1,0 +1,60 @@
+"""Whether outputs are those that were expected: bit for bit, or as near as rounding brings them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtpp.runtime.pipeline.memory import Array
+
+_TOLERANCE = 1e-4
+_HALF_TOLERANCE = 1e-2
+"""Of the largest value in a tensor: sums of thousands of roundings of 2^-24, of 2^-11 for half precision."""
+
+
+@dataclass
+class Agreement:
+    """What comparisons came to.
+
+    Attributes
+    ----------
+    compared, exact, near
+        Sets of outputs: all; those equal bit for bit; those equal within tolerance, the exact ones included.
+    largest
+        Difference that there was, as a part of the largest value of its tensor.
+    """
+
+    compared: int = 0
+    exact: int = 0
+    near: int = 0
+    largest: float = 0.0
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing was found to be wrong."""
+        return self.near == self.compared
+
+    def add(self, found: dict[str, Array], expected: dict[str, Array]) -> None:
+        """Compare a set of outputs with those expected, which may be more."""
+        self.compared += 1
+        differences = [_difference(array, expected[name]) for name, array in found.items()]
+        self.exact += all(difference == 0 for difference, _ in differences)
+        self.near += all(difference <= tolerance for difference, tolerance in differences)
+        self.largest = max([self.largest, *(difference for difference, _ in differences)])
+
+
+def _difference(found: Array, expected: Array) -> tuple[float, float]:
+    """Return the largest difference, as a part of the largest value expected, and how large it may be."""
+    if found.tobytes() == expected.tobytes():
+        return 0.0, 0.0
+    if found.dtype.kind not in "fc":
+        return float("inf"), 0.0
+    tolerance = _HALF_TOLERANCE if found.dtype.itemsize == 2 else _TOLERANCE
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    own, other = found.astype(wide), expected.astype(wide)
+    same = (own == other) | (np.isnan(own) & np.isnan(other))
+    if not np.isfinite(own[~same]).all() or not np.isfinite(other[~same]).all():
+        return float("inf"), tolerance
+    scale = float(np.abs(other[np.isfinite(other)]).max(initial=0.0)) or 1.0
+    return float(np.abs(own[~same] - other[~same]).max(initial=0.0)) / scale, tolerance

@@ -1,0 +1,176 @@
+"""What was measured in a pipeline against what was predicted of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from mtpp.runtime.pipeline.measuring import Measured
+from mtpp.units import PICOSECONDS
+
+_CONTENTION = 1.1
+"""Times as long as alone: beyond, stages are in each other's way."""
+
+_SATURATED = 0.9
+"""Part of the time that the slowest stage is busy: from there on, it is what limits the pipeline."""
+
+
+@dataclass(frozen=True)
+class StageComparison:
+    """One stage; times are medians over batches, in seconds.
+
+    Attributes
+    ----------
+    index, file, ops
+        As in the manifest.
+    predicted_s
+        None where costs have no unit of time.
+    alone_s
+        With nothing else running.
+    busy_s, cpu_s
+        In the pipeline, by the clock on the wall and of its processor.
+    wait_in_s, wait_out_s
+        For inputs, and for room for the outputs.
+    share
+        Of the whole run's time in which it was busy.
+    """
+
+    index: int
+    file: str
+    ops: int
+    predicted_ticks: int
+    predicted_s: float | None
+    alone_s: float
+    busy_s: float
+    cpu_s: float
+    wait_in_s: float
+    wait_out_s: float
+    share: float
+
+    @property
+    def ratio(self) -> float | None:
+        """Measured over predicted."""
+        return self.busy_s / self.predicted_s if self.predicted_s else None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A measured pipeline beside its prediction."""
+
+    measured: Measured
+
+    @cached_property
+    def tick_s(self) -> float | None:
+        """Seconds of a tick, None where costs have no unit of time."""
+        manifest = self.measured.wiring.manifest
+        unit = PICOSECONDS.get(manifest.time_unit)
+        return None if unit is None else unit * 1e-12 / manifest.ticks_per_unit
+
+    @cached_property
+    def stages(self) -> tuple[StageComparison, ...]:
+        """Return the stages in the order of the pipeline."""
+        run = self.measured.pipeline
+        alone = np.median(self.measured.alone, axis=0)
+        return tuple(
+            StageComparison(
+                index=stage.index,
+                file=stage.file,
+                ops=stage.ops,
+                predicted_ticks=stage.cost,
+                predicted_s=None if self.tick_s is None else stage.cost * self.tick_s,
+                alone_s=float(alone[i]),
+                busy_s=float(np.median(times.busy)),
+                cpu_s=float(np.median(times.cpu)),
+                wait_in_s=float(np.median(times.wait_in)),
+                wait_out_s=float(np.median(times.wait_out)),
+                share=float(times.busy.sum()) / run.elapsed_s,
+            )
+            for i, (stage, times) in enumerate(zip(self.measured.wiring.manifest.stages, run.stages, strict=True))
+        )
+
+    @property
+    def slowest(self) -> StageComparison:
+        """Return the stage that was busy for longest with a batch."""
+        return max(self.stages, key=lambda stage: stage.busy_s)
+
+    @property
+    def predicted_slowest(self) -> StageComparison:
+        """Return the stage that was to be the slowest."""
+        return max(self.stages, key=lambda stage: stage.predicted_ticks)
+
+    @property
+    def predicted_bottleneck_s(self) -> float | None:
+        """Return what the plan says of the slowest stage."""
+        return None if self.tick_s is None else self.measured.wiring.manifest.bottleneck * self.tick_s
+
+    @property
+    def throughput(self) -> float:
+        """Batches per second over the whole run, the filling and the emptying of the pipeline included."""
+        return self.measured.pipeline.batches / self.measured.pipeline.elapsed_s
+
+    @property
+    def predicted_throughput(self) -> float | None:
+        """Batches per second of a pipeline that is full."""
+        bottleneck = self.predicted_bottleneck_s
+        return 1 / bottleneck if bottleneck else None
+
+    @property
+    def unsplit_s(self) -> float:
+        """Return the median time of the whole model where it was measured, else of all stages in turn."""
+        whole = self.measured.whole
+        rounds = self.measured.alone.sum(axis=1) if whole is None else whole[0]
+        return float(np.median(rounds))
+
+    @property
+    def predicted_unsplit_s(self) -> float | None:
+        """Return the work of the whole model."""
+        return None if self.tick_s is None else self.measured.wiring.manifest.work * self.tick_s
+
+    @property
+    def speedup(self) -> float:
+        """Throughput of the pipeline over that of the unsplit model."""
+        return self.unsplit_s * self.throughput
+
+    @property
+    def predicted_speedup(self) -> float | None:
+        """Return the whole work over the cost of the slowest stage."""
+        manifest = self.measured.wiring.manifest
+        return manifest.work / manifest.bottleneck if manifest.bottleneck else None
+
+    @cached_property
+    def correlation(self) -> float | None:
+        """Pearson's, of predicted with measured times of stages; None for a single stage and for constants."""
+        predicted = np.array([stage.predicted_ticks for stage in self.stages], dtype=np.float64)
+        measured = np.array([stage.busy_s for stage in self.stages])
+        predicted, measured = predicted - predicted.mean(), measured - measured.mean()
+        scale = float(np.sqrt((predicted**2).sum() * (measured**2).sum()))
+        return float((predicted * measured).sum()) / scale if scale > 0 else None
+
+    @property
+    def contention(self) -> float:
+        """Return how many times as long stages take beside each other as alone."""
+        return sum(stage.busy_s for stage in self.stages) / sum(stage.alone_s for stage in self.stages)
+
+    @property
+    def cores(self) -> int:
+        """Return how many cores the workers share."""
+        if self.measured.cores is None:
+            return self.measured.available_cores
+        return len({core for own in self.measured.cores for core in own})
+
+    def limits(self) -> list[str]:
+        """Say what the speed-up is limited by, for people."""
+        found = []
+        running, cores = len(self.stages) * self.measured.request.threads, self.cores
+        if running > cores:
+            found.append(f"{running} threads share {cores} core{'s' if cores > 1 else ''}")
+        if self.contention > _CONTENTION:
+            found.append(f"stages take {self.contention:.2f}× as long beside each other as alone")
+        slowest = self.slowest
+        if slowest.share >= _SATURATED:
+            found.append(f"stage {slowest.index}, busy {slowest.share:.0%} of the time")
+        elif not found:
+            found.append(f"waiting: even the slowest stage is busy only {slowest.share:.0%} of the time")
+        return found

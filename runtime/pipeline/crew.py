@@ -1,0 +1,166 @@
+"""Worker processes and whoever waits for them: every wait ends when one dies, the time is up or the user has enough."""
+
+from __future__ import annotations
+
+import errno
+import time
+from collections.abc import Callable, Iterator, Sequence
+from multiprocessing.connection import wait
+from types import TracebackType
+from typing import Any
+
+from mtpp.deadline import Deadline
+from mtpp.errors import MtppError
+from mtpp.runtime.pipeline.worker_process import Job, WorkerProcess
+
+_LOOK_S = 0.1
+"""Seconds between two looks at the clock and at whether the work is still wanted."""
+
+_CAUSE_S = 5.0
+"""Seconds within which the death must be heard of that others suffer from."""
+
+
+class Stopped(Exception):
+    """The work was ended from outside.
+
+    Attributes
+    ----------
+    reason
+        ``time-limit`` or ``interrupted``.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Patience:
+    """How long work may go on.
+
+    Parameters
+    ----------
+    interrupted
+        Whether the user has enough.
+    """
+
+    def __init__(self, deadline: Deadline, interrupted: Callable[[], bool]) -> None:
+        self._deadline = deadline
+        self._interrupted = interrupted
+
+    def check(self) -> float:
+        """Return for how many seconds not to look again.
+
+        Raises
+        ------
+        Stopped
+            If it is at its end.
+        """
+        if self._interrupted():
+            raise Stopped("interrupted")
+        left = self._deadline.remaining_s()
+        if left <= 0:
+            raise Stopped("time-limit")
+        return min(_LOOK_S, left)
+
+
+class Crew:
+    """Processes that end together: when this is left, none of them lives any more."""
+
+    def __init__(self, patience: Patience) -> None:
+        self._patience = patience
+        self._workers: list[WorkerProcess] = []
+        self._living: dict[Any, WorkerProcess] = {}
+        self._quiet: set[WorkerProcess] = set()
+        self._bereft_since: float | None = None
+
+    def __enter__(self) -> Crew:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for worker in self._workers:
+            worker.close()
+
+    def hire(self, label: str, job: Job) -> None:
+        """Start a process for a job.
+
+        Raises
+        ------
+        MtppError
+            If there are not enough processes or descriptors to be had.
+        """
+        try:
+            worker = WorkerProcess(label, job)
+        except OSError as error:
+            raise no_process(error) from None
+        self._workers.append(worker)
+        self._living[worker.connection] = worker
+
+    @property
+    def pids(self) -> list[int]:
+        """Of all processes."""
+        return [worker.pid for worker in self._workers]
+
+    def tell_all(self, message: Any) -> None:
+        """Say something to every process."""
+        for worker in self._workers:
+            worker.send(message)
+
+    def gather(
+        self,
+        word: str,
+        descriptors: Callable[[], Sequence[int]] = tuple,
+        read: Callable[[int], None] = lambda descriptor: None,
+    ) -> list[Any]:
+        """Wait until every process has said a word; return what they said with it.
+
+        Parameters
+        ----------
+        descriptors
+            That are to be read meanwhile, by *read*, whenever there is something to be read.
+
+        Raises
+        ------
+        WorkerDied
+            If one has died.
+        MtppError
+            If one refuses its job: its own error.
+        Stopped
+            If the time is up or the user has enough.
+        """
+        said: dict[WorkerProcess, Any] = {}
+        while len(said) < len(self._workers):
+            for ready in wait([*self._living, *descriptors()], self._patience.check()):
+                if isinstance(ready, int):
+                    read(ready)
+                else:
+                    said.update(self._hear(self._living[ready], word))
+            if self._bereft_since is not None and time.monotonic() - self._bereft_since > _CAUSE_S:
+                raise MtppError("the stages lost contact with each other", remedy="run again")
+        return [said[worker] for worker in self._workers]
+
+    def _hear(self, worker: WorkerProcess, word: str) -> Iterator[tuple[WorkerProcess, Any]]:
+        try:
+            kind, value = worker.connection.recv()
+        except (EOFError, OSError):
+            del self._living[worker.connection]
+            if worker not in self._quiet:
+                raise worker.death() from None
+            return
+        if kind == "refused":
+            raise value
+        if kind == "bereft":  # the one that died will be heard of: that is what to tell the user
+            self._quiet.add(worker)
+            self._bereft_since = self._bereft_since or time.monotonic()
+        elif kind in ("done", "measured"):
+            self._quiet.add(worker)
+        if kind == word:
+            yield worker, value
+
+
+def no_process(error: OSError) -> MtppError:
+    """Return what to tell the user when a process or a pipe cannot be made."""
+    if error.errno in (errno.EMFILE, errno.ENFILE):
+        return MtppError("too many files are open for a process per stage", remedy="raise `ulimit -n`")
+    return MtppError(f"no process can be started: {error.strerror or error}", remedy="use fewer stages")

@@ -1,0 +1,212 @@
+"""A folder of stages measured: first without a pipeline and with nothing else running, then as one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+from mtpp.runtime.pipeline.agreement import Agreement
+from mtpp.runtime.pipeline.crew import Crew, Patience
+from mtpp.runtime.pipeline.memory import Ring
+from mtpp.runtime.pipeline.model_file import ModelFile
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
+from mtpp.runtime.pipeline.reference_job import ReferenceJob
+from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
+from mtpp.runtime.random_values import random_input
+from mtpp.runtime.session import SessionChoices
+
+_MOST_SETS = 4
+_SETS_BYTES = 64 << 20
+"""Batches get different inputs in turn, so that mixing them up would show: as many sets as fit, at least one."""
+
+_MOST_REPEATS = 50
+_BUDGET_S = 10.0
+"""Of the runs without a pipeline: rounds, and seconds of them."""
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What is to be run, and how.
+
+    Attributes
+    ----------
+    folder
+        Of the stages.
+    model
+        The model that was split, None if it is not at hand.
+    batches, warmup
+        To be timed, and before.
+    queue_depth
+        Batches that may wait between two stages.
+    threads, optimise
+        Of each worker; also of the model without a pipeline.
+    pin
+        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
+    seed
+        Of what is made up.
+    """
+
+    folder: Path
+    model: Path | None = None
+    batches: int = 200
+    warmup: int = 10
+    queue_depth: int = 2
+    threads: int = 1
+    optimise: bool = False
+    pin: tuple[int, ...] | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """A folder of stages, measured.
+
+    Attributes
+    ----------
+    alone
+        Seconds of each stage with nothing else running, one after the other, shape (rounds, stages).
+    whole
+        Seconds of the model that was split, shape (rounds,), and how its outputs agree with the stages'; None if it was
+        not at hand.
+    pipeline
+        The run as a pipeline.
+    cores
+        Of each worker, as pinned.
+    available_cores
+        How many this process may use.
+    """
+
+    request: RunRequest
+    wiring: Wiring
+    alone: NDArray[np.float64]
+    whole: tuple[NDArray[np.float64], Agreement] | None
+    pipeline: PipelineTimes
+    cores: tuple[tuple[int, ...], ...] | None
+    available_cores: int
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no output was found to be wrong."""
+        return self.pipeline.agreement.holds and (self.whole is None or self.whole[1].holds)
+
+
+def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None] = lambda text: None) -> Measured:
+    """Measure the stages one after the other, the whole model if it is at hand, and then the pipeline.
+
+    Parameters
+    ----------
+    tell
+        Is told what is being done.
+
+    Raises
+    ------
+    WorkerDied
+        If a process dies.
+    InputError
+        If the folder or a model cannot be used, a core that is asked for, or there is too little memory.
+    Stopped
+        If the time is up, or the user has enough, before there is anything to report.
+    """
+    wiring = read_wiring(request.folder, request.queue_depth)
+    available = usable_cores()
+    cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
+    session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False)
+    models = stage_models(wiring, request.seed)
+    sets = _sets(wiring, request.batches)
+    with ExitStack() as stack:
+
+        def ring(layout_of: str) -> Ring:
+            made = Ring.make(getattr(wiring, layout_of), sets, f"the model's {layout_of}")
+            stack.callback(made.close)
+            return made
+
+        inputs, outputs = ring("inputs"), ring("outputs")
+        _make_up(wiring, inputs, request.seed)
+
+        def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> NDArray[np.float64]:
+            tell(f"{label}: measuring it alone")
+            job = ReferenceJob(
+                files,
+                session,
+                inputs,
+                into,
+                None if cores is None else cores[0],
+                warmup=min(request.warmup, _MOST_REPEATS),
+                repeats=min(request.batches, _MOST_REPEATS),
+                budget_s=_BUDGET_S,
+            )
+            with Crew(patience) as crew:
+                crew.hire(label, job)
+                (seconds,) = crew.gather("measured")
+            return np.asarray(seconds)
+
+        whole = None
+        alone = reference("the stages in turn", models, outputs)
+        if request.model is not None:
+            own = ring("outputs")
+            model = _whole_model(wiring, request.model, request.seed)
+            seconds = reference("the unsplit model", (model,), own)[:, 0]
+            agreement = Agreement()
+            for found, expected in zip(outputs.views(), own.views(), strict=True):
+                agreement.add(found, expected)
+            whole = seconds, agreement
+        tell("the pipeline: starting its workers")
+        choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
+        times = run_pipeline(wiring, choices, inputs, outputs, patience)
+    return Measured(request, wiring, alone, whole, times, cores, len(available))
+
+
+def usable_cores() -> tuple[int, ...]:
+    """Return the cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return tuple(sorted(os.sched_getaffinity(0)))
+    return tuple(range(os.cpu_count() or 1))
+
+
+def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """Return the cores of each worker: as many as it has threads, in turn.
+
+    Raises
+    ------
+    InputError
+        If the system cannot pin, or a core is not among those available.
+    """
+    if not hasattr(os, "sched_setaffinity"):
+        raise InputError("this system cannot keep processes to cores", source="--pin", remedy="leave it out")
+    for core in pin:
+        if core not in available:
+            listed = ", ".join(map(str, available))
+            raise InputError(f"core {core} is not to be had", source="--pin", remedy=f"choose among {listed}")
+    cores = pin or available
+    return tuple(
+        tuple(sorted({cores[(worker * threads + thread) % len(cores)] for thread in range(threads)}))
+        for worker in range(workers)
+    )
+
+
+def _sets(wiring: Wiring, batches: int) -> int:
+    size = wiring.inputs.slot_bytes + wiring.outputs.slot_bytes
+    return max(1, min(_MOST_SETS, batches, _SETS_BYTES // size))
+
+
+def _make_up(wiring: Wiring, inputs: Ring, seed: int) -> None:
+    from onnx import helper
+
+    for number, views in enumerate(inputs.views()):
+        for name, array in views.items():
+            array[...] = random_input(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, seed + number)
+
+
+def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
+    expected = {
+        key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
+        for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
+    }
+    return ModelFile(path, expected["inputs"], expected["outputs"], seed)

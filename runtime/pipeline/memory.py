@@ -1,0 +1,176 @@
+"""Memory that processes share without a name: nothing of it can be left behind, however they end.
+
+It is passed on as an open file descriptor and goes with the last process that has it open, so there is nothing to
+unlink and nothing in ``/dev/shm``, whose size containers limit.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+from mtpp.units import format_bytes
+
+Array = NDArray[Any]
+
+_ALIGNMENT = 64
+"""Bytes: a line of the cache, which is also what kernels like their tensors aligned to."""
+
+_PAGE = mmap.PAGESIZE
+_CHUNK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Region:
+    """A tensor's place in a slot.
+
+    Attributes
+    ----------
+    dtype
+        By its numpy name.
+    offset
+        In bytes from the start of the slot.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    offset: int
+
+
+@dataclass(frozen=True)
+class Layout:
+    """The tensors of one batch, side by side in a slot.
+
+    Attributes
+    ----------
+    slot_bytes
+        A whole number of pages.
+    """
+
+    regions: tuple[Region, ...]
+    slot_bytes: int
+
+    @classmethod
+    def of(cls, tensors: Sequence[tuple[str, str, tuple[int, ...]]]) -> Layout:
+        """Lay out tensors given by name, numpy's name of their type, and shape."""
+        regions, end = [], 0
+        for name, dtype, shape in tensors:
+            regions.append(Region(name, dtype, shape, end))
+            size = prod(shape) * np.dtype(dtype).itemsize
+            end += -(-size // _ALIGNMENT) * _ALIGNMENT
+        return cls(tuple(regions), max(1, -(-end // _PAGE)) * _PAGE)
+
+
+@dataclass(frozen=True)
+class Ring:
+    """Shared memory for several batches, used in turn; it travels to another process with its descriptor.
+
+    Attributes
+    ----------
+    descriptor
+        Of the open file, which has the same number in every process that is given it.
+    """
+
+    descriptor: int
+    layout: Layout
+    slots: int
+
+    @classmethod
+    def make(cls, layout: Layout, slots: int, what: str) -> Ring:
+        """Make one, all of its memory committed, so that no page is missing later.
+
+        Raises
+        ------
+        InputError
+            If there is not as much memory; *what* says whose tensors they are.
+        """
+        return cls(anonymous_memory(layout.slot_bytes * slots, what), layout, slots)
+
+    def views(self) -> tuple[Mapping[str, Array], ...]:
+        """Return for each slot its tensors by name, as arrays on the shared memory."""
+        memory = map_memory(self.descriptor, self.layout.slot_bytes * self.slots)
+        return tuple(
+            {
+                region.name: np.ndarray(
+                    region.shape, region.dtype, buffer=memory, offset=slot * self.layout.slot_bytes + region.offset
+                )
+                for region in self.layout.regions
+            }
+            for slot in range(self.slots)
+        )
+
+    def close(self) -> None:
+        """Close the descriptor in this process; views stay as they are."""
+        os.close(self.descriptor)
+
+
+def anonymous_memory(size: int, what: str) -> int:
+    """Return the descriptor of *size* bytes of shared memory, all of them zero.
+
+    Raises
+    ------
+    InputError
+        If there is not as much.
+    """
+    free = _free_bytes()
+    if free is not None and size > free:
+        raise _too_little(size, what, f"{format_bytes(free)} are free")
+    descriptor = -1
+    try:
+        descriptor = _nameless_file()
+        os.truncate(descriptor, size)
+        _commit(descriptor, size)
+    except OSError as error:
+        if descriptor >= 0:
+            os.close(descriptor)
+        raise _too_little(size, what, error.strerror or str(error)) from None
+    return descriptor
+
+
+def map_memory(descriptor: int, size: int) -> mmap.mmap:
+    """Map shared memory, with all of its pages at once where the system can."""
+    flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+    return mmap.mmap(descriptor, size, flags=flags)
+
+
+def _nameless_file() -> int:
+    if hasattr(os, "memfd_create"):
+        return os.memfd_create("mtpp", os.MFD_CLOEXEC)
+    with tempfile.TemporaryFile() as file:  # which has no name any more
+        return os.dup(file.fileno())
+
+
+def _commit(descriptor: int, size: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, size)
+        return
+    zeros = bytes(_CHUNK)
+    for offset in range(0, size, _CHUNK):
+        os.pwrite(descriptor, zeros[: size - offset], offset)
+
+
+def _free_bytes() -> int | None:
+    """Return what the machine has free; asking for more would wake the kernel's out-of-memory killer."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            fields = dict(line.split(":", 1) for line in lines)
+        return int(fields["MemAvailable"].split()[0]) * 1024
+    except (OSError, ValueError, KeyError, IndexError):
+        return None
+
+
+def _too_little(size: int, what: str, reason: str) -> InputError:
+    return InputError(
+        f"no {format_bytes(size)} of shared memory for {what}: {reason}",
+        remedy="use a smaller --queue-depth, or fewer stages",
+    )

@@ -1,0 +1,112 @@
+"""A model opened in a worker process, its inputs and outputs held against those expected, bound to shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.runtime.pipeline.memory import Array
+from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session
+
+Expected = tuple[str, str, tuple[int, ...]]
+"""Name, numpy's name of the type, and shape of a tensor."""
+
+_TYPES = {
+    "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""numpy's names of the types that ONNX Runtime names in ``tensor(…)``."""
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file, and what of it is needed.
+
+    Attributes
+    ----------
+    path
+        Of the file.
+    inputs, outputs
+        What the manifest says of them.
+    seed
+        Of weights whose files are absent.
+    """
+
+    path: Path
+    inputs: tuple[Expected, ...]
+    outputs: tuple[Expected, ...]
+    seed: int
+
+    def open(self, choices: SessionChoices) -> Any:
+        """Return a session of it.
+
+        Raises
+        ------
+        InputError
+            If it cannot be loaded, or does not read and make the tensors that the manifest says.
+        """
+        from mtpp.formats.onnx.loading import parse_model
+        from mtpp.runtime.weights import absent_weights
+
+        display = str(self.path)
+        try:
+            model = parse_model(self.path.read_bytes(), display)
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
+        weights = absent_weights(model, self.path.parent, display, self.seed)
+        del model
+        session = open_session(self.path, choices, display=display, weights=weights)
+        self._check("input", session.get_inputs(), self.inputs, all_of_them=True)
+        self._check("output", session.get_outputs(), self.outputs, all_of_them=False)
+        return session
+
+    def _check(self, what: str, found: Sequence[Any], expected: Sequence[Expected], *, all_of_them: bool) -> None:
+        found_by_name = {tensor.name: tensor for tensor in found}
+        for name, dtype, shape in expected:
+            problem = None
+            if name not in found_by_name:
+                problem = f"it has none, and {_list(found_by_name)} instead"
+            else:
+                own = found_by_name.pop(name)
+                type_ = own.type.removeprefix("tensor(").removesuffix(")")
+                sizes = list(own.shape)
+                fits = len(sizes) == len(shape) and all(
+                    not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
+                )
+                if _TYPES.get(type_) != dtype:
+                    problem = f"it is of type {type_}, not {dtype}"
+                elif not fits:
+                    problem = f"its shape is {sizes}, not {list(shape)}"
+            if problem:
+                raise self._error(f"{what} {name!r}", f"{problem}, as the manifest says")
+        if all_of_them and found_by_name:
+            raise self._error(f"{what} {next(iter(found_by_name))!r}", "the manifest does not know it")
+
+    def _error(self, where: str, problem: str) -> InputError:
+        return InputError(problem, source=str(self.path), where=where, remedy="split the model again")
+
+    def run(self, session: Any, binding: Any) -> None:
+        """Run a session once with everything bound.
+
+        Raises
+        ------
+        InputError
+            If it fails, as it does when an output does not have the size that the manifest says.
+        """
+        try:
+            session.run_with_iobinding(binding)
+        except Exception as error:  # its exceptions have no base of their own
+            raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=str(self.path)) from None
+
+
+def _list(names: Mapping[str, Any]) -> str:
+    return ", ".join(map(repr, names)) or "no other"
+
+
+def shared_values(views: Mapping[str, Array]) -> dict[str, Any]:
+    """Return the tensors of a slot as ONNX Runtime's, on the same memory: nothing is copied."""
+    make = onnxruntime().OrtValue.ortvalue_from_numpy
+    return {name: make(array) for name, array in views.items()}

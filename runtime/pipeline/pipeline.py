@@ -1,0 +1,268 @@
+"""The parent's side of a pipeline: connects the stages, starts them, takes their results, gathers their times."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+
+from mtpp.formats.stage_manifest import MODEL_INPUT
+from mtpp.runtime.pipeline.agreement import Agreement
+from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped, no_process
+from mtpp.runtime.pipeline.memory import Array, Ring
+from mtpp.runtime.pipeline.model_file import ModelFile
+from mtpp.runtime.pipeline.stage_job import Read, StageJob
+from mtpp.runtime.pipeline.times import StageTimes, TimesTable
+from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
+from mtpp.runtime.pipeline.wiring import Wiring
+from mtpp.runtime.session import SessionChoices
+
+_SMALL_BYTES = 1 << 20
+"""Outputs up to here are compared at every batch; larger ones at the last, so that comparing takes no time from it."""
+
+
+@dataclass(frozen=True)
+class PipelineChoices:
+    """How to run a pipeline.
+
+    Attributes
+    ----------
+    batches, warmup
+        To be timed, and before.
+    session
+        How each worker runs its stage.
+    cores
+        Of each worker; None: where the system puts it.
+    seed
+        Of what is made up.
+    """
+
+    batches: int
+    warmup: int
+    session: SessionChoices
+    cores: tuple[tuple[int, ...], ...] | None
+    seed: int
+
+
+@dataclass(frozen=True)
+class PipelineTimes:
+    """What came out of a run.
+
+    Attributes
+    ----------
+    stages
+        The times of the batches that all stages did, in order.
+    agreement
+        Of the results with those expected.
+    stopped
+        Why it ended: ``finished``, ``time-limit`` or ``interrupted``.
+    """
+
+    stages: tuple[StageTimes, ...]
+    agreement: Agreement
+    stopped: str
+
+    @property
+    def batches(self) -> int:
+        """How many all stages did."""
+        return len(self.stages[0].busy)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Return the seconds from when the first stage could begin until the last one was done."""
+        begin = min(float(times.started[0]) for times in self.stages)
+        return max(float(times.ended[-1]) for times in self.stages) - begin
+
+
+def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
+    """Return the files of all stages, with what they read and make."""
+    shapes = {(region.name): (region.name, region.dtype, region.shape) for region in wiring.inputs.regions}
+    made = [
+        {region.name: (region.name, region.dtype, region.shape) for region in layout.regions}
+        for layout in wiring.layouts
+    ]
+    position = {stage.index: i for i, stage in enumerate(wiring.manifest.stages)}
+    return tuple(
+        ModelFile(
+            wiring.folder / stage.file,
+            tuple(
+                shapes[tensor.name] if tensor.source == MODEL_INPUT else made[position[tensor.source]][tensor.name]
+                for tensor in stage.inputs
+            ),
+            tuple(made[i].values()),
+            seed,
+        )
+        for i, stage in enumerate(wiring.manifest.stages)
+    )
+
+
+def run_pipeline(
+    wiring: Wiring, choices: PipelineChoices, inputs: Ring, expected: Ring, patience: Patience
+) -> PipelineTimes:
+    """Run the stages as a pipeline, and compare the results with those expected.
+
+    Parameters
+    ----------
+    inputs, expected
+        Sets of inputs for batches in turn, and what the model makes of them.
+
+    Raises
+    ------
+    WorkerDied
+        If a worker dies.
+    InputError
+        If a stage cannot be loaded or run, or there is no memory for what lies between stages.
+    Stopped
+        If the time is up, or the user has enough, before every stage has done a batch.
+    """
+    with _connected(wiring, choices, inputs) as connected, Crew(patience) as crew:
+        for position, job in enumerate(connected.jobs):
+            crew.hire(f"{wiring.label(position)} ({job.model.path.name})", job)
+        sink = _Sink(connected.collected, expected, choices.batches, choices.warmup)
+        connected.close_ends_of_workers()
+        stopped = "finished"
+        try:
+            crew.gather("ready")
+            crew.tell_all("warm up")
+            crew.gather("warm", sink.awaited, sink.take)
+            crew.tell_all("run")
+            crew.gather("done", sink.awaited, sink.take)
+            sink.finish()
+        except Stopped as stop:
+            stopped = stop.reason
+        times = _times(connected.tables)
+        if not len(times[0].busy):
+            raise Stopped(stopped)
+        return PipelineTimes(times, sink.agreement, stopped)
+
+
+def _times(tables: list[TimesTable]) -> tuple[StageTimes, ...]:
+    opened = [table.open() for table in tables]
+    done = min(int(count[0]) for count, _ in opened)
+    return tuple(StageTimes.of(rows[:done]) for _, rows in opened)
+
+
+@dataclass
+class _Connected:
+    """Stages with memory and pipes between them.
+
+    Attributes
+    ----------
+    collected
+        Where results come from: the end of a link, and the ring, of each stage that makes some, with their names.
+    """
+
+    jobs: list[StageJob] = field(default_factory=list)
+    tables: list[TimesTable] = field(default_factory=list)
+    collected: list[tuple[Arrivals, Ring, tuple[str, ...]]] = field(default_factory=list)
+    theirs: set[int] = field(default_factory=set)
+
+    def close_ends_of_workers(self) -> None:
+        """Close this process's copies of what workers hold: a pipe ends only when nobody holds its other end."""
+        for descriptor in self.theirs:
+            os.close(descriptor)
+        self.theirs.clear()
+
+
+@contextmanager
+def _connected(wiring: Wiring, choices: PipelineChoices, inputs: Ring) -> Iterator[_Connected]:
+    """Make all memory and pipes; close what of them is left in this process at the end."""
+    found = _Connected()
+    with ExitStack() as stack:
+        stack.callback(found.close_ends_of_workers)
+        rings = []
+        for position, layout in enumerate(wiring.layouts):
+            rings.append(Ring.make(layout, wiring.slots[position], f"the outputs of {wiring.label(position)}"))
+            stack.callback(rings[-1].close)
+            found.tables.append(TimesTable.make(choices.batches))
+            stack.callback(found.tables[-1].ring.close)
+        arrivals: list[list[Arrivals]] = [[] for _ in rings]
+        departures: list[list[Departures]] = [[] for _ in rings]
+        try:
+            for producer, ring in enumerate(rings):
+                for consumer in wiring.consumers[producer]:
+                    out, into = make_link(ring.slots)
+                    found.theirs |= {out.filled, out.free, into.filled, into.free}
+                    departures[producer].append(out)
+                    arrivals[consumer].append(into)
+                if wiring.results(producer):
+                    out, into = make_link(ring.slots)
+                    found.theirs |= {out.filled, out.free}
+                    stack.callback(os.close, into.filled)
+                    stack.callback(os.close, into.free)
+                    departures[producer].append(out)
+                    found.collected.append((into, ring, wiring.results(producer)))
+        except OSError as error:
+            raise no_process(error) from None
+        models = stage_models(wiring, choices.seed)
+        for position in range(wiring.count):
+            found.jobs.append(
+                StageJob(
+                    models[position],
+                    choices.session,
+                    _reads(wiring, position, rings, inputs),
+                    rings[position],
+                    tuple(arrivals[position]),
+                    tuple(departures[position]),
+                    found.tables[position],
+                    None if choices.cores is None else choices.cores[position],
+                    choices.warmup,
+                    choices.batches,
+                )
+            )
+        yield found
+
+
+def _reads(wiring: Wiring, position: int, rings: list[Ring], inputs: Ring) -> tuple[Read, ...]:
+    stages = wiring.manifest.stages
+    names: dict[int, list[str]] = {}
+    for tensor in stages[position].inputs:
+        names.setdefault(tensor.source, []).append(tensor.name)
+    ring_of: Mapping[int, Ring] = {MODEL_INPUT: inputs} | {
+        stage.index: ring for stage, ring in zip(stages, rings, strict=True)
+    }
+    return tuple(Read(ring_of[source], tuple(own)) for source, own in names.items())
+
+
+class _Sink:
+    """Takes the results of every batch, compares them, and gives their slots back."""
+
+    def __init__(
+        self, collected: list[tuple[Arrivals, Ring, tuple[str, ...]]], expected: Ring, batches: int, warmup: int
+    ) -> None:
+        self.agreement = Agreement()
+        self._expected = expected.views()
+        self._warmup, self._total = warmup, warmup + batches
+        self._links = {arrivals.filled: arrivals for arrivals, _, _ in collected}
+        self._views: dict[int, list[dict[str, Array]]] = {}
+        self._next = dict.fromkeys(self._links, 0)
+        for arrivals, ring, names in collected:
+            self._views[arrivals.filled] = [{name: views[name] for name in names} for views in ring.views()]
+        outputs = self._expected[0].values()
+        self._ended: set[int] = set()
+        self._compare_all = sum(array.nbytes for array in outputs) <= _SMALL_BYTES
+
+    def awaited(self) -> list[int]:
+        """Return the descriptors that more results will come from: one at its end could always be read."""
+        return [end for end, batch in self._next.items() if batch < self._total and end not in self._ended]
+
+    def take(self, descriptor: int) -> None:
+        """Take the next results of one stage."""
+        batch, link = self._next[descriptor], self._links[descriptor]
+        try:
+            link.wait()
+            last = batch >= self._total - len(self._expected)
+            if batch >= self._warmup and (self._compare_all or last):
+                views = self._views[descriptor][batch % link.slots]
+                self.agreement.add(views, self._expected[batch % len(self._expected)])
+            self._next[descriptor] += 1
+            link.release(batch, self._total)
+        except PeerGone:  # its connection tells why
+            self._ended.add(descriptor)
+
+    def finish(self) -> None:
+        """Take what is left after all workers are done."""
+        while awaited := self.awaited():
+            for descriptor in awaited:
+                self.take(descriptor)

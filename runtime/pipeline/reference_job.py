@@ -1,0 +1,102 @@
+"""What the process does that runs models one after the other: the times without a pipeline, and the right outputs."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+from mtpp.runtime.pipeline.memory import Ring
+from mtpp.runtime.pipeline.model_file import ModelFile, shared_values
+from mtpp.runtime.pipeline.stage_job import keep_to
+from mtpp.runtime.session import SessionChoices, first_line
+
+FEWEST = 3
+"""Runs that a time needs to be more than chance."""
+
+
+@dataclass(frozen=True)
+class ReferenceJob:
+    """Models to be run in turn in one process: the stages of a folder, or the whole model alone.
+
+    Attributes
+    ----------
+    inputs
+        Of the whole model, a slot per set of them.
+    outputs
+        Where the outputs for each set go; a slot per set.
+    warmup, repeats
+        Rounds before the clock starts, and after; at least one per set of inputs is run before.
+    budget_s
+        No round starts when as much has gone since the clock started, except the first few.
+    """
+
+    models: tuple[ModelFile, ...]
+    choices: SessionChoices
+    inputs: Ring
+    outputs: Ring
+    cores: tuple[int, ...] | None
+    warmup: int
+    repeats: int
+    budget_s: float
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return those that the process must inherit."""
+        return (self.inputs.descriptor, self.outputs.descriptor)
+
+    def run(self, parent: Connection) -> None:
+        """Do it, and say ``measured`` with the seconds of each round and model, shape (rounds, models).
+
+        Raises
+        ------
+        InputError
+            If a model cannot be loaded or run.
+        """
+        keep_to(self.cores)
+        sessions = [model.open(self.choices) for model in self.models]
+        last_use = {name: i for i, model in enumerate(self.models) for name, _, _ in model.inputs}
+        inputs = [shared_values(views) for views in self.inputs.views()]
+        for slot, views in enumerate(self.outputs.views()):
+            self._round(sessions, dict(inputs[slot]), last_use, views)
+        for warmup in range(self.warmup):
+            self._round(sessions, dict(inputs[warmup % len(inputs)]), last_use, {})
+        rounds: list[NDArray[np.float64]] = []
+        start = time.monotonic()
+        while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
+            rounds.append(self._round(sessions, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
+        parent.send(("measured", np.array(rounds)))
+
+    def _round(
+        self, sessions: list[Any], values: dict[str, Any], last_use: dict[str, int], keep: Any
+    ) -> NDArray[np.float64]:
+        """Run all models once; write what is to be kept where it belongs; return the seconds of each."""
+        seconds = np.zeros(len(sessions))
+        for i, (model, session) in enumerate(zip(self.models, sessions, strict=True)):
+            names = [name for name, _, _ in model.outputs]
+            feeds = {name: values[name] for name, _, _ in model.inputs}
+            start = time.monotonic()
+            try:
+                made = session.run_with_ort_values(names, feeds)
+            except Exception as error:  # its exceptions have no base of their own
+                raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=str(model.path)) from None
+            seconds[i] = time.monotonic() - start
+            for (name, dtype, shape), value in zip(model.outputs, made, strict=True):
+                if tuple(value.shape()) != shape:
+                    raise InputError(
+                        f"its shape is {value.shape()}, not {list(shape)} as the manifest says ({dtype})",
+                        source=str(model.path),
+                        where=f"output {name!r}",
+                        remedy="split the model again, with the sizes that it has",
+                    )
+                if name in keep:
+                    keep[name][...] = value.numpy()
+                if name in last_use:
+                    values[name] = value
+            for name in [name for name in values if last_use.get(name, i) <= i]:
+                del values[name]
+        return seconds

@@ -1,0 +1,143 @@
+"""Which stage of a folder waits for which, and how many batches the queues between them hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.formats.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
+from mtpp.runtime.pipeline.memory import Layout
+
+
+@dataclass(frozen=True)
+class Wiring:
+    """How the stages of a folder are connected; stages are called by their position among those that run an op.
+
+    Attributes
+    ----------
+    layouts
+        Of what each stage hands on.
+    inputs, outputs
+        Of what goes into the whole model and comes out of its stages.
+    producers, consumers
+        Of each stage, in order.
+    slots
+        Batches that each stage's outputs have room for.
+    """
+
+    folder: Path
+    manifest: StageManifest
+    layouts: tuple[Layout, ...]
+    inputs: Layout
+    outputs: Layout
+    producers: tuple[tuple[int, ...], ...]
+    consumers: tuple[tuple[int, ...], ...]
+    slots: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of stages that run an op."""
+        return len(self.manifest.stages)
+
+    def label(self, position: int) -> str:
+        """Return what people call a stage."""
+        return f"stage {self.manifest.stages[position].index}"
+
+    def results(self, position: int) -> tuple[str, ...]:
+        """Return the outputs of the whole model that a stage makes."""
+        return tuple(tensor.name for tensor in self.manifest.stages[position].outputs if tensor.result)
+
+
+def read_wiring(folder: Path, queue_depth: int) -> Wiring:
+    """Read a folder of stages.
+
+    Parameters
+    ----------
+    queue_depth
+        Batches that may wait between two stages, the one that is being read included.
+
+    Raises
+    ------
+    InputError
+        If the manifest is not right (:func:`~mtpp.formats.stage_manifest.read_manifest`), there is no stage, or a
+        tensor is of a type or a size that cannot be laid out.
+
+    Notes
+    -----
+    A stage that reads what another one made `d` stages before it is `d` − 1 batches behind what any queue in between
+    would let it be, so the rings of that producer have as many slots more: a bypass must not slow down the pipeline.
+    """
+    manifest = read_manifest(folder)
+    if not manifest.stages:
+        raise InputError(
+            "no stage runs an op", source=str(folder / FILE_NAME), remedy="partition a model that has some"
+        )
+    position = {stage.index: i for i, stage in enumerate(manifest.stages)}
+    producers = tuple(
+        tuple(sorted({position[tensor.source] for tensor in stage.inputs if tensor.source != MODEL_INPUT}))
+        for stage in manifest.stages
+    )
+    consumers = tuple(
+        tuple(sorted({position[reader] for tensor in stage.outputs for reader in tensor.readers}))
+        for stage in manifest.stages
+    )
+    direct = {output for output, _ in manifest.direct}
+    return Wiring(
+        folder,
+        manifest,
+        layouts=tuple(_layout(folder, stage.outputs) for stage in manifest.stages),
+        inputs=_layout(folder, manifest.inputs),
+        outputs=_layout(folder, (tensor for tensor in manifest.outputs if tensor.name not in direct)),
+        producers=producers,
+        consumers=consumers,
+        slots=tuple(queue_depth + distance for distance in _longest_ways(consumers)),
+    )
+
+
+def _layout(folder: Path, tensors: Iterable[Described]) -> Layout:
+    return Layout.of([(tensor.name, *_concrete(folder, tensor)) for tensor in tensors])
+
+
+def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
+    """Return numpy's name of a tensor's type, and its shape."""
+    source = str(folder / FILE_NAME)
+    where = f"tensor {tensor.name!r}"
+    try:
+        dtype = np.dtype(tensor.dtype)
+    except (TypeError, ValueError):
+        dtype = None
+    if dtype is None or dtype.kind not in "biufc":
+        raise InputError(
+            f"{tensor.dtype!r} cannot go through shared memory",
+            source=source,
+            where=where,
+            remedy="cut the model where tensors of plain numbers cross",
+        )
+    shape = tuple(size for size in tensor.shape if size is not None)
+    if len(shape) < len(tensor.shape):
+        raise InputError(
+            "its size is not known, so no memory can be set aside for it",
+            source=source,
+            where=where,
+            remedy="split with --dim NAME=VALUE, or partition a profile, which knows the sizes",
+        )
+    return dtype.name, shape
+
+
+def _longest_ways(consumers: tuple[tuple[int, ...], ...]) -> list[int]:
+    """Return for each stage the most steps on any way to a stage that reads from it; 1 for a stage without readers.
+
+    O(k · links): stages only hand on to later ones.
+    """
+    longest = []
+    for start, readers in enumerate(consumers):
+        steps = {start: 0}
+        for i in range(start, len(consumers)):
+            for reader in consumers[i] if i in steps else ():
+                steps[reader] = max(steps.get(reader, 0), steps[i] + 1)
+        longest.append(max((steps[reader] for reader in readers), default=1))
+    return longest

@@ -1,0 +1,127 @@
+"""The parent's side of a worker process: starts it, hears it, says how it died, kills it."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, Pipe
+from typing import Any, Protocol
+
+from mtpp.errors import MtppError
+from mtpp.lifeline import end_family
+
+_COMMAND = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from mtpp.runtime.pipeline.worker import serve; serve(int(sys.argv[2]))"
+)
+_LAST_LINES = 12
+_LAST_BYTES = 4000
+_LAST_BREATH_S = 5.0
+"""Seconds that a process may take to end after it has closed its connection."""
+
+
+class Job(Protocol):
+    """What a worker does."""
+
+    def descriptors(self) -> Sequence[int]:
+        """Return those that the worker must inherit."""
+
+    def run(self, parent: Connection) -> None:
+        """Do it, and tell the parent."""
+
+
+class WorkerDied(MtppError):
+    """A worker process ended without a word (exit code 2).
+
+    Attributes
+    ----------
+    last_lines
+        Of what it printed.
+    """
+
+    def __init__(self, problem: str, last_lines: Sequence[str], *, source: str, remedy: str | None = None) -> None:
+        super().__init__(problem, source=source, remedy=remedy)
+        self.last_lines = tuple(last_lines)
+
+
+class WorkerProcess:
+    """A process that does one job. It starts anew: no thread or lock of this one is carried over.
+
+    Parameters
+    ----------
+    label
+        What people call it.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+
+    def __init__(self, label: str, job: Job) -> None:
+        self.label = label
+        self._said = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
+        self.connection, theirs = Pipe()
+        try:
+            path = json.dumps([os.path.abspath(entry) for entry in sys.path])
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", _COMMAND, path, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=self._said,
+                stderr=self._said,
+                pass_fds=(theirs.fileno(), *job.descriptors()),
+                start_new_session=True,  # so that it can be killed with all that it starts, and gets no Ctrl-C
+                env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy computes nothing there
+            )
+        except BaseException:
+            self.connection.close()
+            self._said.close()
+            raise
+        finally:
+            theirs.close()
+        self.send(job)
+
+    @property
+    def pid(self) -> int:
+        """Of the process."""
+        return self._process.pid
+
+    def send(self, message: Any) -> None:
+        """Say something to the process; if it has died, that is heard when it is listened to."""
+        with suppress(OSError):
+            self.connection.send(message)
+
+    def death(self) -> WorkerDied:
+        """Return how the process ended, for people; only after it has."""
+        try:
+            code = self._process.wait(_LAST_BREATH_S)  # killing it now would hide what it died of
+        except subprocess.TimeoutExpired:
+            end_family(self._process.pid)
+            code = self._process.wait()
+        if code < 0:
+            name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
+            remedy = "see that the machine has enough memory" if -code == signal.SIGKILL else None
+            return WorkerDied(f"its process was killed by {name}", self._last_lines(), source=self.label, remedy=remedy)
+        return WorkerDied(f"its process ended with exit code {code}", self._last_lines(), source=self.label)
+
+    def close(self) -> None:
+        """End the process, and all that it started, at once."""
+        if self._process.returncode is None:
+            end_family(self._process.pid)
+            self._process.kill()
+            self._process.wait()
+        self.connection.close()
+        self._said.close()
+
+    def _last_lines(self) -> list[str]:
+        size = self._said.seek(0, os.SEEK_END)
+        self._said.seek(max(0, size - _LAST_BYTES))
+        lines = self._said.read().decode("utf-8", "replace").splitlines()
+        return list(deque((line for line in lines if line.strip()), _LAST_LINES))
