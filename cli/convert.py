@@ -6,13 +6,16 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import model_options, noise_options
+from mtpp.cli.options import FormatOption, model_options, noise_options
 
 
 @click.command("convert")
 @click.argument("model")
 @click.argument("output")
-@click.option("--to", "to_format", metavar="FORMAT", help="native or node-link [default: by OUTPUT's suffix].")
+@click.option(
+    "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="WRITERS",
+    help="Write as {} [default: by OUTPUT's suffix].",
+)  # fmt: skip
 @model_options()
 @noise_options()
 def command(model: str, output: str, to_format: str | None, quiet: bool, verbose: bool, **options: Any) -> None:

@@ -19,25 +19,29 @@ if TYPE_CHECKING:
 
 
 def labels_of_assignment(graph: CostGraph, path: str) -> list[int]:
-    """Read the stage of each op from a plan or from a JSON object op → stage.
+    """Read the stage of each op from a plan, from a JSON object op → stage, or from a split of a placement workload.
 
     Raises
     ------
     InputError
-        If the file is neither, or names an op that the graph has not, or a stage that is no whole number.
+        If the file is none of these, or names an op or a node that the graph has not, or a stage that is no whole
+        number.
     InvalidPartition
         If an op has no stage.
     """
     from mtpp.formats.json_text import parse_json
+    from mtpp.formats.placement_split import looks_like_split, stages_of_split
     from mtpp.formats.source import read_source
 
     source = read_source(path)
     document: Any = parse_json(source.data, source.display)
     prefix = ""
-    if isinstance(document, dict) and "assignment" in document and "stages" in document:
+    if looks_like_split(document):
+        document = stages_of_split(document, source.display, graph)
+    elif isinstance(document, dict) and "assignment" in document and "stages" in document:
         document, prefix = document["assignment"], "/assignment"
     if not isinstance(document, dict):
-        raise InputError("no assignment", source=source.display, remedy='give a plan or {"op": stage, …}')
+        raise InputError("no assignment", source=source.display, remedy='give a plan, {"op": stage, …} or a split')
     known = {name: v for v, name in enumerate(graph.op_names)}
     labels: list[int | None] = [None] * graph.op_count
     for name, stage in document.items():

@@ -37,6 +37,28 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class FormatOption(click.Option):
+    """An option that takes the name of a format; its help lists them once it is asked for, and *formats* says which.
+
+    Parameters
+    ----------
+    formats
+        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.recognise`, which is not loaded before.
+    """
+
+    def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._formats = formats
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names and the help text."""
+        from mtpp.formats import recognise
+
+        *others, last = getattr(recognise, self._formats)
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("{}", f"{', '.join(others)} or {last}"))
+
+
 def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
     """Return one decorator that adds several options, in the order in which the help lists them."""
 
@@ -82,11 +104,30 @@ def model_options() -> Callable[[F], F]:
         ),
         click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
         click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
-        click.option("--from", "from_format", metavar="FORMAT", help="Read as native, node-link or onnx."),
+        click.option(
+            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="READERS", help="Read as {}."
+        ),
+        reading_options(),
         click.option(
             "--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs."
         ),
     )
+
+
+def reading_options() -> Callable[[F], F]:
+    """Add what decides about things that some formats leave open; :func:`reading_of` collects it."""
+    return stack(
+        click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
+        click.option(
+            "--backward", is_flag=True, help="Count the backward pass, where a file tells it from the forward pass."
+        ),
+        click.option("--loading-time", is_flag=True, help="Count the loading of data in a PipeDream profile."),
+    )
+
+
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what :func:`reading_options` collected, as :func:`mtpp.formats.recognise.read_graph` takes it."""
+    return {key: options[key] for key in ("time_unit", "backward", "loading_time")}
 
 
 def search_options(*, time_limit: str) -> Callable[[F], F]:
@@ -114,18 +155,30 @@ MODEL_OPTION_NAMES = (
     "stage_memory",
     "dims",
     "from_format",
+    "time_unit",
+    "backward",
+    "loading_time",
     "max_input_size",
 )
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model as read: its file without the bytes (standard input with them), its graph, and what it runs on."""
+    """A model as read: its file without the bytes (standard input with them), its graph, and what it runs on.
+
+    Attributes
+    ----------
+    dims
+        Sizes of ``--dim`` that it took.
+    read_as_told
+        Whether options decided what its file leaves open, so that reading the file alone gives another graph.
+    """
 
     source: Source
     graph: CostGraph
     system: System
     dims: dict[str, int]
+    read_as_told: bool = False
 
     def instance(self, k: int) -> Instance:
         """Return the instance for k stages; errors name the model's file."""
@@ -159,7 +212,16 @@ def read_model(
     system = system_of(options)
     dims = parse_dims(options["dims"])
     source = source or read_source(path, max_bytes=input_limit(options["max_input_size"]))
-    graph = read_graph(source, from_format=options["from_format"], dims=dims, system=system, spare_dims=spare_dims)
+    reading = reading_of(options)
+    graph = read_graph(
+        source,
+        from_format=options["from_format"],
+        dims=dims,
+        system=system,
+        spare_dims=spare_dims,
+        warn=warn,
+        **reading,
+    )
     if spare_dims:
         # Converted graphs remember the sizes that were set before, so JSON must not be asked.
         taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
@@ -168,7 +230,8 @@ def read_model(
     if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
-    return Model(kept, graph, system, dims)
+    told = options["from_format"] is not None or any(reading.values())
+    return Model(kept, graph, system, dims, told)
 
 
 def input_limit(text: str) -> int:

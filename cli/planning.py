@@ -207,7 +207,7 @@ def deliver_plan(
         from mtpp.formats.plan import write_plan
 
         embedded = None
-        if embed or model.source.is_stdin:
+        if embed or model.source.is_stdin or model.read_as_told:
             embedded = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
         document = plan.to_document(
             sha256=model.source.sha256, dims=model.dims, elapsed_s=process_age_s(), graph_document=embedded
@@ -236,6 +236,7 @@ def assumptions(model: Model) -> list[str]:
     if isinstance(inputs, list) and inputs:
         shapes = [f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)]
         texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
+    texts += [text for text in model.graph.metadata.get("assumptions", ()) if isinstance(text, str)]
     return texts
 
 

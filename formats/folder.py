@@ -12,7 +12,9 @@ from mtpp.formats.source import Source, read_head
 def has_graph_suffix(path: Path, from_format: str | None = None) -> bool:
     """Return whether the suffix, ``.gz`` aside, is one of a format of graphs (of the one named, if one is)."""
     suffix = Source(str(path), b"", "", path).suffix
-    return any(suffix in candidate.suffixes for candidate in _formats(from_format))
+    if from_format is not None:
+        return any(suffix in (*one.suffixes, *one.shared_suffixes) for one in _formats(from_format))
+    return any(suffix in candidate.suffixes for candidate in FORMATS)
 
 
 def files_of(folder: Path) -> list[Path]:

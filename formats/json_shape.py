@@ -10,21 +10,27 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.json_faults import pointer
-from mtpp.units import Exact
+from mtpp.units import Exact, ceil_ratio
 
 __all__ = [
+    "SIZE_LIMIT",
     "attributed",
     "check_header",
     "check_keys",
     "kind_of",
     "pointer",
+    "require_cost",
     "require_list",
     "require_number",
     "require_object",
+    "require_size",
     "require_text",
     "require_whole",
     "shown",
 ]
+
+SIZE_LIMIT = 2**62
+"""No tensor and no op's parameters have as many bytes."""
 
 _LONGEST_SHOWN = 60
 
@@ -94,6 +100,22 @@ def require_whole(value: Any, where: str) -> int:
     if not isinstance(number, int):
         raise InputError("must be a whole number", where=where, remedy="round it")
     return number
+
+
+def require_cost(value: Any, where: str) -> Exact:
+    """Return *value* if it is a number that is not negative."""
+    number = require_number(value, where)
+    if number < 0:
+        raise InputError("a cost cannot be negative", where=where)
+    return number
+
+
+def require_size(value: Any, where: str) -> int:
+    """Return *value*, a number of bytes that other programs may write with a fraction, rounded up."""
+    size = ceil_ratio(*require_number(value, where).as_integer_ratio())
+    if not 0 <= size < SIZE_LIMIT:
+        raise InputError("a size must be at least 0 and below 2^62 bytes", where=where)
+    return size
 
 
 def check_keys(row: Mapping[str, Any], where: str, required: Collection[str], optional: Collection[str] = ()) -> None:

@@ -9,12 +9,13 @@ from pathlib import PurePath
 from typing import Any
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats import native, node_link, plan
+from mtpp.formats import native, node_link, pipedream, piper, placement, placement_split, plan, tensorflow_cost_graph
 from mtpp.formats.json_shape import shown
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph
 from mtpp.system import System, load_system
+from mtpp.units import PICOSECONDS
 
 _BOM = b"\xef\xbb\xbf"
 
@@ -53,11 +54,38 @@ class ReadOptions:
         Models the work of ops in formats that bring none.
     spare_dims
         Whether *dims* may name dimensions that this model has not.
+    time_unit
+        Unit of the times in a file that does not name it.
+    backward
+        Whether the backward pass counts, where a file tells it from the forward pass.
+    loading_time
+        Whether loading data counts, where a file has nodes that do so.
     """
 
     dims: Mapping[str, int] = field(default_factory=dict)
     system: System | None = None
     spare_dims: bool = False
+    time_unit: str | None = None
+    backward: bool = False
+    loading_time: bool = False
+
+    def check(self) -> None:
+        """Check what a user may have written wrong.
+
+        Raises
+        ------
+        InputError
+            If the unit of time is none.
+        """
+        if self.time_unit is not None and self.time_unit not in _TIME_UNITS:
+            raise InputError(
+                f"unknown unit of time {self.time_unit!r}",
+                source="--time-unit",
+                remedy=f"use one of {', '.join(_TIME_UNITS)}",
+            )
+
+
+_TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
 
 
 @dataclass(frozen=True)
@@ -70,14 +98,18 @@ class GraphFormat:
         As ``--from`` and ``--to`` call it.
     suffixes
         Lower case, without ``.gz``; the first is the usual one.
+    shared_suffixes
+        Those that its files have and others too: they decide nothing.
     recognises
         Whether some content is in this format, cheap and without complaint.
     read
         Makes a graph or raises InputError.
     write
         Returns the text of a file; None where there is no writer.
-    takes_dims
-        Whether it has symbolic dimensions for ``--dim`` to set.
+    takes
+        What of :class:`ReadOptions` has an effect on it, apart from the system: ``dims``, ``time_unit``, …
+    assumes
+        Whether its reader makes assumptions, which are then in ``metadata["assumptions"]``.
     """
 
     name: str
@@ -85,7 +117,9 @@ class GraphFormat:
     recognises: Callable[[Content], bool]
     read: Callable[[Content, ReadOptions], CostGraph]
     write: Callable[[CostGraph], str] | None = None
-    takes_dims: bool = False
+    takes: frozenset[str] = frozenset()
+    shared_suffixes: tuple[str, ...] = ()
+    assumes: bool = False
 
 
 def _read_native(content: Content, options: ReadOptions) -> CostGraph:
@@ -93,7 +127,41 @@ def _read_native(content: Content, options: ReadOptions) -> CostGraph:
 
 
 def _read_node_link(content: Content, options: ReadOptions) -> CostGraph:
-    return node_link.graph_from_node_link(content.document, content.source.display, name=content.source.stem)
+    source = content.source
+    return node_link.graph_from_node_link(
+        content.document, source.display, name=source.stem, time_unit=options.time_unit
+    )
+
+
+def _read_placement(content: Content, options: ReadOptions) -> CostGraph:
+    source = content.source
+    return placement.graph_from_placement(
+        content.document, source.display, name=source.stem, time_unit=options.time_unit, backward=options.backward
+    )
+
+
+def _read_piper(content: Content, options: ReadOptions) -> CostGraph:
+    source = content.source
+    return piper.graph_from_piper(content.document, source.display, name=source.stem, time_unit=options.time_unit)
+
+
+def _read_pipedream(content: Content, options: ReadOptions) -> CostGraph:
+    source = content.source
+    return pipedream.read_pipedream(
+        source.data,
+        source.display,
+        name=source.stem,
+        time_unit=options.time_unit,
+        backward=options.backward,
+        loading_time=options.loading_time,
+    )
+
+
+def _read_cost_graph(content: Content, options: ReadOptions) -> CostGraph:
+    source = content.source
+    return tensorflow_cost_graph.read_cost_graph(
+        source.data, source.display, name=source.stem, time_unit=options.time_unit
+    )
 
 
 def _is_onnx(content: Content) -> bool:
@@ -128,13 +196,52 @@ FORMATS = (
         write=native.write_native,
     ),
     GraphFormat(
+        name="placement",
+        suffixes=(),
+        shared_suffixes=(".json",),
+        recognises=lambda content: content.is_json and placement.looks_like_placement(content.document),
+        read=_read_placement,
+        takes=frozenset(("time_unit", "backward")),
+        assumes=True,
+    ),
+    GraphFormat(
+        name="piper",
+        suffixes=(),
+        shared_suffixes=(".json",),
+        recognises=lambda content: content.is_json and piper.looks_like_piper(content.document),
+        read=_read_piper,
+        takes=frozenset(("time_unit",)),
+        assumes=True,
+    ),
+    GraphFormat(
         name="node-link",
         suffixes=(".nodelink", ".node-link"),
         recognises=lambda content: content.has("nodes") and (content.has("edges") or content.has("links")),
         read=_read_node_link,
         write=node_link.write_node_link,
+        takes=frozenset(("time_unit",)),
     ),
-    GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes_dims=True),
+    GraphFormat(
+        name="pipedream",
+        suffixes=(),
+        shared_suffixes=(".txt",),
+        recognises=lambda content: not content.is_json and pipedream.looks_like_pipedream(content.source.data),
+        read=_read_pipedream,
+        takes=frozenset(("time_unit", "backward", "loading_time")),
+        assumes=True,
+    ),
+    GraphFormat(
+        name="tensorflow",
+        suffixes=(".pbtxt",),
+        shared_suffixes=(".txt",),
+        recognises=lambda content: (
+            not content.is_json and tensorflow_cost_graph.looks_like_cost_graph(content.source.data)
+        ),
+        read=_read_cost_graph,
+        takes=frozenset(("time_unit",)),
+        assumes=True,
+    ),
+    GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
 )
 """Every format, in the order in which they are tried; a new one is one entry here."""
 
@@ -149,6 +256,10 @@ def read_graph(
     dims: Mapping[str, int] | None = None,
     system: System | None = None,
     spare_dims: bool = False,
+    time_unit: str | None = None,
+    backward: bool = False,
+    loading_time: bool = False,
+    warn: Callable[[str], None] = lambda text: None,
 ) -> CostGraph:
     """Read a graph in any format.
 
@@ -161,24 +272,46 @@ def read_graph(
     system
         Models the work of ops that bring none (ONNX only); by default the preset ``reference``.
     spare_dims
-        Whether *dims* may name dimensions that this model has not, as one of several models.
+        Whether this is one of several models: what the options say of files of other kinds does no harm.
+    time_unit, backward, loading_time
+        See :class:`ReadOptions`.
+    warn
+        Is told what the reader assumed, where the file leaves something open.
 
     Raises
     ------
     UnrecognisedInput
         If the content is in no known format.
     InputError
-        If it is broken.
+        If it is broken, or an option would have no effect.
     """
     content = Content(source)
+    options = ReadOptions(dims or {}, system, spare_dims, time_unit, backward, loading_time)
+    options.check()
     chosen = _by_name(from_format, "--from", READERS) if from_format else recognise(content)
-    if dims and not chosen.takes_dims and not spare_dims:
-        raise InputError(
-            f"has no effect on a {chosen.name} graph: {source.display}",
-            source="--dim",
-            remedy="leave it out; only ONNX models have symbolic dimensions",
-        )
-    return chosen.read(content, ReadOptions(dims=dims or {}, system=system, spare_dims=spare_dims))
+    if not spare_dims:
+        _check_effect(chosen, options, source)
+    graph = chosen.read(content, options)
+    if chosen.assumes:
+        assumptions = graph.metadata["assumptions"]
+        if assumptions:
+            warn(f"{source.display}: {'; '.join(assumptions)}")
+    return graph
+
+
+_OPTIONS = {
+    "dims": ("--dim", "only ONNX models have symbolic dimensions"),
+    "time_unit": ("--time-unit", "this format names its unit of time"),
+    "backward": ("--backward", "this format does not tell the backward pass from the forward pass"),
+    "loading_time": ("--loading-time", "this format has no nodes that load data"),
+}
+
+
+def _check_effect(chosen: GraphFormat, options: ReadOptions, source: Source) -> None:
+    for key, (option, why) in _OPTIONS.items():
+        if getattr(options, key) and key not in chosen.takes:
+            problem = f"has no effect on a {chosen.name} graph: {source.display}"
+            raise InputError(problem, source=option, remedy=f"leave it out; {why}")
 
 
 def recognise(content: Content) -> GraphFormat:
@@ -201,8 +334,11 @@ def recognise(content: Content) -> GraphFormat:
         if source.suffix in candidate.suffixes:
             return candidate
     raise UnrecognisedInput(
-        "neither ONNX nor JSON", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
+        "in no format of graphs", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
     )
+
+
+_NODE_FORMATS = ("placement", "piper", "node-link")
 
 
 def _unknown_json(content: Content) -> UnrecognisedInput:
@@ -215,6 +351,13 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
             where="/format",
             remedy="give the graph it was made from (mtpp verify reads plans)",
         )
+    if placement_split.looks_like_split(document):
+        return UnrecognisedInput(
+            "a split of a placement workload, not a graph",
+            source=source.display,
+            where="/fpgas",
+            remedy="give it to `mtpp evaluate MODEL --assignment`",
+        )
     if name is not None:
         remedy = f'a graph has "format": "{native.FORMAT}"'
         return UnrecognisedInput(f"unknown format {shown(name)}", source=source.display, where="/format", remedy=remedy)
@@ -222,7 +365,7 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
         "not a graph: neither the key 'format' nor 'nodes' and 'edges'",
         source=source.display,
         where="/",
-        remedy=f'give "format": "{native.FORMAT}", or node-link data',
+        remedy=f'give "format": "{native.FORMAT}", or nodes in one of: {", ".join(_NODE_FORMATS)}',
     )
 
 

@@ -47,7 +47,11 @@ def test_a_graph_without_a_name_is_called_after_its_file() -> None:
 @pytest.mark.parametrize(
     ("text", "name", "message"),
     [
-        ("hello", "a.txt", "a.txt: neither ONNX nor JSON; give a graph in one of: native, node-link, onnx"),
+        (
+            "hello",
+            "a.txt",
+            "a.txt: in no format of graphs; give a graph in one of: native, placement, piper, node-link, ",
+        ),
         ("hello", "a.json", "a.json: line 1, column 1: not valid JSON: expecting value"),
         ("[]", "a", "a: /: not a graph: neither the key 'format' nor 'nodes' and 'edges'; give \"format\": "),
         ('{"format": [1]}', "a", "a: /format: unknown format an array; a graph has"),
@@ -66,7 +70,7 @@ def test_a_format_can_be_forced() -> None:
     assert read_graph(_source(write_native(GRAPH)), from_format="native").op_count == 2
     with pytest.raises(InputError, match="missing key 'directed'"):
         read_graph(_source(write_native(GRAPH)), from_format="node-link")
-    with pytest.raises(InputError, match="--from: unknown format 'gexf'; use one of native, node-link, onnx"):
+    with pytest.raises(InputError, match="--from: unknown format 'gexf'; use one of native, placement, piper, "):
         read_graph(_source(write_native(GRAPH)), from_format="gexf")
 
 
