@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
 from typing import Any
 
 import click
@@ -11,34 +12,48 @@ from mtpp.cli.options import MOST_STAGES, model_options, output_options
 
 @click.command("evaluate")
 @click.argument("model")
-@click.option("--assignment", metavar="FILE", help='A plan, or JSON {"op": stage, …}; - is standard input.')
+@click.option(
+    "--assignment", metavar="FILE",
+    help='A plan, JSON {"op": stage, …}, or the split of a placement workload; - is standard input.',
+)  # fmt: skip
 @click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
 @click.option(
     "-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Stages at most [default: as many as are used]."
 )
+@click.option(
+    "--against", metavar="FILE|ALGORITHM",
+    help="Compare, stage by stage, with another assignment, or with what an algorithm finds (auto: the usual one).",
+)  # fmt: skip
 @click.option("-o", "--output", metavar="FILE", help="Write the scored plan as JSON.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, model: str, assignment: str | None, cuts: str | None, output_format: str, **options: Any
+    ctx: click.Context,
+    /,
+    model: str,
+    assignment: str | None,
+    cuts: str | None,
+    against: str | None,
+    output_format: str,
+    **options: Any,
 ) -> None:
     """Score a partition of MODEL that was made by hand or by another tool.
 
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
-    invalid: exit code 1.
+    invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
     from mtpp.cli.console import Console
-    from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts
+    from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts, plan_against
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import deliver_plan
     from mtpp.formats.sink import check_output
 
     if (assignment is None) == (cuts is None):
         raise click.UsageError("give either --assignment or --cuts", ctx)
-    if assignment == "-" and model == "-":
-        raise click.UsageError("model and assignment cannot both be standard input", ctx)
+    if [assignment, against, model].count("-") > 1:
+        raise click.UsageError("only one of model and assignments can be standard input", ctx)
     if options["output"] not in (None, "-"):
         check_output(options["output"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
@@ -50,4 +65,10 @@ def command(
     plan = given_plan(read, labels, options["k"])
     if plan.partition.assignment.tolist() != labels:
         console.warn("the stages were numbered anew, in the order of the data flow")
-    deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"])
+    comparison = None
+    if against is not None:
+        from mtpp.cli.stage_comparison import StageComparison
+
+        other, plan = plan_against(read, plan, against, console)
+        comparison = StageComparison(plan, other, PurePath(assignment or "cuts").name, PurePath(against).name)
+    deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"], instead=comparison)

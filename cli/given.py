@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from mtpp.partition import Partition
 from mtpp.plan import Plan
 
 if TYPE_CHECKING:
+    from mtpp.cli.console import Console
     from mtpp.cli.options import Model
     from mtpp.graph import CostGraph
 
@@ -108,3 +110,43 @@ def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
     _ = plan.certificate
     check_stage_memory(instance, plan.costs)
     return plan
+
+
+def plan_against(model: Model, given: Plan, against: str, console: Console) -> tuple[Plan, Plan]:
+    """Return what a given partition is to be held against, and that partition with the better bound of the two.
+
+    Parameters
+    ----------
+    against
+        An algorithm, whose best partition into as many stages it is, or what :func:`labels_of_assignment` reads.
+
+    Raises
+    ------
+    InvalidPartition
+        If that is no partition.
+    """
+    from mtpp.cli.planning import PlanRequest, available_cores, make_plan
+    from mtpp.solvers.registry import ALIASES, PARTITIONERS
+
+    k = given.partition.k
+    if ALIASES.get(against, against) in PARTITIONERS:
+        from mtpp.cli.options import memory_limit
+
+        request = PlanRequest(
+            k=k,
+            max_bottleneck=None,
+            algorithm=against,
+            together=(),
+            time_limit_s=None,
+            work_limit=None,
+            seed=0,
+            jobs=available_cores(),
+            memory_bytes=memory_limit(None),
+        )
+        other = make_plan(model, request, console)
+    else:
+        labels = labels_of_assignment(model.graph, against)
+        other = given_plan(model, labels, max(k, max(labels) + 1))
+    if other.partition.k == k and other.lower.value > given.lower.value:
+        given = replace(given, lower=other.lower)
+    return other, given

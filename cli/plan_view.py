@@ -35,13 +35,13 @@ def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str
 
 def _title(plan: Plan) -> str:
     graph = plan.graph
-    unit, _ = _common_unit(plan)
+    unit, _ = common_unit(plan)
     times = f" (times in {unit})" if unit else ""
     return f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, k = {plan.partition.k}{times}"
 
 
 def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    _, ticks = _common_unit(plan)
+    _, ticks = common_unit(plan)
     bottleneck = plan.certificate.upper
     no_memory = plan.instance.system.fast_memory_bytes is None
     rows = []
@@ -64,7 +64,7 @@ def _listed_stages(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def _common_unit(plan: Plan) -> tuple[str, float]:
+def common_unit(plan: Plan) -> tuple[str, float]:
     """Return the unit in which all times of the table are shown, and the ticks in it."""
     if not plan.instance.timed:
         return "", float(plan.instance.ticks_per_unit)

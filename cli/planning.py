@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.options import Model
+    from mtpp.cli.stage_comparison import StageComparison
     from mtpp.instance import Instance
     from mtpp.plan import Plan
     from mtpp.progress import Observer
@@ -195,9 +196,16 @@ def parse_bottleneck(text: str, time_unit: str) -> Any:
 
 
 def deliver_plan(
-    plan: Plan, model: Model, console: Console, output: str | None, output_format: str, *, embed: bool
+    plan: Plan,
+    model: Model,
+    console: Console,
+    output: str | None,
+    output_format: str,
+    *,
+    embed: bool,
+    instead: StageComparison | None = None,
 ) -> None:
-    """Write and print a plan, and warn of what its reader should know."""
+    """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
     from mtpp.cli.plan_view import plan_text
     from mtpp.cli.results import deliver
 
@@ -215,6 +223,8 @@ def deliver_plan(
         return write_plan(document)
 
     def shown() -> str:
+        if instead is not None:
+            return instead.shown(output_format, assumptions(model))
         return json_text() if output_format == "json" else plan_text(plan, output_format, assumptions(model))
 
     empty = plan.partition.empty_stages
