@@ -67,6 +67,7 @@ def test_baselines_lower_the_best_partition(bounds: Any, cells: list[Any], tmp_p
 
 
 @pytest.mark.parametrize("each", [(), ("--each",)])
+@pytest.mark.slow
 def test_a_run_takes_up_another(
     bounds: Any,
     each: tuple[str, ...],

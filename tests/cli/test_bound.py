@@ -27,6 +27,7 @@ def test_rows_have_no_upper_side(chain_file: Path) -> None:
         assert row["lower_proof"]["rule"] in ("largest-op", "average-work")
 
 
+@pytest.mark.slow
 def test_every_bound_by_default(chain_file: Path) -> None:
     """Each is worked at, also where the simple one would do, and none is above the optimum, 61 ms."""
     from mtpp.solvers.bounds.registry import BOUNDS
@@ -57,6 +58,7 @@ def test_output_file(chain_file: Path, tmp_path: Path) -> None:
     assert json.loads(out.read_text())["format"] == "mtpp-certificates"
 
 
+@pytest.mark.slow
 def test_infeasible(chain_file: Path, tmp_path: Path) -> None:
     """A stage memory that no partition meets: one line, exit code 1."""
     document = json.loads(chain_file.read_text())
@@ -95,6 +97,7 @@ def test_bad_options(chain_file: Path, options: tuple[str, ...], words: tuple[st
     assert not Path("m.mps").exists()
 
 
+@pytest.mark.slow
 def test_exported_mip(random_file: Path, tmp_path: Path) -> None:
     """MPS, LP, either of them packed, and to standard output; what the numbers are is told on standard error."""
     pytest.importorskip("mtpp.solvers.bounds.exported_model")

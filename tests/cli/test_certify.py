@@ -140,6 +140,7 @@ def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
     assert required.stderr.count("no certificate") == 4
 
 
+@pytest.mark.slow
 def test_a_cell_cut_short_by_the_run_is_not_stored(tmp_path: Path) -> None:
     """It is in the table; a later run works at it for as long as a cell may take."""
     hard, store = tmp_path / "hard.json", tmp_path / "s.db"
@@ -153,6 +154,7 @@ def test_a_cell_cut_short_by_the_run_is_not_stored(tmp_path: Path) -> None:
         assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (0,)
 
 
+@pytest.mark.slow
 def test_a_file_that_vanishes_is_told_of(folder: Path) -> None:
     """A run of hours does not end for it, but its exit code is 1."""
     gone = folder / "z.json"
@@ -249,6 +251,7 @@ def test_bad_files(folder: Path, tmp_path: Path) -> None:
     assert done.stderr == f"error: {broken}: is not a store; name another file\n"
 
 
+@pytest.mark.slow
 def test_full_disk_keeps_what_was_stored(folder: Path, tmp_path: Path) -> None:
     """The error names the store, the table shows what is in it, and the next run goes on there."""
     store = tmp_path / "s.db"

@@ -159,6 +159,7 @@ def test_convert_round_trips_through_files(random_file: Path, tmp_path: Path) ->
     assert (first.work, first.transfer, first.op_names) == (last.work, last.transfer, last.op_names)
 
 
+@pytest.mark.slow
 def test_warmup_compiles() -> None:
     """Afterwards everything is ready."""
     done = run("warmup")

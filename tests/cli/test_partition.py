@@ -97,6 +97,7 @@ def test_same_seed_gives_the_same_bytes_for_any_jobs(random_file: Path, tmp_path
     assert plans[0] != plans[2]
 
 
+@pytest.mark.slow
 def test_every_plan_verifies(random_file: Path, chain_file: Path, tmp_path: Path) -> None:
     """For each algorithm and k, with the model and with the embedded graph alone."""
     for name in ("auto", "slice", "random"):

@@ -179,6 +179,7 @@ def test_a_plan_takes_one_model(chain_file: Path, tmp_path: Path) -> None:
     assert run("verify", plan, "--model", chain_file, "--model", chain_file).returncode == 2
 
 
+@pytest.mark.slow
 def test_what_certify_and_bound_write_is_true(tmp_path: Path) -> None:
     """Rows of both commands pass with their means, whichever bound is best; with another k none does."""
     folder = tmp_path / "models"

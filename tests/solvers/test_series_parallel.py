@@ -160,6 +160,7 @@ def test_cores_within_cores_and_blocks(seed: int) -> None:
 
 
 @pytest.mark.parametrize("series", [pytest.param(0.5, marks=pytest.mark.slow), 0.9])
+@pytest.mark.slow
 def test_large_graphs_expand_to_themselves(series: float) -> None:
     """Random series-parallel graphs of 100,000 ops, some edges repeated, decompose fully and expand to themselves."""
     edges = composed_edges(100_000, 1, series=series)

@@ -61,6 +61,7 @@ def without_times(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_this_machine(cluster: DaskCluster, easy: Path, tmp_path: Path) -> None:
     """Whichever worker they come from, and they are stored as they come; the scheduler need not have this package."""
     store = tmp_path / "s.db"
@@ -120,7 +121,15 @@ def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, easy: Path, hard: P
 
 
 @pytest.mark.parametrize(
-    "address", ["tcp://127.0.0.1:1", "nonsense://x:1", "tls://127.0.0.1:1", "tcp://127.0.0.1:99999", "127.0.0.1", ""]
+    "address",
+    [
+        pytest.param("tcp://127.0.0.1:1", marks=pytest.mark.slow),
+        "nonsense://x:1",
+        "tls://127.0.0.1:1",
+        pytest.param("tcp://127.0.0.1:99999", marks=pytest.mark.slow),
+        "127.0.0.1",
+        "",
+    ],
 )
 def test_no_scheduler_there(easy: Path, address: str) -> None:
     """One line, exit code 2."""
