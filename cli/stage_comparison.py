@@ -139,9 +139,9 @@ class StageComparison:
             f"{_signed(describe, parts[part])} {part}" for part in _PARTS if parts[part] or part == "work"
         )
         figures = [("bottleneck", verdict), ("made of", made_of), ("balance", self._balance())]
-        moved = [f"stage {row['stage']} ({row['ops']}, {describe(row['work'])} of work)" for row in self.elsewhere]
+        moved = [f"stage {row['stage']} ({row['ops']} ops, {describe(row['work'])})" for row in self.elsewhere]
         ops = int(self.given.costs.ops[self.slowest[0]])
-        figures.append((f"stage {self.slowest[0]}", f"its {ops} ops are there in {', '.join(moved)}"))
+        figures.append((f"stage {self.slowest[0]}", f"its {ops} ops are in {', '.join(moved)} of the other"))
         sums = [int((plan.costs.input + plan.costs.output).sum()) for plan in (self.given, self.other)]
         figures.append(("transfers", f"{describe(sums[0])} in all stages together against {describe(sums[1])}"))
         return [*figures, self._ratios()]

@@ -65,8 +65,8 @@ def required(row: Mapping[str, Any], key: str, where: str) -> Any:
     return row[key]
 
 
-def node_id(value: Any, where: str) -> int:
-    """Return an id.
+def node_id(value: Any, where: str, what: str = "a node's id") -> int:
+    """Return an id; *what* is what messages call it.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def node_id(value: Any, where: str) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or abs(value) >= _LARGEST_ID:
         found = "one of more than 64 bits" if isinstance(value, int) and not isinstance(value, bool) else kind_of(value)
-        raise InputError(f"a node's id must be a whole number, not {found}", where=where)
+        raise InputError(f"{what} must be a whole number, not {found}", where=where)
     return value
 
 

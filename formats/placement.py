@@ -142,7 +142,7 @@ def _node(node: NumberedNode, name: str) -> _Node:
         name=name,
         work=require_cost(required(row, "fpgaLatency", where), f"{where}/fpgaLatency"),
         size=require_size(row.get("size", 0), f"{where}/size"),
-        colour=None if colour is None else node_id(colour, f"{where}/colorClass"),
+        colour=None if colour is None else node_id(colour, f"{where}/colorClass", "a colour class"),
         backward=_flag(row.get("isBackwardNode", False), f"{where}/isBackwardNode"),
     )
 

@@ -24,6 +24,10 @@ SAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "samples" / "resnet5
         ("a.onnx", "native", False),
         ("a.onnx", "onnx", True),
         ("a.txt", None, False),
+        ("a.txt", "pipedream", True),
+        ("a.txt", "onnx", False),
+        ("a.pbtxt", None, True),
+        ("a.json", "piper", True),
         ("json", None, False),
     ],
 )
@@ -54,6 +58,8 @@ def test_files_are_listed_by_name(tmp_path: Path) -> None:
         (gzip.compress(b"{}", mtime=0)[:12], False),
         (b"", False),
         (b"hello", False),
+        (b"node1 -- ReLU() -- forward_compute_time=1, backward", True),
+        (b"# costs\nnode {", True),
         (bytes(100_000), False),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,8 +114,52 @@ def test_formats_that_are_not_written(path: str, to: str | None, message: str) -
 
 
 def test_the_registry_is_consistent() -> None:
-    """Names and suffixes belong to one format each."""
-    assert READERS == ("native", "node-link", "onnx")
-    assert WRITERS == ("native", "node-link")
+    """Names belong to one format each, and so do suffixes that decide."""
+    assert {"native", "placement", "piper", "node-link", "pipedream", "tensorflow", "onnx"} <= set(READERS)
+    assert {"native", "node-link"} <= set(WRITERS)
+    assert len(set(READERS)) == len(READERS)
     suffixes = [suffix for entry in FORMATS for suffix in entry.suffixes]
     assert len(set(suffixes)) == len(suffixes)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            {"time_unit": "ms"},
+            "--time-unit: has no effect on a native graph: file.json; leave it out; ",
+        ),
+        ({"backward": True}, "--backward: has no effect on a native graph"),
+        ({"loading_time": True}, "--loading-time: has no effect on a native graph"),
+        ({"time_unit": "h"}, "--time-unit: unknown unit of time 'h'; use one of ps, ns, us, ms, s"),
+    ],
+)
+def test_options_for_other_formats(options: dict[str, Any], message: str) -> None:
+    """A flag that would do nothing is an error, unless it may be meant for another model of several."""
+    with pytest.raises(InputError) as caught:
+        read_graph(_source(write_native(GRAPH)), **options)
+    assert str(caught.value).startswith(message)
+    if options.get("time_unit") != "h":
+        assert read_graph(_source(write_native(GRAPH)), spare_dims=True, **options).op_count == 2
+
+
+def test_a_unit_of_time_for_data_without_one() -> None:
+    """Node-link data need not name it."""
+    text = '{"directed": true, "nodes": [{"id": 1, "work": 1}], "edges": []}'
+    assert read_graph(_source(text), time_unit="ms").time_unit == "ms"
+
+
+def test_a_split_is_no_graph() -> None:
+    """The message says what it is for."""
+    with pytest.raises(InputError, match=r"/fpgas: a split .*; give it to `mtpp evaluate MODEL --assignment`"):
+        read_graph(_source('{"fpgas": [], "cpus": []}'))
+
+
+def test_assumptions_are_said() -> None:
+    """In one line, and only by the reader that made them."""
+    said: list[str] = []
+    nodes = [{"id": 1, "fpgaLatency": 1, "isBackwardNode": flag} | {"id": 1 + flag} for flag in (0, 1)]
+    graph = read_graph(_source(json.dumps({"nodes": nodes, "edges": []}), "w.json"), warn=said.append)
+    assert said == ["w.json: 1 backward nodes left out"]
+    read_graph(_source(write_native(graph)), warn=said.append)
+    assert len(said) == 1
