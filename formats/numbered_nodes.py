@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import kind_of, pointer, require_list, require_object, require_text
 
 _LARGEST_ID = 2**63
@@ -136,9 +137,5 @@ def distinct_names(nodes: Iterable[NumberedNode]) -> dict[int, str]:
     taken = set(names.values())
     for node in listed:
         if bearers[node.name] > 1:
-            name = f"{node.name} #{node.id}"
-            while name in taken:
-                name += "'"
-            names[node.id] = name
-            taken.add(name)
+            names[node.id] = untaken(f"{node.name} #{node.id}", taken)
     return names

@@ -37,6 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import (
     attributed,
     pointer,
@@ -293,9 +294,6 @@ def _tensors(workload: Workload) -> list[Tensor]:
     for identity, by_size in readers.items():
         producer = workload.layers[identity].name
         for i, (size, consumers) in enumerate(by_size.items()):
-            name = producer + (f":{i}" if i else "")
-            while name in taken:
-                name += "'"
-            taken.add(name)
+            name = untaken(producer + (f":{i}" if i else ""), taken)
             tensors.append(Tensor(name, producer, tuple(consumers), size))
     return tensors

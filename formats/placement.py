@@ -38,6 +38,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import attributed, kind_of, require_cost, require_object, require_size
 from mtpp.formats.numbered_nodes import (
     NumberedEdge,
@@ -116,8 +117,8 @@ def graph_from_placement(
         data_edges = [edge for edge in edges if edge.source not in parameters]
         op_of = _merged(kept, data_edges, parameters)
         members = _members(kept, op_of)
-        ops = {op: _op_name(ids, kept, parameters) for op, ids in members.items()}
-        _tell_apart(ops)
+        taken: set[str] = set()
+        ops = {op: untaken(_op_name(ids, kept, parameters), taken) for op, ids in members.items()}
         held = _held_bytes(kept, edges, op_of, members, parameters)
         return CostGraph.build(
             name=name,
@@ -220,14 +221,6 @@ def _op_name(ids: Sequence[int], nodes: Mapping[int, _Node], parameters: set[int
     return nodes[longest].name + (f" (+{others})" if others else "")
 
 
-def _tell_apart(ops: dict[int, str]) -> None:
-    taken: set[str] = set()
-    for op, name in ops.items():
-        while ops[op] in taken:
-            ops[op] = f"{name} #{op}"
-        taken.add(ops[op])
-
-
 def _held_bytes(
     nodes: Mapping[int, _Node],
     edges: Iterable[_Edge],
@@ -257,10 +250,7 @@ def _tensors(
     for (identity, size, cost), consumers in readers.items():
         name = nodes[identity].name + (f":{several[identity]}" if several[identity] else "")
         several[identity] += 1
-        while name in taken:
-            name += "'"
-        taken.add(name)
-        tensors.append(Tensor(name, ops[op_of[identity]], tuple(consumers), size, cost))
+        tensors.append(Tensor(untaken(name, taken), ops[op_of[identity]], tuple(consumers), size, cost))
     return tensors
 
 

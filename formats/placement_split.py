@@ -96,7 +96,7 @@ def _devices(document: Any) -> list[tuple[int, str, list[Any]]]:
             remedy = "every stage is of one kind here: place the nodes on an accelerator"
             raise InputError("nodes on a CPU", where=f"{where}/nodes", remedy=remedy)
     devices = []
-    for f, row in enumerate(require_list(document["fpgas"], "/fpgas")):
+    for f, row in enumerate(require_list(required(document, "fpgas", ""), "/fpgas")):
         where = pointer("fpgas", f)
         nodes = required(require_object(row, where), "nodes", where)
         devices.append((f, f"{where}/nodes", require_list(nodes, f"{where}/nodes")))

@@ -34,6 +34,7 @@ from difflib import get_close_matches
 from typing import NamedTuple
 
 from mtpp.errors import InputError, UnrecognisedInput
+from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import attributed, shown
 from mtpp.formats.protobuf_text import Message, Token, parse_text
 from mtpp.formats.text_lines import cost_of, decoded, size_of
@@ -225,34 +226,22 @@ def _output_size(row: Message) -> int:
 
 
 def _tensors(nodes: Mapping[int, _Node]) -> list[Tensor]:
-    readers: dict[tuple[int, int], dict[str, None]] = {}
-    fed: dict[int, set[int]] = {}
+    readers: dict[int, dict[int, dict[str, None]]] = {identity: {} for identity in nodes}
+    waiting: dict[int, dict[str, None]] = {identity: {} for identity in nodes}
     for node in nodes.values():
         for given in node.inputs:
-            readers.setdefault((given.node, given.port), {})[node.name] = None
-            fed.setdefault(given.node, set()).add(node.id)
-    tensors, taken = [], set()
-
-    def add(name: str, producer: str, consumers: Iterable[str], size: int) -> None:
-        while name in taken:
-            name += "'"
-        taken.add(name)
-        tensors.append(Tensor(name, producer, tuple(consumers), size))
-
-    waiting: dict[int, dict[str, None]] = {}
+            readers[given.node].setdefault(given.port, {})[node.name] = None
     for node in nodes.values():
         for given in node.controls:
-            if node.id not in fed.get(given.node, ()):
-                waiting.setdefault(given.node, {})[node.name] = None
-    extra: dict[int, list[int]] = {}
-    for identity, port in readers:
-        if port >= len(nodes[identity].sizes):
-            extra.setdefault(identity, []).append(port)
+            if not any(node.name in names for names in readers[given.node].values()):
+                waiting[given.node][node.name] = None
+    tensors, taken = [], set[str]()
     for node in nodes.values():
-        for port in (*range(len(node.sizes)), *sorted(extra.get(node.id, ()))):
-            size = max(node.sizes[port], 0) if port < len(node.sizes) else 0
-            name = node.name if port == 0 else f"{node.name}:{port}"
-            add(name, node.name, readers.get((node.id, port), ()), size)
-        if node.id in waiting:
-            add(f"^{node.name}", node.name, waiting[node.id], 0)
+        listed = range(len(node.sizes))
+        for port in (*listed, *sorted(readers[node.id].keys() - set(listed))):
+            name = untaken(f"{node.name}:{port}" if port else node.name, taken)
+            size = max(node.sizes[port], 0) if port in listed else 0
+            tensors.append(Tensor(name, node.name, tuple(readers[node.id].get(port, ())), size))
+        if waiting[node.id]:
+            tensors.append(Tensor(untaken(f"^{node.name}", taken), node.name, tuple(waiting[node.id]), 0))
     return tensors
