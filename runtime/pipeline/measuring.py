@@ -157,9 +157,8 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
             for found, expected in zip(outputs.views(), own.views(), strict=True):
                 agreement.add(found, expected)
             whole = seconds, agreement
-        tell("the pipeline: starting its workers")
         choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
-        times = run_pipeline(wiring, choices, inputs, outputs, patience)
+        times = run_pipeline(wiring, choices, inputs, outputs, patience, tell)
     return Measured(request, wiring, alone, whole, times, cores, len(available))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
@@ -98,7 +98,12 @@ def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
 
 
 def run_pipeline(
-    wiring: Wiring, choices: PipelineChoices, inputs: Ring, expected: Ring, patience: Patience
+    wiring: Wiring,
+    choices: PipelineChoices,
+    inputs: Ring,
+    expected: Ring,
+    patience: Patience,
+    tell: Callable[[str], None] = lambda text: None,
 ) -> PipelineTimes:
     """Run the stages as a pipeline, and compare the results with those expected.
 
@@ -106,6 +111,8 @@ def run_pipeline(
     ----------
     inputs, expected
         Sets of inputs for batches in turn, and what the model makes of them.
+    tell
+        Is told what is being done.
 
     Raises
     ------
@@ -123,7 +130,9 @@ def run_pipeline(
         connected.close_ends_of_workers()
         stopped = "finished"
         try:
+            tell("the pipeline: starting its workers")
             crew.gather("ready")
+            tell(f"the pipeline: running {choices.batches:,} batches")
             crew.tell_all("warm up")
             crew.gather("warm", sink.awaited, sink.take)
             crew.tell_all("run")

@@ -34,7 +34,7 @@ def serve(descriptor: int) -> None:
             parent.send(("refused", error))
         except (EOFError, ConnectionError):
             raise
-        except BaseException:
+        except Exception:
             traceback.print_exc()
             sys.stderr.flush()
             sys.exit(1)

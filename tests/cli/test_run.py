@@ -1,0 +1,178 @@
+"""``mtpp run`` as a process: its table, its JSON, and that it ends in order, however it ends."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from processes import MTPP, ROOT, environment, run
+from stage_folders import bypass, whole_bypass
+
+pytest.importorskip("onnxruntime")
+
+_MARK = "MTPP_TEST_RUN"
+LINUX = pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="needs /proc")
+
+
+def test_all_formats(tmp_path: Path) -> None:
+    """The document has every figure; the table, the list and the markdown say the same."""
+    folder, model = bypass(tmp_path / "stages"), whole_bypass(tmp_path / "whole.onnx")
+    done = run("run", folder, "--model", model, "--batches", 12, "--warmup", 1, "-o", tmp_path / "run.json", "--pin")
+    assert (done.returncode, done.stderr.count("error")) == (0, 0)
+    title, header, *rows = done.stdout.split("\n\n")[0].splitlines()
+    assert title == "toy: 4 stages as a pipeline, 12 batches"
+    assert header.split("  ")[0] == "stage"
+    assert [row.split()[0] for row in rows] == ["0", "1", "3", "4"]
+    assert "all 24 results of the pipeline compared equal those of the stages in turn bit for bit" in done.stdout
+    assert "of the unsplit model bit for bit" in done.stdout
+    document = json.loads((tmp_path / "run.json").read_text())
+    assert (document["format"], document["version"], document["batches"]) == ("mtpp-run", 1, 12)
+    assert document["bottleneck"]["predicted_stage"] == 3
+    assert document["bottleneck"]["predicted_s"] == 6e-6
+    assert document["bottleneck"]["measured_s"] == max(stage["busy_s"] for stage in document["stages"])
+    assert document["throughput_per_s"]["measured"] == pytest.approx(12 / document["elapsed_s"], rel=1e-4)
+    speedup = document["unsplit"]["measured_s"] * document["throughput_per_s"]["measured"]
+    assert document["speedup"]["measured"] == pytest.approx(speedup, rel=1e-4)
+    assert document["speedup"]["predicted"] == pytest.approx(10 / 6, rel=1e-4)
+    assert document["outputs"]["pipeline"] == {"compared": 24, "exact": 24, "near": 24, "largest_difference": 0.0}
+    for stage in document["stages"]:
+        assert stage["ratio"] == pytest.approx(stage["busy_s"] / stage["predicted_s"], rel=1e-4)
+        assert 0 < stage["share"] <= 1
+    lines = list(csv.DictReader(io.StringIO(run("run", folder, "--batches", 2, "--format", "csv").stdout)))
+    assert [line["stage"] for line in lines] == ["0", "1", "3", "4"]
+    assert run("run", folder, "--batches", 2, "--format", "markdown", "-q").stdout.startswith("### toy: 4 stages")
+
+
+def test_bad_input(tmp_path: Path) -> None:
+    """One line, exit code 2, nothing on standard output."""
+    folder = bypass(tmp_path / "stages")
+    cases = [
+        (["nowhere"], "error: nowhere: no such folder; give a folder that `mtpp split` wrote"),
+        ([folder, "--pin", "9999"], "error: --pin: core 9999 is not to be had"),
+        (["--pin", folder], "write --pin 0,1, or --pin after the folder"),
+        ([folder, "--time-limit", "0.01"], "error: --time-limit: 0.01 s were up before every stage had done a batch"),
+        ([folder, "--model", tmp_path / "none.onnx"], "none.onnx: cannot be read: No such file"),
+        ([folder, "--model", folder / "s0.onnx"], "s0.onnx: output 'y': it has none, and 'a', 's' instead"),
+        ([folder, "-o", tmp_path / "no" / "where.json"], "where.json"),
+    ]
+    for arguments, message in cases:
+        done = run("run", *map(str, arguments))
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), arguments
+        assert message in done.stderr
+    (folder / "s1.onnx").unlink()
+    assert "there is no file 's1.onnx' beside it" in run("run", folder).stderr
+    (folder / "manifest.json").write_text("{")
+    assert run("run", folder).returncode == 2
+
+
+def _start(folder: Path, mark: str, *options: str) -> subprocess.Popen[str]:
+    """Start a run that would take hours."""
+    command = [*MTPP, "run", str(folder), "--batches", "1000000", "-v", *options]
+    return subprocess.Popen(
+        command, cwd=ROOT, env=environment() | {_MARK: mark}, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+def _left_over(mark: str) -> dict[int, str]:
+    """Return the living processes of a run and the ends of their command lines."""
+    found = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"{_MARK}={mark}".encode() in (process / "environ").read_bytes():
+                found[int(process.name)] = (process / "cmdline").read_text()
+    return found
+
+
+def _workers(process: subprocess.Popen[str], mark: str) -> list[int]:
+    """Return the worker processes once the pipeline runs, in the order of the stages."""
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("the pipeline: running"):
+            break
+    else:
+        pytest.fail("the run ended before its pipeline ran")
+    return sorted(pid for pid, command in _left_over(mark).items() if "pipeline.worker" in command)
+
+
+def _until(done: Callable[[], bool]) -> None:
+    """Wait, for as long as the test may take."""
+    while not done():
+        os.sched_yield()
+
+
+@pytest.fixture
+def slow_stages(tmp_path: Path) -> Path:
+    """Return stages of which one takes a moment."""
+    return bypass(tmp_path / "stages", rounds=2000)
+
+
+@LINUX
+@pytest.mark.parametrize("victim", [0, 2])
+def test_a_worker_that_is_killed_ends_the_run(slow_stages: Path, victim: int) -> None:
+    """The stage and the signal are named, exit code 2, and no process and no memory is left."""
+    mark, names = uuid.uuid4().hex, set(os.listdir("/dev/shm"))
+    process = _start(slow_stages, mark)
+    workers = _workers(process, mark)
+    assert len(workers) == 4
+    os.kill(workers[victim], signal.SIGKILL)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    label = ("stage 0 (s0.onnx)", "stage 3 (s3.onnx)")[victim // 2]
+    assert err.splitlines()[-1].startswith(f"error: {label}: its process was killed by SIGKILL")
+    assert not _left_over(mark)
+    assert set(os.listdir("/dev/shm")) <= names
+
+
+@LINUX
+def test_ctrl_c_gives_what_is_done(slow_stages: Path) -> None:
+    """A table, a warning, exit code 130, and nothing left."""
+    mark, names = uuid.uuid4().hex, set(os.listdir("/dev/shm"))
+    process = _start(slow_stages, mark, "--format", "json", "--warmup", "0")
+    _workers(process, mark)
+    _until(lambda: process.poll() is not None or _progress(mark))
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert json.loads(out)["stopped"] == "interrupted"
+    assert json.loads(out)["batches"] > 0
+    assert "warning: interrupted after " in err
+    assert "Traceback" not in err
+    assert "resource_tracker" not in err
+    assert not _left_over(mark)
+    assert set(os.listdir("/dev/shm")) <= names
+
+
+def _progress(mark: str) -> bool:
+    """Return whether every worker has used up some time, which loading its model took, and running goes on to take."""
+    workers = [pid for pid, command in _left_over(mark).items() if "pipeline.worker" in command]
+    return bool(workers) and all(_switches(pid) > 50 for pid in workers)
+
+
+def _switches(pid: int) -> int:
+    with suppress(OSError, StopIteration, ValueError):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("voluntary_ctxt")).split()[1])
+    return 0
+
+
+@LINUX
+def test_nothing_outlives_a_run_that_is_killed(slow_stages: Path) -> None:
+    """The workers go with it, and so does the memory, which has no name."""
+    mark, names = uuid.uuid4().hex, set(os.listdir("/dev/shm"))
+    process = _start(slow_stages, mark)
+    assert len(_workers(process, mark)) == 4
+    process.kill()
+    out, err = process.communicate(timeout=60)
+    _until(lambda: not _left_over(mark))
+    assert out == ""
+    assert "resource_tracker" not in err
+    assert set(os.listdir("/dev/shm")) <= names

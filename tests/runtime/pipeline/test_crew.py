@@ -1,0 +1,68 @@
+"""Processes that die, refuse, or never end: whoever waits for them is told at once, and none is left."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import pytest
+from unruly_jobs import UnrulyJob
+
+from mtpp.deadline import Deadline
+from mtpp.errors import InputError, MtppError
+from mtpp.runtime.pipeline import crew as crews
+from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped
+from mtpp.runtime.pipeline.worker_process import WorkerDied
+
+ENDLESS = Patience(Deadline(), lambda: False)
+
+
+def _run(*verbs: str, patience: Patience = ENDLESS) -> None:
+    """Have a process for each verb, wait for all to be done, and see that none is left."""
+    with Crew(patience) as crew:
+        for verb in verbs:
+            crew.hire(f"worker {verb}", UnrulyJob(verb))
+        pids = crew.pids
+        try:
+            assert crew.gather("ready") == list(verbs)
+            crew.gather("done")
+        finally:
+            crew.__exit__(None, None, None)
+            for pid in pids:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, 0)
+                    pytest.fail(f"process {pid} is left")
+
+
+def test_what_a_worker_said_before_it_died_is_told() -> None:
+    """A traceback, the words of a library, an exit code; those that merely lost it are not blamed."""
+    with pytest.raises(WorkerDied, match="worker raise: its process ended with exit code 1") as raised:
+        _run("raise", "bereft", "hang")
+    assert raised.value.last_lines[0] == "first words"
+    assert raised.value.last_lines[-1] == "ValueError: something is odd"
+    with pytest.raises(WorkerDied, match="worker die: its process was killed by SIGKILL; see that") as killed:
+        _run("hang", "die")
+    assert killed.value.last_lines == ("the library's last words",)
+    with pytest.raises(WorkerDied, match="worker exit: its process ended with exit code 3"):
+        _run("exit", "work")
+
+
+def test_a_refusal_is_the_workers_own() -> None:
+    """With its file and remedy."""
+    with pytest.raises(InputError, match=r"^some\.onnx: not like this; do it otherwise$"):
+        _run("bereft", "refuse")
+
+
+def test_waiting_ends_with_the_time_and_the_users_patience() -> None:
+    """Even if a process never answers."""
+    with pytest.raises(Stopped, match="time-limit"):
+        _run("hang", patience=Patience(Deadline.from_now(0.5), lambda: False))
+    with pytest.raises(Stopped, match="interrupted"):
+        _run("hang", patience=Patience(Deadline(), lambda: True))
+
+
+def test_losing_contact_without_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It cannot last, whatever the reason."""
+    monkeypatch.setattr(crews, "_CAUSE_S", 0.0)
+    with pytest.raises(MtppError, match="lost contact"):
+        _run("bereft", "hang")

@@ -1,0 +1,209 @@
+"""A pipeline computes what the model computes, batch by batch; what does not fit together is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from stage_folders import SIZE, bypass, bypassed, single, whole_bypass
+
+from mtpp.deadline import Deadline
+from mtpp.errors import InputError
+from mtpp.formats.stage_manifest import manifest_text, read_manifest
+from mtpp.runtime.pipeline.crew import Patience, Stopped
+from mtpp.runtime.pipeline.memory import Ring
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline
+from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
+
+pytest.importorskip("onnxruntime")
+
+from mtpp.runtime.pipeline.measuring import RunRequest, measure, spread
+from mtpp.runtime.session import SessionChoices
+
+SETS = 7
+ENDLESS = Patience(Deadline(), lambda: False)
+
+
+def _choices(batches: int, warmup: int = 2) -> PipelineChoices:
+    return PipelineChoices(batches, warmup, SessionChoices(spin=False), None, 0)
+
+
+@pytest.fixture
+def wiring(tmp_path: Path) -> Wiring:
+    """Return four stages with a bypass and queues of the least depth."""
+    return read_wiring(bypass(tmp_path / "stages"), queue_depth=1)
+
+
+@pytest.fixture
+def rings(wiring: Wiring) -> Iterator[tuple[Ring, Ring]]:
+    """Return different inputs for batches in turn, and what the whole model makes of them."""
+    inputs, expected = (Ring.make(layout, SETS, "a test") for layout in (wiring.inputs, wiring.outputs))
+    random = np.random.default_rng(1)
+    for views, results in zip(inputs.views(), expected.views(), strict=True):
+        views["x"][...] = random.standard_normal((SIZE, SIZE))
+        for name, array in bypassed(views["x"]).items():
+            results[name][...] = array
+    yield inputs, expected
+    inputs.close()
+    expected.close()
+
+
+def test_every_batch_gets_what_is_its_own(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
+    """All results of 50 batches of 7 kinds are right, through the bypass too; the same held against others is wrong."""
+    inputs, expected = rings
+    run = run_pipeline(wiring, _choices(50), inputs, expected, ENDLESS)
+    assert (run.stopped, run.batches) == ("finished", 50)
+    assert (run.agreement.compared, run.agreement.near) == (100, 100)  # of two stages
+    views = expected.views()
+    for name in ("y", "z"):
+        views[0][name][...] = views[1][name]
+    wrong = run_pipeline(wiring, _choices(14, 0), inputs, expected, ENDLESS)
+    assert (wrong.agreement.compared, wrong.agreement.near) == (28, 24)
+
+
+def _check_times(run: PipelineTimes) -> None:
+    for times in run.stages:
+        parts = times.wait_in + times.wait_out + times.busy
+        assert (parts <= times.ended - times.started + 1e-6).all()
+        assert (np.diff(times.ended) > 0).all()
+        assert (times.started[1:] >= times.ended[:-1]).all()
+        assert float(times.ended[-1] - times.started[0]) <= run.elapsed_s
+
+
+def test_times_add_up(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
+    """Waiting and work are parts of a batch's time; no stage begins before its producers are done."""
+    run = run_pipeline(wiring, _choices(20), *rings, ENDLESS)
+    _check_times(run)
+    for i, producers in enumerate(wiring.producers):
+        for producer in producers:
+            began = run.stages[i].ended - run.stages[i].busy
+            assert (began + 1e-3 >= run.stages[producer].ended - run.stages[producer].busy).all()
+
+
+def test_the_whole_measurement(tmp_path: Path) -> None:
+    """Stages, the unsplit model and the pipeline all give the same, with weights absent from none."""
+    folder, model = bypass(tmp_path / "stages"), whole_bypass(tmp_path / "whole.onnx")
+    said: list[str] = []
+    measured = measure(RunRequest(folder, model, batches=20, warmup=1, pin=()), ENDLESS, said.append)
+    assert measured.agrees
+    assert measured.alone.shape == (20, 4)
+    assert measured.whole is not None
+    assert measured.whole[0].shape == (20,)
+    assert measured.whole[1].exact == 4
+    assert measured.pipeline.agreement.exact == 40
+    assert measured.cores is not None
+    assert len(measured.cores) == 4
+    assert len(said) == 4
+
+
+def test_absent_weights_are_the_same_in_every_process(tmp_path: Path) -> None:
+    """A stage whose weight's file is missing gets random ones: the same in the pipeline as alone."""
+    folder = single(tmp_path / "one")
+    model = onnx.load(folder / "s0.onnx")
+    weight = model.graph.initializer[0]
+    weight.ClearField("raw_data")
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="gone.data")
+    (folder / "s0.onnx").write_bytes(model.SerializeToString())
+    measured = measure(RunRequest(folder, batches=4, warmup=0), ENDLESS)
+    assert (measured.pipeline.agreement.compared, measured.pipeline.agreement.exact) == (4, 4)
+
+
+def test_one_stage_is_a_pipeline(tmp_path: Path) -> None:
+    """K = 1, one batch."""
+    measured = measure(RunRequest(single(tmp_path / "one"), batches=1, warmup=0), ENDLESS)
+    assert measured.agrees
+    assert measured.pipeline.batches == measured.pipeline.agreement.exact == 1
+
+
+def test_stages_without_readers_and_without_inputs(tmp_path: Path) -> None:
+    """Nobody waits for them, and they wait for nobody."""
+    folder = bypass(tmp_path / "stages")
+    manifest = read_manifest(folder)
+    first = manifest.stages[0]
+    fill = helper.make_node("Constant", [], ["k"], value=helper.make_tensor("v", TensorProto.FLOAT, [2], [3.0, 4.0]))
+    graph = helper.make_graph([fill], "g", [], [helper.make_tensor_value_info("k", TensorProto.FLOAT, [2])])
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), folder / "s5.onnx")
+    made = replace(first.outputs[0], name="k", shape=(2,), readers=())
+    lonely = replace(first, index=5, file="s5.onnx", inputs=(), outputs=(made,))
+    (folder / "manifest.json").write_text(manifest_text(replace(manifest, k=6, stages=(*manifest.stages, lonely))))
+    measured = measure(RunRequest(folder, batches=30), ENDLESS)
+    assert measured.agrees
+    assert len(measured.pipeline.stages) == 5
+    _check_times(measured.pipeline)
+
+
+def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
+    """The batches that all stages did are there, with their times."""
+    looks = iter(range(10**6))
+    patience = Patience(Deadline(), lambda: next(looks) > 200)
+    run = run_pipeline(wiring, _choices(10**6), *rings, patience)
+    assert run.stopped == "interrupted"
+    assert 0 < run.batches < 10**6
+    assert run.agreement.holds
+    _check_times(run)
+    with pytest.raises(Stopped, match="time-limit"):
+        run_pipeline(wiring, _choices(10), *rings, Patience(Deadline.from_now(0), lambda: False))
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"input": "q"}, r"s1\.onnx: input 'a': it has none, and 'q' instead, as the manifest says; split the model"),
+        ({"output": "q"}, r"s1\.onnx: output 'b': it has none"),
+        ({"type": TensorProto.DOUBLE}, r"s1\.onnx: input 'a': it is of type double, not float32"),
+        ({"shape": [SIZE, 3]}, r"s1\.onnx: input 'a': its shape is \[8, 3\], not \[8, 8\]"),
+        ({"extra": "more"}, r"s1\.onnx: input 'more': the manifest does not know it"),
+        ({"node": "NoSuchOp"}, r"s1\.onnx: ONNX Runtime cannot load it: .*NoSuchOp"),
+        ({"bytes": b"nothing"}, r"s1\.onnx: ONNX Runtime cannot load it: "),
+        ({"double_rows": True}, r"s1\.onnx: output 'b': its shape is \[16, 8\], not \[8, 8\] as the manifest says"),
+    ],
+)  # fmt: skip
+def test_files_that_do_not_fit_the_manifest(tmp_path: Path, change: dict[str, object], problem: str) -> None:
+    """One line names the file and the tensor."""
+    folder = bypass(tmp_path / "stages")
+    _write_changed(folder / "s1.onnx", **change)
+    with pytest.raises(InputError, match=problem) as caught:
+        measure(RunRequest(folder, batches=2, warmup=0), ENDLESS)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_size_that_changes_between_runs_is_refused_in_the_pipeline(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
+    """There as well: a tensor never overruns its slot."""
+    _write_changed(wiring.folder / "s1.onnx", double_rows=True)
+    with pytest.raises(InputError, match=r"s1\.onnx: ONNX Runtime cannot run it: .*shape"):
+        run_pipeline(wiring, _choices(5), *rings, ENDLESS)
+
+
+def _write_changed(path: Path, **change: object) -> None:
+    if "bytes" in change:
+        path.write_bytes(bytes(change["bytes"]))  # type: ignore[call-overload]
+        return
+    type_, shape = change.get("type", TensorProto.FLOAT), change.get("shape", ["n", SIZE])
+    source, target = change.get("input", "a"), change.get("output", "b")
+    inputs = [helper.make_tensor_value_info(str(source), type_, shape)]
+    if "extra" in change:
+        inputs.append(helper.make_tensor_value_info(str(change["extra"]), type_, shape))
+    if change.get("double_rows"):
+        node = helper.make_node("Concat", [source, source], [target], axis=0)
+    else:
+        node = helper.make_node(str(change.get("node", "Neg")), [source], [target])
+    outputs = [helper.make_tensor_value_info(str(target), type_, None)]
+    model = helper.make_model(
+        helper.make_graph([node], "g", inputs, outputs), opset_imports=[helper.make_opsetid("", 17)], ir_version=8
+    )
+    onnx.save(model, path)
+
+
+def test_cores_in_turn() -> None:
+    """As many as a worker has threads, from those given, else from all that may be used."""
+    assert spread((), 3, 1, (0, 1)) == ((0,), (1,), (0,))
+    assert spread((4, 2), 2, 1, (0, 2, 4)) == ((4,), (2,))
+    assert spread((), 2, 2, (0, 1, 2)) == ((0, 1), (0, 2))
+    with pytest.raises(InputError, match="--pin: core 7 is not to be had; choose among 0, 1"):
+        spread((7,), 2, 1, (0, 1))

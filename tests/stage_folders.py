@@ -1,0 +1,146 @@
+"""Folders of small stages, as a split writes them, and what the model that was split makes of its inputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+from numpy.typing import NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from mtpp.formats.stage_manifest import Described, Stage, StageInput, StageManifest, StageOutput, manifest_text
+
+SIZE = 8
+_SHAPE = (SIZE, SIZE)
+
+
+def described(name: str) -> Described:
+    """Return a square matrix of floats."""
+    return Described(name, "float32", _SHAPE)
+
+
+def save(path: Path, nodes: list[onnx.NodeProto], inputs: list[str], outputs: list[str]) -> None:
+    """Write a model of matrices, with a weight ``w`` that doubles."""
+    model = helper.make_model(
+        helper.make_graph(
+            nodes,
+            path.stem,
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, _SHAPE) for name in inputs],
+            [helper.make_tensor_value_info(name, TensorProto.FLOAT, _SHAPE) for name in outputs],
+            [numpy_helper.from_array(2 * np.eye(SIZE, dtype=np.float32), "w")],
+        ),
+        opset_imports=[helper.make_opsetid("", 17)],
+        ir_version=8,
+    )
+    onnx.save(model, path)
+
+
+def write_manifest(folder: Path, stages: list[Stage], inputs: list[str], outputs: list[str], **more: Any) -> None:
+    """Write the manifest of some stages; costs are in ps."""
+    values: dict[str, Any] = {
+        "name": "toy", "sha256": "0" * 64, "ops": sum(stage.ops for stage in stages), "k": stages[-1].index + 1,
+        "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": max(stage.cost for stage in stages),
+        "work": sum(stage.work for stage in stages), "inputs": tuple(map(described, inputs)),
+        "outputs": tuple(map(described, outputs)), "stages": tuple(stages), "direct": (),
+    }  # fmt: skip
+    (folder / "manifest.json").write_text(manifest_text(StageManifest(**values | more)))
+
+
+def bypass(folder: Path, *, rounds: int = 0) -> Path:
+    """Write four stages, one of which is skipped by a tensor, two with results, one number left out.
+
+    ``a = 2x`` and ``s = relu(x)``; ``b = 2a``; ``c = 2b`` and result ``z = −b``; result ``y = c + s``.
+
+    Parameters
+    ----------
+    rounds
+        Of multiplication by the identity in the second stage, to make it take its time.
+    """
+    folder.mkdir()
+    node = helper.make_node
+    save(folder / "s0.onnx", [node("MatMul", ["x", "w"], ["a"]), node("Relu", ["x"], ["s"])], ["x"], ["a", "s"])
+    if rounds:
+        _loop(folder / "s1.onnx", rounds)
+    else:
+        save(folder / "s1.onnx", [node("MatMul", ["a", "w"], ["b"])], ["a"], ["b"])
+    save(folder / "s3.onnx", [node("MatMul", ["b", "w"], ["c"]), node("Neg", ["b"], ["z"])], ["b"], ["c", "z"])
+    save(folder / "s4.onnx", [node("Add", ["c", "s"], ["y"])], ["c", "s"], ["y"])
+
+    def read(name: str, source: int) -> StageInput:
+        return StageInput(name, "float32", _SHAPE, source)
+
+    def made(name: str, *readers: int, result: bool = False) -> StageOutput:
+        return StageOutput(name, "float32", _SHAPE, readers, result)
+
+    stages = [
+        Stage(0, "s0.onnx", 2, 4_000_000, 3_000_000, (read("x", -1),), (made("a", 1), made("s", 4))),
+        Stage(1, "s1.onnx", 1, 3_000_000, 2_000_000, (read("a", 0),), (made("b", 3),)),
+        Stage(3, "s3.onnx", 2, 6_000_000, 4_000_000, (read("b", 1),), (made("c", 4), made("z", result=True))),
+        Stage(4, "s4.onnx", 1, 2_000_000, 1_000_000, (read("c", 3), read("s", 0)), (made("y", result=True),)),
+    ]
+    write_manifest(folder, stages, ["x"], ["y", "z"])
+    return folder
+
+
+def bypassed(x: NDArray[np.float32]) -> dict[str, NDArray[np.float32]]:
+    """Return the results of :func:`bypass`."""
+    return {"y": 8 * x + np.maximum(x, 0), "z": -4 * x}
+
+
+def whole_bypass(path: Path) -> Path:
+    """Write the model that :func:`bypass` has the stages of."""
+    node = helper.make_node
+    nodes = [
+        node("MatMul", ["x", "w"], ["a"]), node("Relu", ["x"], ["s"]), node("MatMul", ["a", "w"], ["b"]),
+        node("MatMul", ["b", "w"], ["c"]), node("Neg", ["b"], ["z"]), node("Add", ["c", "s"], ["y"]),
+    ]  # fmt: skip
+    save(path, nodes, ["x"], ["y", "z"])
+    return path
+
+
+def single(folder: Path) -> Path:
+    """Write one stage, the whole model: ``y = 2x``."""
+    folder.mkdir()
+    save(folder / "s0.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], ["x"], ["y"])
+    read = StageInput("x", "float32", _SHAPE, -1)
+    made = StageOutput("y", "float32", _SHAPE, (), True)
+    write_manifest(folder, [Stage(0, "s0.onnx", 1, 5, 5, (read,), (made,))], ["x"], ["y"])
+    return folder
+
+
+def _loop(path: Path, rounds: int) -> None:
+    """Write ``b = 2a`` with *rounds* multiplications by the identity before."""
+    body = helper.make_graph(
+        [
+            helper.make_node("Identity", ["go"], ["still"]),
+            helper.make_node("MatMul", ["v", "one"], ["u"]),
+        ],
+        "body",
+        [
+            helper.make_tensor_value_info("i", TensorProto.INT64, []),
+            helper.make_tensor_value_info("go", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("v", TensorProto.FLOAT, _SHAPE),
+        ],
+        [
+            helper.make_tensor_value_info("still", TensorProto.BOOL, []),
+            helper.make_tensor_value_info("u", TensorProto.FLOAT, _SHAPE),
+        ],
+    )
+    graph = helper.make_graph(
+        [
+            helper.make_node("Loop", ["count", "yes", "a"], ["same"], body=body),
+            helper.make_node("MatMul", ["same", "w"], ["b"]),
+        ],
+        "loop",
+        [helper.make_tensor_value_info("a", TensorProto.FLOAT, _SHAPE)],
+        [helper.make_tensor_value_info("b", TensorProto.FLOAT, _SHAPE)],
+        [
+            numpy_helper.from_array(np.array(rounds, dtype=np.int64), "count"),
+            numpy_helper.from_array(np.array(True), "yes"),
+            numpy_helper.from_array(np.eye(SIZE, dtype=np.float32), "one"),
+            numpy_helper.from_array(2 * np.eye(SIZE, dtype=np.float32), "w"),
+        ],
+    )
+    onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8), path)
