@@ -17,10 +17,11 @@ from mtpp.plan import Plan
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
+    from mtpp.formats.source import Source
     from mtpp.graph import CostGraph
 
 
-def labels_of_assignment(graph: CostGraph, path: str) -> list[int]:
+def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = None) -> list[int]:
     """Read the stage of each op from a plan, from a JSON object op → stage, or from a split of a placement workload.
 
     Raises
@@ -35,7 +36,7 @@ def labels_of_assignment(graph: CostGraph, path: str) -> list[int]:
     from mtpp.formats.placement_split import looks_like_split, stages_of_split
     from mtpp.formats.source import read_source
 
-    source = read_source(path)
+    source = source or read_source(path)
     document: Any = parse_json(source.data, source.display)
     prefix = ""
     if looks_like_split(document):

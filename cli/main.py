@@ -27,6 +27,7 @@ COMMANDS = {
     "evaluate": "Score a partition that was made by hand or by another tool.",
     "verify": "Check a plan or a table of certificates from scratch, proofs included.",
     "inspect": "Show what a model is made of and what its ops cost.",
+    "split": "Write one ONNX model per stage of a plan, and check that they compute the same.",
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",
     "convert": "Write a model as a graph with costs, in another format.",

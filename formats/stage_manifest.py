@@ -18,6 +18,7 @@ stage that makes the tensor; ``to`` lists the stages that read it, and ``result`
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -44,6 +45,12 @@ FILE_NAME = "manifest.json"
 MODEL_INPUT = -1
 """Where a stage's input comes from if it is an input of the whole model."""
 
+_BITS = {
+    **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
+    **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8),
+    "float4e2m1": 4,
+}
 MOST_BYTES = 1 << 30
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.onnx")
 
@@ -63,6 +70,14 @@ class Described:
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+
+    @property
+    def bytes(self) -> int | None:
+        """Size in bytes; None where a size or the type is not known, and for sequences."""
+        bits = _BITS.get(self.dtype)
+        if bits is None or None in self.shape:
+            return None
+        return -(-math.prod(size or 0 for size in self.shape) * bits // 8)
 
 
 @dataclass(frozen=True)

@@ -126,7 +126,7 @@ def open_session(
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if weights:
         names = list(weights)
-        options.add_external_initializers(names, [_value(ort, weights[name]) for name in names])
+        options.add_external_initializers(names, [ort_value(ort, weights[name]) for name in names])
     disabled = None if choices.optimise else list(_CHANGES_OPS)
     target = model if isinstance(model, bytes) else str(model)
     try:
@@ -144,8 +144,8 @@ def first_line(error: BaseException) -> str:
     return text[:400]
 
 
-def _value(ort: Any, array: Array) -> Any:
-    """Return an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
+def ort_value(ort: Any, array: Array) -> Any:
+    """Return an array as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
     array = np.ascontiguousarray(array)
     if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
         return ort.OrtValue.ortvalue_from_numpy(array)

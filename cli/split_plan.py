@@ -1,0 +1,228 @@
+"""A plan and the ONNX model that it is about, brought together for ``mtpp split``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.cli.console import Console
+    from mtpp.cli.options import Model
+    from mtpp.formats.onnx.reader import Reading
+    from mtpp.formats.source import Source
+
+
+@dataclass(frozen=True)
+class StagePlan:
+    """A partition of a model and what it is predicted to cost, in ticks.
+
+    Attributes
+    ----------
+    labels
+        Stage of each op, 0 … k − 1.
+    costs, works, param_bytes
+        Of each stage; work is cost without transfers.
+    """
+
+    labels: list[int]
+    k: int
+    time_unit: str
+    ticks_per_unit: int
+    bottleneck: int
+    costs: list[int]
+    works: list[int]
+    param_bytes: list[int]
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """A model, the bytes of its file included, and a plan for it."""
+
+    source: Source
+    reading: Reading
+    plan: StagePlan
+
+    @property
+    def folder(self) -> Path | None:
+        """Where the model's external data lies; None for a model from standard input."""
+        return None if self.source.path is None else self.source.path.parent
+
+
+def read_planned_model(model: str, plan: str, options: Mapping[str, Any], console: Console) -> PlannedModel:
+    """Read a model and a plan, and see that they belong together.
+
+    Parameters
+    ----------
+    plan
+        Path of a plan, or of what ``evaluate --assignment`` takes: that is scored on the reference system.
+
+    Raises
+    ------
+    InputError
+        If one is broken, the model is no ONNX model, or the plan is about another one.
+    InvalidPartition
+        If an op has no stage, or needs what a later stage makes.
+    """
+    from mtpp.cli.options import Model, input_limit, parse_dims
+    from mtpp.formats.json_text import parse_json
+    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.formats.onnx.reader import read_with_nodes
+    from mtpp.formats.source import read_source
+    from mtpp.system import load_system
+
+    limit = input_limit(options["max_input_size"])
+    plan_source = read_source(plan, max_bytes=limit)
+    document = parse_json(plan_source.data, plan_source.display)
+    given = parse_dims(options["dims"])
+    is_plan = isinstance(document, dict) and "format" in document
+    planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
+    source = read_source(model, max_bytes=limit)
+    if not looks_like_onnx(source.data):
+        raise InputError("not an ONNX model", source=source.display, remedy="give the model that the plan is about")
+    system = load_system()
+    reading = read_with_nodes(
+        source.path,
+        source.data,
+        source=source.display,
+        dims={**planned, **given},
+        system=system,
+        name=source.stem,
+        spare_dims=not given.keys() - planned.keys() and is_plan,
+    )
+    read = Model(source, reading.graph, system, given)
+    if is_plan:
+        stages = _stages_of_plan(document, plan_source, read, planned, console)
+    else:
+        stages = _stages_of_assignment(read, plan_source, console)
+    return PlannedModel(source, reading, stages)
+
+
+def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict[str, int]:
+    """Return the sizes that a plan was made for; others must not be asked for."""
+    from mtpp.formats.json_shape import attributed, pointer, require_object, require_whole
+    from mtpp.formats.plan import as_plan
+
+    as_plan(document, display)
+    with attributed(display):
+        model = require_object(document.get("model"), "/model")
+        dims = require_object(model.get("dims", {}), "/model/dims")
+        for name, size in dims.items():
+            if require_whole(size, pointer("model", "dims", name)) < 1:
+                raise InputError(f"{size} is no size", where=pointer("model", "dims", name))
+            if given.get(name, size) != size:
+                raise InputError(
+                    f"the plan was made for {name} = {size}", source="--dim", remedy="leave it out, or plan anew"
+                )
+    return dict(dims)
+
+
+def _stages_of_plan(
+    document: Any, source: Source, model: Model, planned: Mapping[str, int], console: Console
+) -> StagePlan:
+    from mtpp.cli.given import labels_of_assignment
+    from mtpp.cli.options import MOST_STAGES
+    from mtpp.formats.json_shape import attributed, require_object, require_text, require_whole
+    from mtpp.partition import Partition
+
+    with attributed(source.display):
+        about = require_object(document.get("model"), "/model")
+        if about.get("sha256") == model.source.sha256:
+            _check_same_model(about, model, planned)
+        else:
+            _check_same_ops(document, model)
+            console.warn(
+                f"{source.display} was made from another file than {model.source.display}, with the same ops: a graph "
+                "with measured costs, or the model with other weights"
+            )
+        k = require_whole(document.get("k"), "/k")
+        if not 0 < k <= MOST_STAGES:
+            raise InputError(f"{k} is no number of stages", where="/k")
+        labels = labels_of_assignment(model.graph, source.display, source)
+        Partition.from_stages(model.instance(k), labels)
+        figures = _figures(document, labels, k)
+        bottleneck = require_whole(document.get("bottleneck"), "/bottleneck")
+        ticks_per_unit = require_whole(document.get("ticks_per_unit"), "/ticks_per_unit")
+        if bottleneck != max(figures["cost"]) or ticks_per_unit < 1:
+            raise InputError("contradicts the stages", where="/bottleneck", remedy="mtpp verify says what is wrong")
+        return StagePlan(
+            labels=labels,
+            k=k,
+            time_unit=require_text(document.get("time_unit"), "/time_unit"),
+            ticks_per_unit=ticks_per_unit,
+            bottleneck=bottleneck,
+            costs=figures["cost"],
+            works=figures["work"],
+            param_bytes=figures["param_bytes"],
+        )
+
+
+def _figures(document: Mapping[str, Any], labels: list[int], k: int) -> dict[str, list[int]]:
+    """Return what a plan says of its stages, key by key."""
+    from mtpp.formats.json_shape import require_list, require_object, require_whole
+
+    rows = require_list(document.get("stages"), "/stages")
+    if len(rows) != k:
+        raise InputError(f"{len(rows)} stages, but k is {k}", where="/stages", remedy="plan anew")
+    figures: dict[str, list[int]] = {key: [] for key in ("index", "ops", "cost", "work", "param_bytes")}
+    for i, row in enumerate(rows):
+        stage = require_object(row, f"/stages/{i}")
+        for key, column in figures.items():
+            column.append(require_whole(stage.get(key), f"/stages/{i}/{key}"))
+            if column[-1] < 0:
+                raise InputError(f"{column[-1]} is below zero", where=f"/stages/{i}/{key}")
+    ops = Counter(labels)
+    for i in range(k):
+        if (figures["index"][i], figures["ops"][i]) != (i, ops[i]):
+            raise InputError(
+                "contradicts the assignment", where=f"/stages/{i}", remedy="mtpp verify says what is wrong"
+            )
+    return figures
+
+
+def _check_same_model(about: Mapping[str, Any], model: Model, planned: Mapping[str, int]) -> None:
+    graph = model.graph
+    for key, count in (("ops", graph.op_count), ("tensors", graph.tensor_count)):
+        if about.get(key) != count:
+            raise InputError(
+                f"the plan is about a graph with {about.get(key)} {key}, that of this model has {count}",
+                where=f"/model/{key}",
+                remedy="plan anew",
+            )
+    if graph.metadata.get("dims") != {**planned, **model.dims}:
+        raise InputError("names dimensions that the model has not", where="/model/dims", remedy="plan anew")
+
+
+def _check_same_ops(document: Any, model: Model) -> None:
+    """Let a plan pass that was made from another file about the same ops, such as a graph with measured costs."""
+    assignment = document.get("assignment")
+    if not isinstance(assignment, dict) or assignment.keys() != set(model.graph.op_names):
+        raise InputError(
+            f"the plan belongs to another model than {model.source.display}",
+            where="/model/sha256",
+            remedy="give the model that it was made from, or plan anew",
+        )
+
+
+def _stages_of_assignment(model: Model, source: Source, console: Console) -> StagePlan:
+    from mtpp.cli.given import given_plan, labels_of_assignment
+
+    labels = labels_of_assignment(model.graph, source.display, source)
+    plan = given_plan(model, labels, None)
+    if plan.partition.assignment.tolist() != labels:
+        console.warn("the stages were numbered anew, in the order of the data flow")
+    rows = plan.stage_rows()
+    return StagePlan(
+        labels=plan.partition.assignment.tolist(),
+        k=plan.partition.k,
+        time_unit=plan.instance.time_unit,
+        ticks_per_unit=plan.instance.ticks_per_unit,
+        bottleneck=plan.costs.bottleneck,
+        costs=[row["cost"] for row in rows],
+        works=[row["work"] for row in rows],
+        param_bytes=[row["param_bytes"] for row in rows],
+    )

@@ -1,0 +1,207 @@
+"""A partition of an ONNX model as one model per stage.
+
+Every stage is for the sizes that the plan was made for: symbolic dimensions have got their sizes, and what the file
+computes from the shapes of activations is stored in the stage. Of the model itself, each stage keeps the producer, the
+documentation and the metadata; ``training_info`` is left out. Initializers that an input of the same name would let a
+caller replace are constants in a stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import onnx
+
+from mtpp.formats.onnx.reader import Reading
+from mtpp.formats.onnx.stages.assembly import Assembly
+from mtpp.formats.onnx.stages.contents import Contents, contents_of
+from mtpp.formats.onnx.stages.data_files import DataFiles
+from mtpp.formats.onnx.stages.descriptions import Descriptions
+from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
+from mtpp.formats.onnx.stages.units import Unit, Units, units_of
+from mtpp.formats.onnx.stages.validity import fault_of
+from mtpp.formats.onnx.topology import parameter_names
+from mtpp.formats.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
+
+
+@dataclass(frozen=True)
+class StageWires:
+    """One stage that runs an op: what it reads and hands on."""
+
+    index: int
+    ops: int
+    inputs: tuple[StageInput, ...]
+    outputs: tuple[StageOutput, ...]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A model cut into stages; the stages' models are built one by one when asked for.
+
+    Attributes
+    ----------
+    inputs, outputs
+        Of the whole model.
+    stages
+        Those that run an op, in the order of the pipeline.
+    direct
+        (output, input) of the whole model that are one tensor.
+    data_files
+        External data that the stages share.
+    calls_kept, calls_inlined
+        Calls of local functions that are still calls, and those that were replaced by their bodies.
+    """
+
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
+    stages: tuple[StageWires, ...]
+    direct: tuple[tuple[str, str], ...]
+    data_files: DataFiles
+    calls_kept: int
+    calls_inlined: int
+    _assembly: Assembly
+    _needs: Mapping[int, Needs]
+
+    def build(self, stage: StageWires) -> onnx.ModelProto:
+        """Return the model of one stage.
+
+        Raises
+        ------
+        InputError
+            If a tensor between stages is one that ONNX cannot declare.
+        """
+        names = ([tensor.name for tensor in stage.inputs], [tensor.name for tensor in stage.outputs])
+        model = self._assembly.model(self._needs[stage.index], *names)
+        self.data_files.rename(self._assembly.tensors(model))
+        return model
+
+    def whole_fault(self) -> str | None:
+        """Return what ``onnx.checker`` finds wrong with the whole model, None if nothing."""
+        return fault_of(self._assembly.whole())
+
+
+def split_model(reading: Reading, data: bytes, labels: Sequence[int], *, source: str, folder: Path | None) -> Split:
+    """Cut a model along a partition.
+
+    Parameters
+    ----------
+    reading, data
+        The model as read, and the bytes that it was read from.
+    labels
+        Stage of each op of ``reading.graph``; every edge goes to the same or a later stage.
+    source
+        What messages call the model.
+    folder
+        Where its external data lies; None for standard input.
+
+    Raises
+    ------
+    InputError
+        If the model is above 2 GiB, a place of external data is refused, or a node needs the shape of a tensor that a
+        later stage makes.
+
+    Notes
+    -----
+    Memory: once the model, and once the stage that is built. O(nodes + tensors) time, times the number of stages that
+    need copies of the same folded nodes.
+    """
+    return _Cutting(reading, contents_of(data, reading, source), labels, source, folder).split()
+
+
+class _Cutting:
+    def __init__(
+        self, reading: Reading, contents: Contents, labels: Sequence[int], source: str, folder: Path | None
+    ) -> None:
+        self._contents = contents
+        self._scope = reading.scope
+        self._source = source
+        self._graph = contents.model.graph
+        self._data_files = DataFiles(contents.tensors(), folder, source)
+        stored = contents.initializers.keys() | parameter_names(self._graph)
+        self._model_inputs = [value.name for value in self._graph.input if value.name not in stored]
+        self._results = list(dict.fromkeys(value.name for value in self._graph.output))
+        self._found: Units = units_of(contents, reading.scope, dict(zip(reading.positions, labels, strict=True)))
+        self._sources = Sources(self._units, reading.scope, stored, set(self._model_inputs), source)
+        declared = {info.name: info for group in (self._graph.value_info, self._graph.input) for info in group}
+        declared.update((info.name, info) for info in self._graph.output)
+        self._descriptions = Descriptions(reading.scope, declared, source)
+
+    @property
+    def _units(self) -> Sequence[Unit]:
+        return self._found.units
+
+    @cached_property
+    def _members(self) -> dict[int, list[int]]:
+        members: dict[int, list[int]] = {}
+        for i, unit in enumerate(self._units):
+            if unit.stage is not None:
+                members.setdefault(unit.stage, []).append(i)
+        return dict(sorted(members.items()))
+
+    def split(self) -> Split:
+        needs = {stage: self._sources.needs_of(stage, members) for stage, members in self._members.items()}
+        results = self._stages_of_results(needs)
+        readers = readers_of(needs)
+        described = self._descriptions.described
+        stages = tuple(
+            StageWires(
+                stage,
+                sum(self._units[i].ops for i in members),
+                self._inputs(needs[stage]),
+                self._outputs(stage, readers, results),
+            )
+            for stage, members in self._members.items()
+        )
+        return Split(
+            inputs=tuple(described(name) for name in self._model_inputs),
+            outputs=tuple(described(name) for name in self._results),
+            stages=stages,
+            direct=tuple((name, name) for name in self._results if name in self._model_inputs),
+            data_files=self._data_files,
+            calls_kept=self._found.calls_kept,
+            calls_inlined=self._found.calls_inlined,
+            _assembly=Assembly(self._contents, self._units, self._scope, self._descriptions),
+            _needs=needs,
+        )
+
+    def _stages_of_results(self, needs: Mapping[int, Needs]) -> dict[str, int]:
+        """Return the stage that returns each output of the model; constants get one that holds them, or the last."""
+        results = {}
+        for name in self._results:
+            if not self._sources.is_constant(name):
+                stage = self._units[self._sources.maker[name]].stage if name in self._sources.maker else None
+                if stage is not None:
+                    results[name] = stage
+                continue
+            holders = [stage for stage in needs if needs[stage].has(name, self._units)]
+            results[name] = holders[0] if holders else max(needs)
+            self._sources.add(needs[results[name]], results[name], name)
+        return results
+
+    def _inputs(self, needs: Needs) -> tuple[StageInput, ...]:
+        """Return what a stage reads: inputs of the model as it lists them, then tensors in the order they are made."""
+        sources = {name: MODEL_INPUT for name in self._model_inputs if name in needs.model_inputs}
+        order = self._sources.maker
+        sources |= {name: needs.received[name] for name in sorted(needs.received, key=lambda name: order[name])}
+        found = []
+        for name, maker in sources.items():
+            tensor = self._descriptions.described(name)
+            found.append(StageInput(tensor.name, tensor.dtype, tensor.shape, maker))
+        return tuple(found)
+
+    def _outputs(
+        self, stage: int, readers: Mapping[str, list[int]], results: Mapping[str, int]
+    ) -> tuple[StageOutput, ...]:
+        made = [name for i in self._members[stage] for name in self._units[i].outputs]
+        names = [name for name in made if name in readers or name in results]
+        names += [name for name, maker in results.items() if maker == stage and name not in made]
+        # Nobody may need what it makes: it is returned all the same, or there would be nothing to ask the stage for.
+        found = []
+        for name in names or made:
+            tensor = self._descriptions.described(name)
+            readers_of_it = tuple(readers.get(name, ()))
+            found.append(StageOutput(tensor.name, tensor.dtype, tensor.shape, readers_of_it, name in results))
+        return tuple(found)

@@ -1,0 +1,261 @@
+"""Whether the stages of a split model compute what the whole model does: both are run on the same random inputs.
+
+Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
+nothing is fused), so results are expected to be equal bit for bit. Where they are not, because folding led to other
+kernels, they have to be equal within a tolerance that depends on the element type; whole numbers, truth values and
+strings have to be equal.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.formats.stage_manifest import Described, StageManifest
+from mtpp.runtime.random_values import Array, random_input
+from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
+from mtpp.runtime.weights import absent_weights
+
+if TYPE_CHECKING:
+    import onnx
+
+TOLERANCES = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
+"""Largest |difference| over the largest |value| of an output that still passes; 0.1 for smaller floats."""
+
+_SMALL_FLOAT = 0.1
+_RANDOM = frozenset(
+    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
+)
+
+
+@dataclass(frozen=True)
+class OutputCheck:
+    """One output of the model, whole against split.
+
+    Attributes
+    ----------
+    identical
+        Whether it is the same bit for bit.
+    passed
+        Whether it is the same within its tolerance.
+    largest_difference
+        Absolute; infinite where only one of both is finite, or the shapes differ.
+    relative_difference
+        The same over the largest absolute value of the output.
+    finite
+        Whether it has a finite value at all: what has none says nothing.
+    """
+
+    name: str
+    dtype: str
+    identical: bool
+    passed: bool
+    largest_difference: float
+    relative_difference: float
+    finite: bool
+
+
+@dataclass(frozen=True)
+class SplitCheck:
+    """What a check found.
+
+    Attributes
+    ----------
+    random
+        Nodes that draw random numbers: then only types and shapes are compared.
+    absent
+        Number of weights whose data is absent; they were made up.
+    """
+
+    outputs: tuple[OutputCheck, ...]
+    random: tuple[str, ...]
+    absent: int
+    seed: int
+
+    @property
+    def passed(self) -> bool:
+        """Whether all outputs are the same within their tolerances."""
+        return all(output.passed for output in self.outputs)
+
+
+def check_split(
+    model: bytes,
+    folder: Path | None,
+    manifest: StageManifest,
+    stages: Path,
+    *,
+    display: str,
+    seed: int = 0,
+    tell: Callable[[str], None] = lambda text: None,
+) -> SplitCheck:
+    """Run a model whole and split on random inputs and compare the outputs.
+
+    Parameters
+    ----------
+    model, folder
+        The whole model, serialized, and where its external data lies.
+    stages
+        The folder of the stages.
+    display
+        What messages call the model.
+    tell
+        Is told what is being run.
+
+    Raises
+    ------
+    InputError
+        If ONNX Runtime is not installed, or cannot load or run one of the models; if an input or a weight has a type
+        for which no values can be made up.
+
+    Notes
+    -----
+    One model is in memory at a time, whole or stage, and of the tensors between stages those that are still read.
+    """
+    import onnx
+
+    ort = onnxruntime()
+    whole = onnx.ModelProto.FromString(model)
+    feeds = {value.name: _random(ort, value, seed) for value in manifest.inputs}
+    tell("running the whole model")
+    absent = absent_weights(whole, folder or Path(), display, seed)
+    random = tuple(_random_nodes(whole))
+    del whole
+    names = [output.name for output in manifest.outputs]
+    expected = _run(open_session(model, display=display, weights=absent, folder=folder), names, feeds, display)
+    filled = len(absent)
+    del absent
+    found = _run_stages(manifest, stages, feeds, seed, tell)
+    checks = tuple(
+        _compared(output, _array(expected[output.name]), _array(found[output.name]), random=bool(random))
+        for output in manifest.outputs
+    )
+    return SplitCheck(checks, random, filled, seed)
+
+
+def _run_stages(
+    manifest: StageManifest, folder: Path, feeds: Mapping[str, Any], seed: int, tell: Callable[[str], None]
+) -> dict[str, Any]:
+    """Run the stages one after the other; return the results of the whole model."""
+    import onnx
+
+    live = dict(feeds)
+    results = {output: feeds[input_] for output, input_ in manifest.direct}
+    last_reader = {tensor.name: stage.index for stage in manifest.stages for tensor in stage.inputs}
+    for stage in manifest.stages:
+        tell(f"running {stage.file}")
+        path = folder / stage.file
+        weights = absent_weights(onnx.load(path, load_external_data=False), folder, stage.file, seed)
+        session = open_session(path, display=stage.file, weights=weights)
+        inputs = {tensor.name: live[tensor.name] for tensor in stage.inputs}
+        made = _run(session, [tensor.name for tensor in stage.outputs], inputs, stage.file)
+        del session, weights, inputs
+        results.update((tensor.name, made[tensor.name]) for tensor in stage.outputs if tensor.result)
+        live.update(made)
+        for name in [name for name in live if last_reader.get(name, -1) <= stage.index]:
+            del live[name]
+    return results
+
+
+def _run(session: Any, names: list[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
+    try:
+        return dict(zip(names, session.run_with_ort_values(names, dict(feeds)), strict=True))
+    except Exception as error:  # its exceptions have no base of their own
+        raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=display) from None
+
+
+def _random(ort: Any, value: Described, seed: int) -> Any:
+    """Return a value for an input of the model; a size that nobody knows, since nobody reads the input, is 1."""
+    from onnx import TensorProto
+
+    numbers = {"float32": "FLOAT", "float64": "DOUBLE"}
+    number = dict(TensorProto.DataType.items()).get(numbers.get(value.dtype, value.dtype.upper()))
+    if number is None:
+        raise InputError(
+            f"no values can be made up for input {value.name!r}, a {value.dtype}",
+            source="--check",
+            remedy="compare whole and split on data of its own",
+        )
+    return ort_value(ort, random_input(value.name, number, [1 if size is None else size for size in value.shape], seed))
+
+
+def _random_nodes(model: onnx.ModelProto) -> Iterator[str]:
+    """Yield the nodes that draw random numbers, those in bodies and functions included."""
+    from mtpp.formats.onnx.topology import describe, subgraphs
+
+    waiting = [*model.graph.node, *(node for function in model.functions for node in function.node)]
+    while waiting:
+        node = waiting.pop()
+        if node.op_type in _RANDOM and node.domain in ("", "ai.onnx"):
+            yield describe(node)
+        for _, body in subgraphs(node):
+            waiting += body.node
+
+
+def _array(value: Any) -> list[Array]:
+    """Return what an ``OrtValue`` holds, a tensor or the tensors of a sequence; copied, whatever the element type."""
+    if value.is_tensor_sequence():
+        return [np.asarray(part) for part in value.numpy()]
+    if not value.is_tensor():
+        raise InputError(
+            f"outputs of type {value.data_type()} cannot be compared", source="--check", remedy="cut the model before"
+        )
+    try:
+        return [np.asarray(value.numpy())]
+    except RuntimeError:  # numpy has no such type
+        from onnx import helper
+
+        dtype = np.dtype(helper.tensor_dtype_to_np_dtype(value.element_type()))
+        data = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+        return [np.frombuffer(data, dtype)[: int(np.prod(value.shape()))].reshape(value.shape())]
+
+
+def _compared(output: Described, expected: list[Array], found: list[Array], *, random: bool) -> OutputCheck:
+    alike = len(expected) == len(found) and all(
+        a.shape == b.shape and a.dtype == b.dtype for a, b in zip(expected, found, strict=True)
+    )
+    if not alike:
+        return OutputCheck(output.name, output.dtype, False, False, np.inf, np.inf, True)
+    pairs = list(zip(expected, found, strict=True))
+    identical = all(a.tolist() == b.tolist() if a.dtype.kind == "O" else a.tobytes() == b.tobytes() for a, b in pairs)
+    finite = all(a.dtype.kind in "OSUb" or not a.size or bool(np.isfinite(_wide(a)).any()) for a in expected)
+    if identical or random:
+        return OutputCheck(output.name, output.dtype, identical, True, 0.0, 0.0, finite)
+    absolute = max(_largest_difference(a, b) for a, b in pairs)
+    largest = max((_largest(a) for a in expected), default=0.0)
+    relative = absolute / largest if largest else np.inf if absolute else 0.0
+    passed = relative <= max((_tolerance(a.dtype) for a in expected), default=0.0)
+    return OutputCheck(output.name, output.dtype, False, bool(passed), absolute, relative, finite)
+
+
+def _tolerance(dtype: np.dtype[Any]) -> float:
+    if dtype.kind in "iubOSU":
+        return 0.0
+    return TOLERANCES.get(dtype.name, _SMALL_FLOAT)
+
+
+def _wide(array: Array) -> Array:
+    return array if array.dtype.kind in "c" else array.astype(np.float64)
+
+
+def _largest(array: Array) -> float:
+    if array.dtype.kind in "OSU" or not array.size:
+        return 0.0
+    magnitudes = np.abs(_wide(array))
+    return float(np.max(magnitudes, where=np.isfinite(magnitudes), initial=0.0))
+
+
+def _largest_difference(expected: Array, found: Array) -> float:
+    """Return the largest absolute difference; values that are not finite have to be the same."""
+    if expected.dtype.kind in "OSU":
+        return 0.0 if expected.tolist() == found.tolist() else np.inf
+    a, b = _wide(expected), _wide(found)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        difference = np.where(same, 0.0, np.abs(a - b))
+    return float(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))
