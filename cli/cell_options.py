@@ -98,7 +98,7 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
 
 def shared_out(limits: CellLimits, cells: int, jobs: int) -> CellLimits:
     """Return the limits of each of so many cells that share this machine's cores and memory, *jobs* at once."""
-    from mtpp.cli.free_memory import memory_budget
+    from mtpp.free_memory import memory_budget
 
     at_once = max(1, min(cells, jobs))
     memory_bytes = memory_budget() // at_once if limits.memory_bytes is None else limits.memory_bytes

@@ -30,6 +30,7 @@ COMMANDS = {
     "split": "Write one ONNX model per stage of a plan, and check that they compute the same.",
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",
+    "profile": "Measure on this machine what each op of an ONNX model takes.",
     "convert": "Write a model as a graph with costs, in another format.",
     "run": "Run the stages of a model as a pipeline: what was measured against what was predicted.",
     "warmup": "Compile all inner loops now, so that later runs start at once.",

@@ -242,12 +242,19 @@ def input_limit(text: str) -> int:
     return limit
 
 
-def memory_limit(text: str | None) -> int:
-    """Read ``--memory-limit``, in bytes; None: half of what is free."""
-    from mtpp.cli.free_memory import memory_budget
+def bytes_option(option: str, text: str | None) -> int | None:
+    """Read an option that is a size, in bytes; None if it is not given."""
     from mtpp.units import parse_bytes
 
-    limit: int | None = _named("--memory-limit", parse_bytes, text)
+    size: int | None = _named(option, parse_bytes, text)
+    return size
+
+
+def memory_limit(text: str | None) -> int:
+    """Read ``--memory-limit``, in bytes; None: half of what is free."""
+    from mtpp.free_memory import memory_budget
+
+    limit = bytes_option("--memory-limit", text)
     return memory_budget() if limit is None else limit
 
 

@@ -18,6 +18,10 @@ FLAG = "--dim"
 LARGEST_DIM = 2**31 - 1
 
 
+class UnknownSize(InputError):
+    """A tensor's size that neither the model nor the user says: running the model tells it (exit code 2)."""
+
+
 class Dimensions:
     """The sizes a user gives, checked against the model once.
 
@@ -111,14 +115,14 @@ class Dimensions:
 
     def unknown(
         self, tensor: str, known: PartialType, where: str, reason: str = "", also: Iterable[str] = ()
-    ) -> InputError:
+    ) -> UnknownSize:
         """Return the error for a tensor whose type stayed incomplete: it names the dimension and the flag.
 
         *also* are further keys that will have to be given.
         """
         because = f" ({reason})" if reason else ""
         if known.dims is None:
-            return InputError(
+            return UnknownSize(
                 f"tensor {tensor!r} has an unknown shape{because}",
                 source=self.source,
                 where=where,
@@ -126,7 +130,7 @@ class Dimensions:
             )
         open_axes = [(axis, dim) for axis, dim in enumerate(known.dims) if not isinstance(dim, int)]
         if not open_axes:
-            return InputError(
+            return UnknownSize(
                 f"tensor {tensor!r} has an unknown element type{because}",
                 source=self.source,
                 where=where,
@@ -136,7 +140,7 @@ class Dimensions:
         key, (axis, dim) = keys[0], open_axes[0]
         name = f" {dim!r}" if dim in self.symbols else ""
         others = ", ".join(dict.fromkeys(other for other in [*keys, *also] if other != key))
-        return InputError(
+        return UnknownSize(
             f"tensor {tensor!r} has an unknown dimension{name} (axis {axis}){because}",
             source=self.source,
             where=where,

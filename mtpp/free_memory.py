@@ -1,4 +1,4 @@
-"""How much memory a search may take where the user does not say."""
+"""How much memory is free, and how much of it a search may take where the user does not say."""
 
 from __future__ import annotations
 
@@ -11,8 +11,14 @@ _FALLBACK_BYTES = 2**30
 
 def memory_budget() -> int:
     """Return half of the memory that is free, in bytes: of the machine, or of the container if that has less."""
+    free = free_bytes()
+    return _FALLBACK_BYTES if free is None else free // _SHARE
+
+
+def free_bytes() -> int | None:
+    """Return the memory that is free, in bytes: of the machine, or of the container; None if nothing tells."""
     free = [size for size in (_free_on_machine(), _free_in_container()) if size is not None]
-    return max(0, min(free)) // _SHARE if free else _FALLBACK_BYTES
+    return max(0, min(free)) if free else None
 
 
 def _free_on_machine() -> int | None:

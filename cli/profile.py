@@ -1,0 +1,55 @@
+"""``mtpp profile``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from mtpp.cli.options import output_options
+
+
+@click.command("profile")
+@click.argument("model")
+@click.option("-o", "--output", metavar="FILE", help="Write the graph with measured costs there, as JSON.")
+@click.option("--warmup", type=click.IntRange(min=0), default=3, show_default=True, help="Runs that do not count.")
+@click.option("--repeats", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Runs that count.")
+@click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True, help="Of one kernel.")
+@click.option(
+    "--optimise", is_flag=True, help="Let ONNX Runtime fuse and rearrange ops; a fused kernel's time is shared out."
+)
+@click.option("--inputs", metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
+@click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")
+@click.option("--system", default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
+@click.option("--memory-limit", metavar="SIZE", help="Refuse to take more [default: what is free].")
+@click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
+@output_options("table", "json", "csv", "markdown")
+def command(model: str, output: str | None, output_format: str, **options: Any) -> None:
+    """Measure on this machine what each op of MODEL, in ONNX, takes in ONNX Runtime.
+
+    The graph that -o writes can be partitioned as it is, or give its costs to the model (--costs). An op costs the
+    mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
+    are absent and inputs are random. Needs mtpp[run].
+    """
+    from mtpp.cli.console import Console, ProgressBar
+    from mtpp.cli.profile_view import profile_text
+    from mtpp.cli.profiling import profile_request, profile_source
+    from mtpp.cli.results import deliver
+    from mtpp.formats.native import write_native
+    from mtpp.formats.sink import check_output
+    from mtpp.runtime.profile_model import profile_model
+
+    if output not in (None, "-"):
+        check_output(output)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    request = profile_request(options)
+    source = profile_source(model, options)
+    with ProgressBar(console) as bar:
+        bar.show("measuring")
+        profile = profile_model(source, request, lambda done, total: bar.show("measuring", done, total))
+    deliver(
+        output,
+        lambda: write_native(profile.graph),
+        lambda: write_native(profile.graph) if output_format == "json" else profile_text(profile, output_format),
+    )

@@ -1,0 +1,64 @@
+"""Sizes that only running a model tells, put into it where its shapes are open."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import onnx
+from onnx import TensorProto
+
+from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
+from mtpp.formats.onnx.topology import subgraphs
+
+Outputs = Sequence[tuple[str, tuple[int, ...]]]
+"""Element type, as ONNX Runtime calls it, and shape of each output of a node."""
+
+
+def executed_types(node: onnx.NodeProto, outputs: Outputs) -> dict[str, TensorType]:
+    """Return the type of each output of a node by name, from what a run showed of them.
+
+    Nothing, where it does not show all of them: sequences are left out then, and places would be wrong.
+    """
+    names = [name for name in node.output if name]
+    if len(names) != len(outputs):
+        return {}
+    found = {}
+    for name, (dtype, shape) in zip(names, outputs, strict=True):
+        number = dict(TensorProto.DataType.items()).get(dtype.upper(), 0)
+        if number and is_known_dtype(number):
+            found[name] = TensorType(number, shape)
+    return found
+
+
+def declare_executed(graph: onnx.GraphProto, outputs: Callable[[str], Outputs], prefix: str) -> None:
+    """Declare what a run showed in the ``value_info`` of a graph, and of the bodies in it.
+
+    Parameters
+    ----------
+    outputs
+        Of a node, by the name that :func:`name_nodes` gives it; empty where it did not run.
+    """
+    types: dict[str, TensorType] = {}
+    for i, node in enumerate(graph.node):
+        types |= executed_types(node, outputs(f"{prefix}{i}"))
+        for j, (_, body) in enumerate(subgraphs(node)):
+            declare_executed(body, outputs, _inside(prefix, i, j))
+    results = {value.name: value for value in graph.output}
+    kept = [value for value in graph.value_info if value.name not in types]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for name, kind in types.items():
+        target = results[name] if name in results else graph.value_info.add(name=name)
+        target.type.CopyFrom(kind.to_proto())
+
+
+def name_nodes(graph: onnx.GraphProto, prefix: str) -> None:
+    """Give every node a name that says where it is, also in the bodies of control flow: no other has it."""
+    for i, node in enumerate(graph.node):
+        node.name = f"{prefix}{i}"
+        for j, (_, body) in enumerate(subgraphs(node)):
+            name_nodes(body, _inside(prefix, i, j))
+
+
+def _inside(prefix: str, position: int, body: int) -> str:
+    return f"{prefix}{position}.{body}."

@@ -1,0 +1,59 @@
+"""Whose time it is that a node took: ops of the graph with costs, by the position of the node in the model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from mtpp.runtime.executable import NODE
+
+if TYPE_CHECKING:
+    import onnx
+
+Owners = tuple[int, ...]
+"""Ops (by index) that share what a node took; empty for nobody."""
+
+
+def owners_by_position(graph: onnx.GraphProto, positions: Sequence[int]) -> list[Owners]:
+    """Return the op behind each node of a model: its own, or the first that reads what a folded node makes.
+
+    Nodes that depend on the sizes of inputs alone are no ops, and some of them run all the same: their time goes to
+    whoever waits for it.
+
+    Parameters
+    ----------
+    positions
+        Of each op among the nodes.
+
+    Notes
+    -----
+    O(nodes + edges).
+    """
+    from mtpp.formats.onnx.topology import reads
+
+    op_of = {position: op for op, position in enumerate(positions)}
+    producer = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    readers: list[list[int]] = [[] for _ in graph.node]
+    for i, node in enumerate(graph.node):
+        for name in reads(node):
+            if name in producer:
+                readers[producer[name]].append(i)
+    owners: list[Owners | None] = [(op_of[i],) if i in op_of else None for i in range(len(graph.node))]
+    for i in range(len(owners)):
+        path = [i]
+        while owners[path[-1]] is None:  # depth first; the graph has no cycle
+            at = path[-1]
+            waiting = next((j for j in readers[at] if owners[j] is None), None)
+            if waiting is not None:
+                path.append(waiting)
+                continue
+            owners[at] = next((found for j in readers[at] if (found := owners[j])), ())
+            path.pop()
+            if not path:
+                break
+    return [found or () for found in owners]
+
+
+def owners_by_name(owners: Sequence[Owners]) -> Mapping[str, Owners]:
+    """Return the same by the name that a node has in an :class:`mtpp.runtime.executable.Executable`."""
+    return {f"{NODE}{i}": found for i, found in enumerate(owners)}

@@ -1,0 +1,219 @@
+"""A model made ready to be measured: every node has a name of its own, every input a size, every weight contents."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+from mtpp.runtime.random_values import Array, random_input
+from mtpp.runtime.weights import absent_weights
+
+if TYPE_CHECKING:
+    import onnx
+
+    from mtpp.formats.onnx.tensor_type import TensorType
+
+NODE = "n"
+"""What names of nodes begin with; their position in the graph follows."""
+
+_OVERRIDABLE_SINCE = 4  # the IR version from which an input with an initializer may be fed
+_LARGEST_MESSAGE = 2**31 - 1
+
+
+@dataclass
+class Executable:
+    """A model that can be run.
+
+    Attributes
+    ----------
+    model
+        With its functions inlined, and nodes called by their positions (:data:`NODE`), those of bodies included.
+    folder
+        Where its external data lies.
+    source
+        What messages call it.
+    inputs
+        Type of each input that has to be fed.
+    dims
+        Sizes of the symbolic dimensions, those that the given inputs tell included.
+    weights
+        Random contents of weights whose files are absent, by name.
+    feeds
+        Contents of the inputs; *made_up* names those that are random.
+    """
+
+    model: onnx.ModelProto
+    folder: Path
+    source: str
+    inputs: dict[str, TensorType]
+    dims: dict[str, int]
+    weights: dict[str, Array] = field(default_factory=dict)
+    feeds: dict[str, Array] = field(default_factory=dict)
+    made_up: list[str] = field(default_factory=list)
+
+    @property
+    def initializer_bytes(self) -> int:
+        """Bytes of all weights of the main graph, wherever they are stored."""
+        from mtpp.formats.onnx.external_data import all_tensors
+        from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
+
+        return sum(
+            TensorType(tensor.data_type, tuple(tensor.dims)).bytes
+            for tensor in all_tensors(self.model.graph)
+            if is_known_dtype(tensor.data_type)
+        )
+
+    def serialized(self) -> bytes:
+        """Return the model as ONNX Runtime takes it.
+
+        Raises
+        ------
+        InputError
+            If it is above 2 GiB.
+        """
+        try:
+            return self.model.SerializeToString()
+        except Exception as error:  # protobuf raises types of its own
+            raise InputError(
+                f"cannot be made ready to run: {' '.join(str(error).split())[:200]}",
+                source=self.source,
+                remedy="store the weights as external data (onnx.save_model(…, save_as_external_data=True))",
+            ) from None
+
+
+def prepare(
+    data: bytes, folder: Path, source: str, *, dims: Mapping[str, int], arrays: Mapping[str, Array] | None = None
+) -> Executable:
+    """Make a model ready to be run, without its random contents (:func:`fill`).
+
+    Parameters
+    ----------
+    data
+        The serialized model, with the weights that are stored in it.
+    dims
+        Sizes of symbolic dimensions; *arrays* tell those of the inputs that they hold.
+    arrays
+        Contents of inputs by name.
+
+    Raises
+    ------
+    InputError
+        If the model is broken or too large, an input has an open size or is no tensor, or an array does not fit.
+    """
+    import onnx
+
+    from mtpp.formats.onnx.dimensions import Dimensions
+    from mtpp.formats.onnx.executed_shapes import name_nodes
+    from mtpp.formats.onnx.inline import inline_functions
+    from mtpp.formats.onnx.loading import parse_model
+    from mtpp.formats.onnx.tensor_type import PartialType, partial_type
+    from mtpp.formats.onnx.topology import parameter_names
+
+    parse_model(data, source)  # says in one line what is wrong
+    if len(data) > _LARGEST_MESSAGE:
+        raise InputError(
+            "holds more than 2 GiB of weights itself, which cannot be handed over",
+            source=source,
+            remedy="store the weights as external data (onnx.save_model(…, save_as_external_data=True))",
+        )
+    model = inline_functions(onnx.ModelProto.FromString(data), source)
+    graph = model.graph
+    parameters = parameter_names(graph)
+    fed = [value for value in graph.input if value.name not in parameters]
+    sizes = {**dims, **_sizes_of(arrays or {}, fed, dims, source)}
+    dimensions = Dimensions(graph, parameters, sizes, source)
+    inputs: dict[str, TensorType] = {}
+    for value in fed:
+        partial = partial_type(value.type)
+        if not isinstance(partial, PartialType):
+            raise InputError(f"input {value.name!r} is a {partial.what}: none can be made up", source=source)
+        partial = dimensions.applied(value.name, partial)
+        known = partial.complete()
+        if known is None:
+            raise dimensions.unknown(value.name, partial, "graph input")
+        inputs[value.name] = known
+        value.type.CopyFrom(known.to_proto())  # what depends on sizes alone is settled then, as in the graph with costs
+    if model.ir_version >= _OVERRIDABLE_SINCE:
+        del graph.input[:]
+        graph.input.extend(fed)
+    name_nodes(graph, NODE)
+    result = Executable(model, folder, source, inputs, sizes)
+    _feed(result, arrays or {})
+    return result
+
+
+def fill(executable: Executable, seed: int) -> None:
+    """Make up the contents of absent weights and of inputs that were not given."""
+    executable.weights = absent_weights(executable.model, executable.folder, executable.source, seed)
+    for name, kind in executable.inputs.items():
+        if name not in executable.feeds:
+            executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed)
+            executable.made_up.append(name)
+
+
+def _sizes_of(
+    arrays: Mapping[str, Array], fed: list[onnx.ValueInfoProto], dims: Mapping[str, int], source: str
+) -> dict[str, int]:
+    """Return the sizes of open dimensions that given inputs tell, as ``--dim`` would name them."""
+    from mtpp.formats.onnx.tensor_type import PartialType, partial_type
+
+    found: dict[str, int] = {}
+    for value in fed:
+        kind = partial_type(value.type)
+        if value.name not in arrays or not isinstance(kind, PartialType):
+            continue
+        shape = arrays[value.name].shape
+        if kind.dims is not None and len(kind.dims) != len(shape):
+            raise _misfit(value.name, f"has {len(shape)} axes, the model's has {len(kind.dims)}", source)
+        for axis, size in enumerate(shape):
+            dim = None if kind.dims is None else kind.dims[axis]
+            if isinstance(dim, int):
+                if dim != size:
+                    raise _misfit(value.name, f"has size {size} on axis {axis}, the model's has {dim}", source)
+                continue
+            key = dim if dim is not None else f"{value.name}:{axis}"
+            if {**dims, **found}.get(key, size) != size:
+                raise _misfit(value.name, f"says {key} = {size}, which is {({**dims, **found})[key]} elsewhere", source)
+            found[key] = size
+    return found
+
+
+def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
+    from onnx import helper
+
+    from mtpp.formats.onnx.tensor_type import dtype_name
+
+    for name, array in arrays.items():
+        if name not in executable.inputs:
+            known = ", ".join(executable.inputs) or "none"
+            raise InputError(f"the model has no input {name!r}", source="--inputs", remedy=f"it has: {known}")
+        kind = executable.inputs[name]
+        if array.dtype != helper.tensor_dtype_to_np_dtype(kind.dtype):
+            raise _misfit(name, f"holds {array.dtype}, the model's {dtype_name(kind.dtype)}", executable.source)
+        executable.feeds[name] = array
+
+
+def _misfit(name: str, problem: str, source: str) -> InputError:
+    return InputError(f"input {name!r} {problem}", source="--inputs", where=source, remedy="give what the model takes")
+
+
+def machine() -> dict[str, str | int]:
+    """Return what measured times depend on: processor, number of its cores that may be used, system."""
+    import os
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return {"cpu": _processor(), "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

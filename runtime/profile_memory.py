@@ -1,0 +1,99 @@
+"""What running a model takes of memory, said before it runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.units import format_bytes
+
+if TYPE_CHECKING:
+    from mtpp.graph import CostGraph
+    from mtpp.runtime.executable import Executable
+
+_COPIES_OF_FILE = 2
+"""The model parsed, and serialized for ONNX Runtime."""
+
+_COPIES_OF_WEIGHTS = 2
+"""ONNX Runtime keeps weights as they are while it packs matrices and kernels for its own use."""
+
+
+@dataclass(frozen=True)
+class MemoryNeed:
+    """Bytes that profiling takes, about.
+
+    Attributes
+    ----------
+    weights
+        Of the model.
+    activations
+        The most that are alive at once.
+    file
+        Weights stored in the model's file itself.
+    made_up
+        Weights whose files are absent.
+    """
+
+    weights: int
+    activations: int
+    file: int
+    made_up: int
+
+    @property
+    def session(self) -> int:
+        """What one more session takes."""
+        return _COPIES_OF_WEIGHTS * self.weights + self.activations
+
+    @property
+    def total(self) -> int:
+        """What profiling with one session takes."""
+        return _COPIES_OF_FILE * self.file + self.made_up + self.session
+
+
+def memory_need(executable: Executable, graph: CostGraph | None) -> MemoryNeed:
+    """Estimate what profiling takes; without a graph, activations are not known beforehand and count as nothing."""
+    from mtpp.formats.onnx.external_data import all_tensors, external_place
+
+    inline = executable.model.ByteSize()
+    weights = executable.initializer_bytes
+    absent = 0
+    for tensor in all_tensors(executable.model.graph):
+        place = external_place(tensor, executable.folder, executable.source)
+        if place is not None and not place.is_there:
+            from mtpp.formats.onnx.tensor_type import TensorType
+
+            absent += TensorType(tensor.data_type, tuple(tensor.dims)).bytes
+    if graph is not None:  # weights that the file computes
+        weights = max(weights, int(graph.metadata.get("parameter_bytes", 0)))
+    return MemoryNeed(weights, 0 if graph is None else _most_alive(graph), inline, absent)
+
+
+def _most_alive(graph: CostGraph) -> int:
+    from mtpp.instance import Instance
+    from mtpp.system import load_system
+    from mtpp.working_memory import peaks_in_order
+
+    instance = Instance.build(graph, load_system(), 1)
+    return int(peaks_in_order(instance, np.zeros(graph.op_count, dtype=np.int32), 1)[0])
+
+
+def refuse_what_does_not_fit(need: MemoryNeed, limit: int | None, source: str) -> None:
+    """Raise InputError if profiling takes more memory than there is.
+
+    Parameters
+    ----------
+    limit
+        In bytes; None where nothing tells what is free.
+    """
+    if limit is None or need.total <= limit:
+        return
+    raise InputError(
+        f"running it takes about {format_bytes(need.total)} ({format_bytes(need.weights)} of weights, kept twice while "
+        f"ONNX Runtime packs them, {format_bytes(need.activations)} of activations), and there are "
+        f"{format_bytes(limit)}",
+        source=source,
+        remedy="profile it on a larger machine, or a part of it; --memory-limit overrides what is free",
+    )

@@ -1,0 +1,201 @@
+"""A graph whose ops cost what they were measured to take, and whose tensors have the sizes that were seen.
+
+What an op costs: the mean of the middle half of its kernel's times, because the profiler counts whole microseconds and
+a busy machine has outliers; and a correction, so that all ops together cost a run without the profiler. A run takes
+longer than its kernels, and the profiler makes it longer still: by the difference of the lower quartiles of runs with
+it and without it, because what disturbs a run only adds to it. What is left between the kernels is ONNX Runtime's way
+from one to the next: each op gets an equal share. Where nothing is left, the profiler slows the kernels themselves
+down, and all shrink by the same factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.runtime.executable import NODE
+
+if TYPE_CHECKING:
+    from mtpp.formats.onnx import Reading
+    from mtpp.graph import CostGraph
+    from mtpp.runtime.attribution import Owners
+    from mtpp.runtime.profiling import Measurement
+    from mtpp.units import Exact
+
+Quartiles = tuple[Fraction, Fraction, Fraction]
+
+TIME_UNIT = "us"
+_PER_UNIT = 1000  # costs are written in whole nanoseconds
+
+
+@dataclass(frozen=True)
+class MeasuredOps:
+    """Times of the ops of a graph, in microseconds.
+
+    Attributes
+    ----------
+    kernel
+        Mean of the middle half of what the op's kernels took.
+    quartiles
+        Of the same over the runs: first, second and third.
+    cost
+        With the correction, in whole nanoseconds.
+    wall, profiled_wall
+        Quartiles of a whole run, without and with the profiler, by our own clock.
+    kernels
+        Σ kernel, and what belongs to no op.
+    between_kernels
+        What a run takes besides, and the profiler does not; below zero where it slows the kernels down.
+    """
+
+    kernel: tuple[Fraction, ...]
+    quartiles: tuple[Quartiles, ...]
+    cost: tuple[Exact, ...]
+    wall: Quartiles
+    profiled_wall: Quartiles
+    kernels: Fraction
+    between_kernels: Fraction
+
+
+def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares: Sequence[int]) -> MeasuredOps:
+    """Return what each op took.
+
+    Parameters
+    ----------
+    owners
+        Ops behind each node that ran, by its name.
+    shares
+        Of each op, in what a node that several ops own took.
+    """
+    runs = len(measurement.walls_us)
+    per_run = [[Fraction(0)] * runs for _ in shares]
+    unowned = [Fraction(0)] * runs
+    for node in measurement.trace.nodes:
+        ops = owners[node.name]
+        whole = sum(shares[op] for op in ops)
+        for run, us in enumerate(node.durations_us):
+            for op in ops:
+                per_run[op][run] += us * (Fraction(shares[op], whole) if whole else Fraction(1, len(ops)))
+            if not ops:
+                unowned[run] += us
+    kernel = tuple(middle_mean(times) for times in per_run)
+    kernels = sum(kernel, middle_mean(unowned))
+    besides = middle_mean(
+        [wall - sum(times[run] for times in (*per_run, unowned)) for run, wall in enumerate(measurement.trace.walls_us)]
+    )
+    wall, profiled_wall = quartiles(measurement.walls_us), quartiles(measurement.profiled_walls_us)
+    between = besides - max(Fraction(0), profiled_wall[0] - wall[0])
+    if between >= 0:
+        cost = [time + between / len(kernel) for time in kernel]
+    else:
+        cost = [time * max(Fraction(0), 1 + between / kernels) for time in kernel]
+    return MeasuredOps(
+        kernel,
+        tuple(quartiles(times) for times in per_run),
+        tuple(_rounded(time) for time in cost),
+        wall,
+        profiled_wall,
+        kernels,
+        between,
+    )
+
+
+def _rounded(time: Fraction) -> Exact:
+    nanoseconds = Fraction(round(time * _PER_UNIT), _PER_UNIT)
+    return nanoseconds.numerator if nanoseconds.denominator == 1 else nanoseconds
+
+
+def middle_mean(times: Sequence[Exact]) -> Fraction:
+    """Return the mean of the middle half of some times: a quarter of them is left out at either end."""
+    ordered = sorted(times)
+    cut = len(ordered) // 4
+    middle = ordered[cut : len(ordered) - cut]
+    return Fraction(sum(middle)) / len(middle)
+
+
+def quartiles(times: Sequence[Exact]) -> Quartiles:
+    """Return the quartiles of some times, between neighbours in proportion (Hyndman and Fan 1996, type 7)."""
+    ordered = sorted(times)
+
+    def at(quarter: int) -> Fraction:
+        place = Fraction(quarter * (len(ordered) - 1), 4)
+        low = int(place)
+        high = min(low + 1, len(ordered) - 1)
+        return ordered[low] + (place - low) * (ordered[high] - ordered[low])
+
+    return at(1), at(2), at(3)
+
+
+def profiled_graph(
+    reading: Reading, ops: MeasuredOps, measurement: Measurement, metadata: Mapping[str, Any]
+) -> CostGraph:
+    """Return the graph of a model with what was measured: costs of ops in microseconds, sizes of tensors as executed.
+
+    *metadata* goes under ``profile``, with the figures of the whole run.
+    """
+    graph = reading.graph
+    sizes = _executed_bytes(reading, measurement)
+    tensor_bytes = np.array(
+        [sizes.get(name, size) for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist(), strict=True)],
+        dtype=np.int64,
+    )
+    tensor_bytes.setflags(write=False)
+    profile = {
+        **metadata,
+        "interleaved": measurement.interleaved,
+        "wall_us": _figures(ops.wall),
+        "profiled_wall_us": _figures(ops.profiled_wall),
+        "kernels_us": _rounded(ops.kernels),
+        "between_kernels_us": _rounded(ops.between_kernels),
+        "modelled_us": _rounded(Fraction(sum(graph.work), 10**6)),
+        "op_quartiles_us": [_figures(figures) for figures in ops.quartiles],
+    }
+    return replace(
+        graph,
+        time_unit=TIME_UNIT,
+        work=ops.cost,
+        tensor_bytes=tensor_bytes,
+        metadata={**graph.metadata, "profile": profile},
+    )
+
+
+def _figures(figures: Sequence[Fraction]) -> list[Exact]:
+    return [_rounded(figure) for figure in figures]
+
+
+def _executed_bytes(reading: Reading, measurement: Measurement) -> dict[str, int]:
+    from mtpp.formats.onnx.executed_shapes import executed_types
+
+    nodes = reading.model.graph.node
+    position_of = {f"{NODE}{position}": position for position in reading.positions}
+    sizes: dict[str, int] = {}
+    for node in measurement.trace.nodes:
+        if node.name in position_of:
+            types = executed_types(nodes[position_of[node.name]], node.outputs)
+            sizes |= {name: kind.bytes for name, kind in types.items()}
+    return sizes
+
+
+def check_covered(
+    measurement: Measurement, owners: Mapping[str, Owners], names: Sequence[str], source: str
+) -> tuple[list[str], list[int]]:
+    """Return the nodes that ran and belong to nobody known, and the ops for which nothing ran."""
+    unknown = [node.name for node in measurement.trace.nodes if node.name not in owners]
+    seen = {op for node in measurement.trace.nodes for op in owners.get(node.name, ())}
+    return unknown, [op for op in range(len(names)) if op not in seen]
+
+
+def refuse_uncovered(unknown: Sequence[str], idle: Sequence[str], source: str) -> None:
+    """Raise InputError where what ran cannot be laid to ops."""
+    listed = ", ".join([*unknown, *idle][:4])
+    raise InputError(
+        f"ONNX Runtime runs {len(unknown)} nodes that are not the model's and leaves out {len(idle)} of its ops: "
+        f"{listed}",
+        source=source,
+        remedy="profile it without --optimise",
+    )

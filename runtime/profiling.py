@@ -1,0 +1,132 @@
+"""Times of a model's nodes, measured by ONNX Runtime's profiler, and of whole runs without it."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.onnxruntime_profile import Trace, read_trace
+from mtpp.runtime.executable import Executable
+from mtpp.runtime.session import SessionChoices, first_line, open_session
+
+MOST_EVENTS = 1_000_000
+"""That the profiler keeps (``kMaxNumEvents`` in ``core/common/profiler.h``); later ones are lost."""
+
+
+@dataclass(frozen=True)
+class ProfileChoices:
+    """How a model is measured.
+
+    Attributes
+    ----------
+    warm_up, repeats
+        Runs before those that count, and those.
+    threads
+        Of one kernel; kernels run one after the other.
+    optimise
+        Whether ONNX Runtime may fuse and rearrange ops.
+    """
+
+    warm_up: int = 3
+    repeats: int = 20
+    threads: int = 1
+    optimise: bool = False
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured.
+
+    Attributes
+    ----------
+    trace
+        What the profiler saw of the runs that count.
+    walls_us, profiled_walls_us
+        Each run without and with the profiler, by our own clock.
+    interleaved
+        Whether runs with and without the profiler took turns, so that a change of the machine's pace meets both.
+    """
+
+    trace: Trace
+    walls_us: tuple[Fraction, ...]
+    profiled_walls_us: tuple[Fraction, ...]
+    interleaved: bool
+
+
+def measure(
+    executable: Executable,
+    choices: ProfileChoices,
+    *,
+    room_for_two: bool,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Measurement:
+    """Run a model with the profiler and without it.
+
+    Parameters
+    ----------
+    room_for_two
+        Whether there is memory for two sessions: their runs take turns then. Otherwise the runs without the profiler
+        come after those with it, in the same session.
+    progress
+        Is told how many of how many runs are done.
+
+    Raises
+    ------
+    InputError
+        If ONNX Runtime cannot load or run the model, or there are more events than its profiler keeps.
+    """
+    runs = choices.warm_up + choices.repeats
+    with tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
+        profiled = _session(executable, choices, os.path.join(folder, "run"))
+        plain = _session(executable, choices, None) if room_for_two else profiled
+        walls: list[Fraction] = []
+        profiled_walls: list[Fraction] = []
+        for done in range(runs):
+            profiled_walls.append(_run(profiled, executable))
+            if room_for_two:
+                walls.append(_run(plain, executable))
+            progress(done + 1, runs if room_for_two else 2 * runs)
+        path = Path(profiled.end_profiling())
+        trace = read_trace(path.read_bytes(), f"profile of {executable.source}", skip_runs=choices.warm_up)
+        path.unlink()
+        if not room_for_two:
+            for done in range(runs):
+                walls.append(_run(plain, executable))
+                progress(runs + done + 1, 2 * runs)
+    if len(trace.walls_us) != choices.repeats:
+        raise InputError(
+            f"the profiler of ONNX Runtime keeps {MOST_EVENTS:,} events, fewer than {runs} runs have",
+            source=executable.source,
+            remedy="lower --repeats",
+        )
+    warm = choices.warm_up
+    return Measurement(trace, tuple(walls[warm:]), tuple(profiled_walls[warm:]), room_for_two)
+
+
+def _session(executable: Executable, choices: ProfileChoices, prefix: str | None) -> Any:
+    return open_session(
+        executable.serialized(),
+        SessionChoices(threads=choices.threads, optimise=choices.optimise, profile_prefix=prefix),
+        display=executable.source,
+        weights=executable.weights,
+        folder=executable.folder.absolute(),
+    )
+
+
+def _run(session: Any, executable: Executable) -> Fraction:
+    """Run a model once and return how long it took, in microseconds."""
+    start = time.perf_counter_ns()
+    try:
+        session.run(None, executable.feeds)
+    except Exception as error:  # its exceptions have no base of their own
+        problem = f"ONNX Runtime cannot run it: {first_line(error)}"
+        remedy = "give real inputs with --inputs FILE.npz" if executable.made_up else None
+        raise InputError(problem, source=executable.source, remedy=remedy) from None
+    return Fraction(time.perf_counter_ns() - start, 1000)

@@ -1,0 +1,133 @@
+"""Models measured: every op has a cost, sizes are those of the run, and what cannot be run is said in one line."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+from profiled_models import built, chain, data_dependent, looped
+
+from mtpp.errors import InputError
+from mtpp.formats.source import read_source
+from mtpp.runtime.profile_model import Profile, ProfileRequest, profile_model
+from mtpp.runtime.profiling import ProfileChoices
+from mtpp.system import load_system
+
+pytest.importorskip("onnxruntime")
+
+
+def profiled(model: onnx.ModelProto, folder: Path, choices: ProfileChoices | None = None, **request: object) -> Profile:
+    """Measure a model with few runs."""
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    asked = ProfileRequest(choices or ProfileChoices(1, 3), load_system(), **request)  # type: ignore[arg-type]
+    return profile_model(read_source(str(path)), asked)
+
+
+def test_every_op_has_a_cost_and_the_names_of_the_graph(tmp_path: Path) -> None:
+    """Nodes without names run under those of the graph; folded ones are no ops; costs are whole nanoseconds."""
+    profile = profiled(chain(), tmp_path, dims={"batch": 5})
+    graph = profile.graph
+    assert graph.op_names == profile.modelled.op_names == ("MatMul_1", "MatMul_2", "MatMul_3")
+    assert graph.time_unit == "us"
+    assert all(cost > 0 and (Fraction(cost) * 1000).denominator == 1 for cost in graph.work)
+    assert graph.tensor_bytes.tolist() == [5 * 64 * 4] * 3
+    said = graph.metadata["profile"]
+    assert said["repeats"] == 3
+    assert said["random_inputs"] == ["x"]
+    assert said["model_sha256"] == read_source(str(tmp_path / "model.onnx")).sha256
+    assert len(said["op_quartiles_us"]) == 3
+
+
+def test_costs_add_up_to_a_run_without_the_profiler(tmp_path: Path) -> None:
+    """Σ work = Σ kernels + what is between them, to rounding."""
+    profile = profiled(chain(), tmp_path, dims={"batch": 5})
+    due = profile.ops.kernels + profile.ops.between_kernels
+    assert abs(sum(profile.graph.work) - max(due, 0)) <= Fraction(3, 1000)
+
+
+def test_sizes_that_depend_on_data_are_those_of_the_run(tmp_path: Path) -> None:
+    """A graph that cannot be read without running it is read with the sizes seen; equal names are told apart."""
+    x = np.array([[1, 0, 2, 0, 0, 0, 0, -1], [0, 0, 0, 3, 0, 0, 0, 0]], dtype=np.float32)
+    profile = profiled(data_dependent(), tmp_path, arrays={"x": x})
+    assert profile.graph.op_names == ("same", "same_2", "Cast_2")
+    assert profile.random_inputs == ()
+    assert dict(zip(profile.graph.tensor_names, profile.graph.tensor_bytes.tolist(), strict=True)) == {
+        "r": 64,
+        "found": 2 * 3 * 8,
+        "y": 2 * 3 * 4,
+    }
+
+
+def test_a_loop_is_one_op(tmp_path: Path) -> None:
+    """What the nodes of a body take is in the time of the loop, once."""
+    profile = profiled(looped(), tmp_path)
+    assert profile.graph.op_names == ("Relu_0", "loop")
+    assert profile.ops.kernel[1] > 0
+
+
+def test_absent_weights_are_made_up(tmp_path: Path) -> None:
+    """A graph that was passed on without its weights runs on random ones, which is said."""
+    model = chain(2)
+    tensor = model.graph.initializer[1]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="gone.bin")
+    profile = profiled(model, tmp_path, dims={"batch": 2})
+    assert profile.random_weight_bytes == 64 * 64 * 4
+    assert profile.graph.metadata["profile"]["random_weight_bytes"] == 64 * 64 * 4
+
+
+def test_given_inputs_tell_the_symbolic_sizes(tmp_path: Path) -> None:
+    """An array of five rows makes the batch five."""
+    profile = profiled(chain(), tmp_path, arrays={"x": np.ones((5, 64), dtype=np.float32)})
+    assert profile.graph.metadata["dims"] == {"batch": 5}
+
+
+@pytest.mark.parametrize(
+    ("arrays", "problem"),
+    [
+        ({"z": np.zeros(1)}, "the model has no input 'z'"),
+        ({"x": np.zeros((2, 64))}, "holds float64, the model's float32"),
+        ({"x": np.zeros(64, dtype=np.float32)}, "has 1 axes, the model's has 2"),
+        ({"x": np.zeros((2, 65), dtype=np.float32)}, "has size 65 on axis 1, the model's has 64"),
+    ],
+)
+def test_inputs_that_do_not_fit_are_refused(tmp_path: Path, arrays: dict[str, np.ndarray], problem: str) -> None:
+    """Wrong names, types and shapes are named."""
+    with pytest.raises(InputError, match=problem):
+        profiled(chain(), tmp_path, arrays=arrays, dims={"batch": 2} if "z" in arrays else {})
+
+
+def test_a_symbolic_input_needs_its_size(tmp_path: Path) -> None:
+    """What only the user can say is asked for."""
+    with pytest.raises(InputError, match="--dim batch=1"):
+        profiled(chain(), tmp_path)
+
+
+def test_what_does_not_fit_is_refused_with_numbers(tmp_path: Path) -> None:
+    """A limit below what the weights take is said before anything runs."""
+    with pytest.raises(InputError, match=r"takes about .* of weights.*and there are 10 KiB"):
+        profiled(chain(), tmp_path, dims={"batch": 1}, memory_bytes=10 * 1024)
+
+
+def test_without_room_for_two_sessions_one_does_both(tmp_path: Path) -> None:
+    """Runs without the profiler come after those with it then."""
+    profile = profiled(chain(), tmp_path, dims={"batch": 1}, memory_bytes=200 * 1024)
+    assert profile.graph.metadata["profile"]["interleaved"] is False
+    assert all(cost > 0 for cost in profile.graph.work)
+
+
+def test_a_model_that_fails_says_what_to_do(tmp_path: Path) -> None:
+    """An index out of range is no fault of the program: real inputs may be in range."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["i"], to=TensorProto.INT64),
+        helper.make_node("Gather", ["table", "i"], ["y"]),
+    ]
+    model = built(nodes, {"x": [50]}, ["y"], {"table": np.zeros((1, 4), dtype=np.float32)})
+    with pytest.raises(InputError, match=r"ONNX Runtime cannot run it: .*--inputs FILE.npz"):
+        profiled(model, tmp_path)
