@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -15,7 +16,12 @@ MARKS = {True: "ok", False: "WRONG", None: "–"}
 
 
 def check_plan_document(
-    plan: Any, source: Source, model_path: str | None, limit: int, deep: Console | None = None
+    plan: Any,
+    source: Source,
+    model_path: str | None,
+    limit: int,
+    reading: Mapping[str, Any],
+    deep: Console | None = None,
 ) -> Report:
     """Read the model if one is given, and verify the plan that *source* was.
 
@@ -23,6 +29,8 @@ def check_plan_document(
     ----------
     limit
         On the bytes of the model.
+    reading
+        How to read it; see :func:`mtpp.cli.options.reading_of`.
     deep
         With it, the exhaustive search behind a bound runs again if all else is true; what it does is said there.
     """
@@ -35,7 +43,7 @@ def check_plan_document(
         graph, digest = None, None
         if model_path is not None:
             model = read_source(model_path, max_bytes=limit)
-            graph, digest = model_document(model, plan["model"]["dims"], plan["system"]), model.sha256
+            graph, digest = model_document(model, plan["model"]["dims"], plan["system"], reading), model.sha256
         report = verify_plan(plan, graph, graph_sha256=digest, model_given=graph is not None)
         if deep is not None and report.passed and report.tier == "enumerated":
             from mtpp.cli.deep_check import recheck
@@ -47,13 +55,15 @@ def check_plan_document(
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
 
 
-def model_document(source: Source, dims: dict[str, int], system: dict[str, Any]) -> dict[str, Any]:
+def model_document(
+    source: Source, dims: dict[str, int], system: dict[str, Any], reading: Mapping[str, Any]
+) -> dict[str, Any]:
     """Return a model as a graph document, read with the dimensions and the system that a document states."""
     from mtpp.formats.native import to_document
     from mtpp.formats.recognise import read_graph
     from mtpp.system import System
 
-    return to_document(read_graph(source, dims=dims, system=System.from_document(system)))
+    return to_document(read_graph(source, dims=dims, system=System.from_document(system), **reading))
 
 
 def report_text(report: Report, output_format: str) -> str:

@@ -104,9 +104,6 @@ def model_options() -> Callable[[F], F]:
         ),
         click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
         click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
-        click.option(
-            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="READERS", help="Read as {}."
-        ),
         reading_options(),
         click.option(
             "--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs."
@@ -115,8 +112,11 @@ def model_options() -> Callable[[F], F]:
 
 
 def reading_options() -> Callable[[F], F]:
-    """Add what decides about things that some formats leave open; :func:`reading_of` collects it."""
+    """Add what decides on the format and about things that some formats leave open; see :func:`reading_of`."""
     return stack(
+        click.option(
+            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="READERS", help="Read as {}."
+        ),
         click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
         click.option(
             "--backward", is_flag=True, help="Count the backward pass, where a file tells it from the forward pass."
@@ -127,7 +127,7 @@ def reading_options() -> Callable[[F], F]:
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
     """Return what :func:`reading_options` collected, as :func:`mtpp.formats.recognise.read_graph` takes it."""
-    return {key: options[key] for key in ("time_unit", "backward", "loading_time")}
+    return {key: options[key] for key in ("from_format", "time_unit", "backward", "loading_time")}
 
 
 def search_options(*, time_limit: str) -> Callable[[F], F]:
@@ -215,7 +215,6 @@ def read_model(
     reading = reading_of(options)
     graph = read_graph(
         source,
-        from_format=options["from_format"],
         dims=dims,
         system=system,
         spare_dims=spare_dims,
@@ -230,8 +229,8 @@ def read_model(
     if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
-    told = options["from_format"] is not None or any(reading.values())
-    return Model(kept, graph, system, dims, told)
+    told = any(reading[key] for key in reading if key != "from_format")
+    return Model(kept, graph, system, dims, read_as_told=told)
 
 
 def input_limit(text: str) -> int:

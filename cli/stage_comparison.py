@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -94,11 +94,11 @@ class StageComparison:
         rows = list(zip(*self._padded(), strict=True))
         if output_format == "csv":
             header = ["stage", *(f"{side}_{name}" for side in ("given", "against") for name in _COLUMNS)]
-            cells = [
+            values = [
                 [b, *(None if row is None else row[name] for row in pair for name in _COLUMNS)]
                 for b, pair in enumerate(rows)
             ]
-            return csv_text(header, cells)
+            return csv_text(header, values)
         shown = [name for name in _COLUMNS if name != "overflow" or self._overflows]
         title = f"{self.given_name} against {self.other_name}, stage by stage" + (f" (times in {unit})" if unit else "")
         header = ["stage", *shown, *(f"{name} " for name in shown), "difference"]
@@ -169,7 +169,7 @@ class StageComparison:
         return " against ".join(dict.fromkeys(texts))
 
 
-def _signed(describe: Any, ticks: int) -> str:
+def _signed(describe: Callable[[int], str], ticks: int) -> str:
     return ("+" if ticks >= 0 else "-") + describe(abs(ticks))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,7 +52,14 @@ class TableReport:
 
 
 def check_table_document(
-    table: Any, source: Source, model_paths: Sequence[str], limit: int, console: Console, *, deep: bool
+    table: Any,
+    source: Source,
+    model_paths: Sequence[str],
+    limit: int,
+    reading: Mapping[str, Any],
+    console: Console,
+    *,
+    deep: bool,
 ) -> TableReport:
     """Find the models of a table that *source* was, and verify it row by row.
 
@@ -62,6 +69,8 @@ def check_table_document(
         Files, and folders that are searched for models.
     limit
         On the bytes of a model.
+    reading
+        How to read models; see :func:`mtpp.cli.options.reading_of`.
     deep
         Whether the exhaustive searches behind bounds run again, in rows that are true otherwise.
     """
@@ -70,7 +79,7 @@ def check_table_document(
 
     try:
         check_table(table, ())
-        models = _Models(model_paths, source.path, limit)
+        models = _Models(model_paths, source.path, limit, {**reading, "spare_dims": any(reading.values())})
         reports = []
         for i, row in enumerate(table["rows"]):
             console.note(f"checking {row['path']}, k = {row['k']}")
@@ -103,12 +112,13 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, deep: Console |
 class _Models:
     """The models that a table may be about: files given, those of folders given, and what its rows name."""
 
-    def __init__(self, given: Sequence[str], table: Path | None, limit: int) -> None:
+    def __init__(self, given: Sequence[str], table: Path | None, limit: int, reading: Mapping[str, Any]) -> None:
         self._unseen = self._files(given)
         self._by_digest: dict[str, str] = {}
         self._digests: dict[str, str | None] = {}
         self._folders = [Path()] if table is None else [table.parent, Path()]
         self._limit = limit
+        self._reading = reading
         self._read: tuple[tuple[str, Any, Any], tuple[dict[str, Any], str]] | None = None
 
     def find(self, row: dict[str, Any]) -> str | None:
@@ -131,7 +141,7 @@ class _Models:
         key = (path, row["dims"], row["system"])
         if self._read is None or self._read[0] != key:
             source = read_source(path, max_bytes=self._limit)
-            self._read = (key, (model_document(source, row["dims"], row["system"]), source.sha256))
+            self._read = (key, (model_document(source, row["dims"], row["system"], self._reading), source.sha256))
         return self._read[1]
 
     def _digest(self, path: str) -> str | None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options import output_options
+from mtpp.cli.options import output_options, reading_options
 
 
 @click.command("verify")
@@ -19,6 +19,7 @@ from mtpp.cli.options import output_options
 @click.option(
     "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
 )
+@reading_options()
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
 @output_options("table", "json")
 @click.pass_context
@@ -39,12 +40,13 @@ def command(
     A bound of tier enumerated rests on an exhaustive search, which only --deep runs again: with code of its own too,
     and about as long as the first time. How a partition was found (algorithm, seed, evaluations, times), what bounds
     other than the best one came to, why work ended and the model's name are taken as they stand. The models of a table
-    are found by SHA-256 among those given, or else where its rows say, seen from the table's folder or this one.
+    are found by SHA-256 among those given, or else where its rows say, seen from the table's folder or this one. What
+    decided how a model is read (--time-unit and so on) has to be given again.
     Exit code 0: all else that FILE says is true; 1: something is false.
     """
     from mtpp.cli.checking import check_plan_document, report_text, unmet_tier
     from mtpp.cli.console import Console
-    from mtpp.cli.options import input_limit
+    from mtpp.cli.options import input_limit, reading_of
     from mtpp.cli.output import write_stdout
     from mtpp.cli.table_checking import check_table_document, table_text
     from mtpp.formats.source import read_source
@@ -57,7 +59,7 @@ def command(
     source = read_source(document, max_bytes=limit)
     claims = read_verifiable(source.data, source.display)
     if is_table(claims):
-        table = check_table_document(claims, source, models, limit, console, deep=deep)
+        table = check_table_document(claims, source, models, limit, reading_of(options), console, deep=deep)
         write_stdout(table_text(table, output_format))
         named = [
             (f"{row['path']}, k = {row['k']}: ", found) for row, found in zip(table.rows, table.reports, strict=True)
@@ -66,7 +68,8 @@ def command(
     else:
         if len(models) > 1:
             raise click.UsageError("a plan is for one model", ctx)
-        report = check_plan_document(claims, source, next(iter(models), None), limit, console if deep else None)
+        model, deeply = next(iter(models), None), console if deep else None
+        report = check_plan_document(claims, source, model, limit, reading_of(options), deeply)
         write_stdout(report_text(report, output_format))
         named, passed = [("", report)], report.passed
     if not passed:

@@ -146,7 +146,7 @@ def _node(row: Message) -> _Node:
             remedy="give the cost_graph of its RunMetadata, or an ONNX model",
         )
     _check_fields(row, _NODE_FIELDS)
-    inputs = []
+    inputs: list[_Input] = []
     controls = [_Input(_whole(value, "control_input"), 0, value.line) for value in _all(row, "control_input")]
     for value in _all(row, "input_info"):
         given = _message(value, "input_info")

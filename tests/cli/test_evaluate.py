@@ -125,6 +125,8 @@ def test_plans_of_files_read_as_told_bring_their_graph(tmp_path: Path) -> None:
     done = run("evaluate", profile, "--cuts", "node1", *told, "-o", plan)
     assert (done.returncode, done.stderr) == (0, "")
     assert [op["work"] for op in json.loads(plan.read_text())["graph"]["ops"]] == [3 * 10**6] * 2
+    assert run("verify", plan, "--model", profile, *told).returncode == 0
+    assert run("verify", plan, "--model", profile).returncode == 1
     assert run("verify", plan).returncode == 0
     done = run("evaluate", profile, "--cuts", "node1")
     assert done.stderr == f"warning: {profile}: loading data takes no time: 1.000 ms of node1 left out\n"
