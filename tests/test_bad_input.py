@@ -100,6 +100,8 @@ OPTIONS = [
     (("-k", "2", "--together", "a,z"), ("--together", "'z'", "mtpp inspect --ops")),
     (("-k", "2", "--require-ratio", "0.5"), ("--require-ratio",)),
     (("-k", "2", "--from", "gexf"), ("--from", "gexf", "onnx")),
+    (("-k", "2", "--time-unit", "fortnight"), ("--time-unit", "'fortnight'", "ps, ns, us, ms, s")),
+    (("-k", "2", "--time-unit", "s"), ("--time-unit", "no effect", "good.json")),
     (("-k", "2", "--format", "yaml"), ("--format", "json")),
     (("-k", "2", "--max-input-size", "10B"), ("good.json", "--max-input-size")),
     (("-k", "2", "--max-input-size", "big"), ("--max-input-size", "'big'")),
@@ -172,6 +174,19 @@ def _symbolic_onnx(folder: Path) -> Path:
     return path
 
 
+def _made(name: str, text: str) -> Callable[[Path], Path]:
+    def make(folder: Path) -> Path:
+        path = folder / name
+        path.write_text(text)
+        return path
+
+    make.__name__ = f"_{name}"
+    return make
+
+
+_PROFILE = "a -- ReLU() -- forward_compute_time=1, backward_compute_time=1, activation_size=1, parameter_size=1\n"
+
+
 def _nested(folder: Path) -> Path:
     path = folder / "nested.json"
     path.write_bytes(b"[" * 10**7)
@@ -221,6 +236,24 @@ MADE: list[tuple[Callable[[Path], Path], tuple[str, ...], tuple[str, ...]]] = [
     (_bomb, ("--max-input-size", "10MB"), ("bomb.json.gz", "--max-input-size")),
     (_cut_gzip, (), ("cut.json.gz", "gzip")),
     (_link_loop, (), ("loop.json", "cannot be read")),
+    (_made("graph.txt", f"{_PROFILE}{_PROFILE}"), (), ("graph.txt", "line 2", "duplicate node 'a'")),
+    (_made("cut.txt", f"{_PROFILE}b -- ReLU() -- forw"), (), ("cut.txt", "line 2", "'forw'")),
+    (_made("cut.pbtxt", "node {\n  name: 'a"), (), ("cut.pbtxt", "line 2", "a string without an end")),
+    (
+        _made("piper.json", '{"nodes": [{"id": 1, "TMPCs": {"1": [{"timePerSample": 1}]}}], "edges": []}'),
+        (),
+        ("piper.json", "/nodes/0/TMPCs/1/0", "'parameterSize'"),
+    ),
+    (
+        _made("workload.json", '{"nodes": [{"id": 1, "fpgaLatency": 1e400}], "edges": []}'),
+        (),
+        ("workload.json",),
+    ),
+    (
+        _made("workload.json", '{"nodes": [{"id": 1, "fpgaLatency": 1}], "edges": []}'),
+        ("--loading-time",),
+        ("--loading-time", "no effect", "workload.json"),
+    ),
     (_missing, (), ("missing.json", "no such file")),
     (_folder, (), ("directory",)),
 ]
