@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _METADATA_KEYS = (
     "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",
-    "shared_parameters", "control_flow", "not_modelled",
+    "shared_parameters", "control_flow", "not_modelled", "assumptions",
 )  # fmt: skip
 _LISTED = 8
 
@@ -141,6 +141,9 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if "not_modelled" in reader:
         kinds = [f"{kind} × {count}" for kind, count in reader["not_modelled"].items()]
         lines.append(("not modelled", f"{_listing(kinds)} (taken as memory-bound)" if kinds else "nothing"))
+    assumed = reader.get("assumptions")
+    if isinstance(assumed, list) and assumed:
+        lines.append(("assumed", "; ".join(map(str, assumed))))
     lines.append(("system", System.from_document(document["system"]).describe()))
     return lines
 

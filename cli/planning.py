@@ -246,7 +246,9 @@ def assumptions(model: Model) -> list[str]:
     if isinstance(inputs, list) and inputs:
         shapes = [f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)]
         texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
-    texts += [text for text in model.graph.metadata.get("assumptions", ()) if isinstance(text, str)]
+    assumed = model.graph.metadata.get("assumptions")
+    if isinstance(assumed, list):
+        texts += map(str, assumed)
     return texts
 
 

@@ -7,7 +7,7 @@ Two of the formats that are read are of this kind: ``{"nodes": [{"id": 7, …}],
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,13 +44,15 @@ class NumberedEdge:
     where: str
 
 
-def has_nodes_with(document: Any, *keys: str) -> bool:
-    """Return whether a document has nodes and edges, and its first node has all of *keys*."""
-    if not isinstance(document, dict) or not isinstance(document.get("edges"), list):
+def looks_like(document: Any, node_key: str, top_keys: Collection[str]) -> bool:
+    """Return whether a document has nodes, and either one of *top_keys* beside them or *node_key* in the first."""
+    if not isinstance(document, dict) or "nodes" not in document:
         return False
-    nodes = document.get("nodes")
+    if any(key in document for key in top_keys):
+        return True
+    nodes = document["nodes"]
     first = nodes[0] if isinstance(nodes, list) and nodes else None
-    return isinstance(first, dict) and all(key in first for key in keys)
+    return isinstance(first, dict) and node_key in first
 
 
 def required(row: Mapping[str, Any], key: str, where: str) -> Any:

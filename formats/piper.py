@@ -53,7 +53,7 @@ from mtpp.formats.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
     distinct_names,
-    has_nodes_with,
+    looks_like,
     node_id,
     read_edges,
     read_nodes,
@@ -124,7 +124,7 @@ class Workload:
 
 def looks_like_piper(document: Any) -> bool:
     """Return whether a JSON document is a workload of this kind."""
-    return has_nodes_with(document, "TMPCs")
+    return looks_like(document, "TMPCs", ("maxDevices", "maxMemoryPerDevice"))
 
 
 def read_workload(document: Any, source: str) -> Workload:

@@ -44,7 +44,7 @@ from mtpp.formats.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
     distinct_names,
-    has_nodes_with,
+    looks_like,
     node_id,
     read_edges,
     read_nodes,
@@ -77,7 +77,7 @@ class _Edge:
 
 def looks_like_placement(document: Any) -> bool:
     """Return whether a JSON document is a workload of this kind."""
-    return has_nodes_with(document, "fpgaLatency")
+    return looks_like(document, "fpgaLatency", ("maxFPGAs", "maxSizePerFPGA"))
 
 
 def graph_from_placement(

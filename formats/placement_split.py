@@ -75,17 +75,14 @@ def _nodes_of(graph: CostGraph) -> tuple[dict[int, str], set[int]]:
             "a split by ids of nodes, but the model does not say which nodes its ops are made of",
             remedy="give the placement workload as the model",
         )
-    ops: dict[int, str] = {}
-    for op, ids in table.items():
-        for identity in ids if isinstance(ids, list) else ():
-            ops[identity] = op
-    elsewhere = {
-        identity
-        for key in ("parameters", "dropped")
-        for identity in graph.metadata.get(key, ())
-        if isinstance(identity, int)
-    }
+    ops = {identity: op for op, ids in table.items() for identity in _ids(ids)}
+    elsewhere = {identity for key in ("parameters", "dropped") for identity in _ids(graph.metadata.get(key))}
     return ops, elsewhere
+
+
+def _ids(value: Any) -> list[int]:
+    """Return the ids in a list that may come from anybody's file."""
+    return [identity for identity in value if isinstance(identity, int)] if isinstance(value, list) else []
 
 
 def _devices(document: Any) -> list[tuple[int, str, list[Any]]]:

@@ -11,6 +11,14 @@ from typing import Any
 import pytest
 from processes import run
 
+from mtpp.cli.given import labels_of_assignment
+from mtpp.formats.recognise import read_graph
+from mtpp.formats.source import read_source
+from mtpp.instance import Instance
+from mtpp.objective import stage_costs
+from mtpp.partition import Partition
+from mtpp.system import load_system, override
+
 WORKLOADS = {
     "a": {"id": 1, "fpgaLatency": 40},
     "b": {"id": 2, "fpgaLatency": 40},
@@ -131,6 +139,28 @@ def test_plans_of_files_read_as_told_bring_their_graph(tmp_path: Path) -> None:
     done = run("evaluate", profile, "--cuts", "node1")
     assert done.stderr == f"warning: {profile}: loading data takes no time: 1.000 ms of node1 left out\n"
     assert "loading data takes no time" in done.stdout
+
+
+@pytest.mark.parametrize("name", ["bert24", "gnmt", "resnet50"])
+def test_experts_cost_what_the_published_programs_say(name: str, shared_data: Path) -> None:
+    """At the bandwidth behind the files' own edge costs, a stage costs what their objective says of a device.
+
+    Their edge costs are sizes / 2 GiB in the unit of the node times, whatever that is: 2 GiB per millisecond.
+    """
+    folder = shared_data / "placement"
+    model, split = folder / f"LayerGraphs/{name}_inference.json", folder / f"human-experts/{name}_inference_expert.json"
+    graph = read_graph(read_source(str(model)))
+    instance = Instance.build(graph, override(load_system(), bandwidth_bytes_per_s=2**31 * 1000), 6)
+    partition = Partition.from_labels(instance, labels_of_assignment(graph, str(split)))
+    costs = stage_costs(instance, partition).cost / 10**9
+    document, devices = json.loads(model.read_text()), json.loads(split.read_text())["fpgas"]
+    sending = {edge["sourceId"]: edge["cost"] for edge in document["edges"]}
+    loads = []
+    for ids in (set(device["nodes"]) for device in devices):
+        load = sum(node["fpgaLatency"] for node in document["nodes"] if node["id"] in ids)
+        cut = {e["sourceId"] for e in document["edges"] if (e["sourceId"] in ids) != (e["destId"] in ids)}
+        loads.append(load + sum(sending[node] for node in cut))
+    assert costs.tolist() == pytest.approx(loads)
 
 
 @pytest.mark.slow

@@ -187,6 +187,8 @@ def test_it_is_recognised_by_its_nodes() -> None:
     """The suffix says nothing, and a broken one is still one."""
     text = json.dumps(_document([_node(1, 1)], [])).encode()
     assert read_graph(Source("x", text, "", Path("x"))).metadata["source_format"] == "placement"
+    with pytest.raises(InputError, match="/nodes/0: missing key 'fpgaLatency'"):
+        read_graph(Source("x", json.dumps(_document([{"id": 1}], [])).encode(), "", Path("x")))
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -69,3 +69,12 @@ def test_a_model_without_nodes() -> None:
     graph = CostGraph.build(name="g", time_unit="ms", ops=[Op("a", 1)], tensors=[])
     with pytest.raises(InputError, match="give the placement workload as the model"):
         stages_of_split(_split([1]), "s.json", graph)
+
+
+def test_a_model_whose_nodes_are_nonsense() -> None:
+    """Metadata may hold anything, and then the ids are unknown."""
+    for table in ({"a": 7}, {"a": [[1]]}, {"a": None}):
+        metadata = {"nodes": table, "parameters": 5, "dropped": {"x": 1}}
+        graph = CostGraph.build(name="g", time_unit="ms", ops=[Op("a", 1)], tensors=[], metadata=metadata)
+        with pytest.raises(InputError, match="the model has no node 1"):
+            stages_of_split(_split([1]), "s.json", graph)

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mtpp.errors import InputError
 from mtpp.formats.protobuf_text import Message, parse_text
@@ -75,3 +78,54 @@ def test_what_is_no_message(text: str, message: str) -> None:
     with pytest.raises(InputError) as caught:
         parse_text(text)
     assert str(caught.value).startswith(message)
+
+
+def _schema() -> Any:
+    """Return a class of messages that hold a string, a number and messages of the same kind."""
+    field = descriptor_pb2.FieldDescriptorProto
+    kinds = {
+        "text": field.TYPE_STRING,
+        "number": field.TYPE_INT64,
+        "raw": field.TYPE_BYTES,
+        "inner": field.TYPE_MESSAGE,
+    }
+    file = descriptor_pb2.FileDescriptorProto(name="tree.proto", syntax="proto3")
+    message = file.message_type.add(name="Tree")
+    for number, (name, kind) in enumerate(kinds.items(), start=1):
+        row = message.field.add(name=name, number=number, type=kind, label=field.LABEL_REPEATED)
+        if kind == field.TYPE_MESSAGE:
+            row.type_name = ".Tree"
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Tree"))
+
+
+TREES = st.recursive(
+    st.builds(dict, text=st.lists(st.text(max_size=8), max_size=2), number=st.lists(st.integers(-9, 9), max_size=2)),
+    lambda inner: st.builds(dict, text=st.lists(st.text(max_size=8), max_size=2), inner=st.lists(inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@given(tree=TREES, one_line=st.booleans(), angles=st.booleans(), unicode=st.booleans(), short=st.booleans())
+def test_what_the_protobuf_library_writes(
+    tree: dict[str, Any], one_line: bool, angles: bool, unicode: bool, short: bool
+) -> None:
+    """However it lays out a message, the fields read are those written."""
+    text = text_format.MessageToString(
+        _TREE(**tree),
+        as_one_line=one_line,
+        pointy_brackets=angles,
+        as_utf8=unicode,
+        use_short_repeated_primitives=short,
+    )
+    assert _plain(parse_text(text)) == _expected(tree)
+
+
+_TREE = _schema()
+
+
+def _expected(tree: dict[str, Any]) -> dict[str, list[Any]]:
+    plain = {"text": tree["text"], "number": [str(number) for number in tree.get("number", ())]}
+    plain["inner"] = [_expected(inner) for inner in tree.get("inner", ())]
+    return {name: values for name, values in plain.items() if values}
