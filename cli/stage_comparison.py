@@ -204,4 +204,4 @@ def _table(
         table.add_column(Text(name.strip()), justify="right", no_wrap=True)
     for row in cells:
         table.add_row(*(Text(cell) for cell in (*row[: width + 1], "│", *row[width + 1 :])))
-    return rendered(result_terminal(), table, "", figures_grid(figures))
+    return rendered(result_terminal(endless=True), table, "", figures_grid(figures))

@@ -7,7 +7,10 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from mtpp.errors import InputError
 from mtpp.formats.json_text import parse_json
@@ -113,6 +116,25 @@ def test_classes_that_wait_for_each_other_are_one_op() -> None:
     nodes = [_node(1, 1, colorClass=7), _node(2, 1), _node(3, 1, colorClass=7), _node(4, 1)]
     graph = _read(nodes, [_edge(1, 2), _edge(2, 3), _edge(3, 4)])
     assert graph.metadata["nodes"] == {"n1 (+2)": [1, 2, 3], "n4": [4]}
+
+
+@given(st.data())
+def test_ops_are_what_has_to_share_a_device(data: st.DataObject) -> None:
+    """Of any coloured graph: the strongly connected components once each class is a ring; nothing else is merged."""
+    count = data.draw(st.integers(1, 9))
+    colours = data.draw(st.lists(st.none() | st.integers(0, 3), min_size=count, max_size=count))
+    pairs = data.draw(st.sets(st.tuples(st.integers(0, count - 1), st.integers(0, count - 1)), max_size=14))
+    pairs = {(min(pair), max(pair)) for pair in pairs if pair[0] != pair[1]}
+    nodes = [_node(v, v + 1, colorClass=colour) for v, colour in enumerate(colours)]
+    graph = _read(nodes, [_edge(u, v) for u, v in sorted(pairs)])
+    together: nx.DiGraph = nx.DiGraph(pairs)
+    together.add_nodes_from(range(count))
+    for u in range(count):
+        together.add_edges_from((u, v) for v in range(count) if colours[u] is not None and colours[u] == colours[v])
+    expected = {frozenset(ring) for ring in nx.strongly_connected_components(together)}
+    assert {frozenset(ids) for ids in graph.metadata["nodes"].values()} == expected
+    work = dict(zip(graph.op_names, graph.work, strict=True))
+    assert all(work[op] == sum(v + 1 for v in ids) for op, ids in graph.metadata["nodes"].items())
 
 
 def test_backward_nodes_are_left_out() -> None:
