@@ -9,7 +9,7 @@ import click
 _MOST = 65536
 
 
-class Cores(click.ParamType):
+class Cores(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
     """Numbers of cores, separated by commas; ``all`` for those that this process may use."""
 
     name = "cores"

@@ -79,6 +79,7 @@ def _document(comparison: Comparison) -> dict[str, Any]:
         "correlation": _round(comparison.correlation),
         "limits": comparison.limits(),
         "outputs": {
+            "repeatable": measured.repeatable,
             "pipeline": _agreement(run.agreement),
             "unsplit": None if measured.whole is None else _agreement(measured.whole[1]),
         },
@@ -155,9 +156,11 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
     slowest, expected = comparison.slowest, comparison.predicted_slowest
     threads = f"{request.threads} thread{'s' if request.threads > 1 else ''}"
     if measured.whole is None:
-        whole = f"all stages in turn in one process, {threads} (--model FILE measures the unsplit model)"
+        whole = f"all stages in turn in one process, {threads}; --model FILE measures the unsplit model"
     else:
         whole = f"the unsplit model, {threads}"
+    unsplit = comparison.predicted_unsplit_s
+    expected_unsplit = "" if unsplit is None else f"; {_seconds(unsplit)} predicted"
     predicted = comparison.predicted_bottleneck_s
     figures = [
         (
@@ -166,9 +169,9 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
             + (f"{_seconds(predicted)} predicted (stage {expected.index})" if predicted else f"stage {expected.index}"),
         ),
         ("throughput", _pair(f"{comparison.throughput:,.4g} batches/s", comparison.predicted_throughput)),
-        ("unsplit", f"{_seconds(comparison.unsplit_s)} a batch: {whole}"),
+        ("unsplit", f"{_seconds(comparison.unsplit_s)} measured{expected_unsplit} ({whole})"),
         ("speed-up", _pair(f"{comparison.speedup:.2f}", comparison.predicted_speedup)),
-        ("correlation", f"{_factor(comparison.correlation)} of predicted with measured times of stages"),
+        ("correlation", _correlation(comparison)),
         ("limited by", "; ".join(comparison.limits())),
         ("outputs", "; ".join(_outputs(comparison))),
         ("run", "; ".join(_conditions(comparison))),
@@ -180,8 +183,16 @@ def _pair(measured: str, predicted: float | None) -> str:
     return f"{measured} measured" + ("" if predicted is None else f"; {predicted:,.4g} predicted")
 
 
+def _correlation(comparison: Comparison) -> str:
+    if comparison.correlation is None:
+        return f"{_NONE} (takes three stages that differ)"
+    return f"{comparison.correlation:.2f} of predicted with measured times of stages"
+
+
 def _outputs(comparison: Comparison) -> list[str]:
     measured = comparison.measured
+    if not measured.repeatable:
+        return ["not compared: the model gives others every time"]
     texts = [_compared(measured.pipeline.agreement, "results of the pipeline", "the stages in turn")]
     if measured.whole is not None:
         texts.append(_compared(measured.whole[1], "sets of results of the stages", "the unsplit model"))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from mtpp.runtime.pipeline.memory import Array
-
-_TOLERANCE = 1e-4
-_HALF_TOLERANCE = 1e-2
-"""Of the largest value in a tensor: sums of thousands of roundings of 2^-24, of 2^-11 for half precision."""
+from mtpp.runtime.split_check import TOLERANCES
 
 
 @dataclass
@@ -35,7 +33,7 @@ class Agreement:
         """Whether nothing was found to be wrong."""
         return self.near == self.compared
 
-    def add(self, found: dict[str, Array], expected: dict[str, Array]) -> None:
+    def add(self, found: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
         """Compare a set of outputs with those expected, which may be more."""
         self.compared += 1
         differences = [_difference(array, expected[name]) for name, array in found.items()]
@@ -48,11 +46,10 @@ def _difference(found: Array, expected: Array) -> tuple[float, float]:
     """Return the largest difference, as a part of the largest value expected, and how large it may be."""
     if found.tobytes() == expected.tobytes():
         return 0.0, 0.0
-    if found.dtype.kind not in "fc":
+    if found.dtype.kind != "f":
         return float("inf"), 0.0
-    tolerance = _HALF_TOLERANCE if found.dtype.itemsize == 2 else _TOLERANCE
-    wide = np.complex128 if found.dtype.kind == "c" else np.float64
-    own, other = found.astype(wide), expected.astype(wide)
+    tolerance = TOLERANCES[found.dtype.name]
+    own, other = found.astype(np.float64), expected.astype(np.float64)
     same = (own == other) | (np.isnan(own) & np.isnan(other))
     if not np.isfinite(own[~same]).all() or not np.isfinite(other[~same]).all():
         return float("inf"), tolerance

@@ -13,6 +13,8 @@ from mtpp.units import PICOSECONDS
 _CONTENTION = 1.1
 """Times as long as alone: beyond, stages are in each other's way."""
 
+_LINE = 2
+
 _SATURATED = 0.9
 """Part of the time that the slowest stage is busy: from there on, it is what limits the pipeline."""
 
@@ -141,7 +143,12 @@ class Comparison:
 
     @cached_property
     def correlation(self) -> float | None:
-        """Pearson's, of predicted with measured times of stages; None for a single stage and for constants."""
+        """Pearson's, of predicted with measured times of stages; None for constants.
+
+        And for fewer than three stages: two points always lie on a line.
+        """
+        if len(self.stages) <= _LINE:
+            return None
         predicted = np.array([stage.predicted_ticks for stage in self.stages], dtype=np.float64)
         measured = np.array([stage.busy_s for stage in self.stages])
         predicted, measured = predicted - predicted.mean(), measured - measured.mean()

@@ -17,7 +17,7 @@ from mtpp.runtime.pipeline.crew import Crew, Patience
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
-from mtpp.runtime.pipeline.reference_job import ReferenceJob
+from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import random_input
 from mtpp.runtime.session import SessionChoices
@@ -81,6 +81,8 @@ class Measured:
         Of each worker, as pinned.
     available_cores
         How many this process may use.
+    repeatable
+        Whether the model gives the same twice; if not, no outputs were compared.
     """
 
     request: RunRequest
@@ -90,6 +92,7 @@ class Measured:
     pipeline: PipelineTimes
     cores: tuple[tuple[int, ...], ...] | None
     available_cores: int
+    repeatable: bool
 
     @property
     def agrees(self) -> bool:
@@ -130,7 +133,7 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
         inputs, outputs = ring("inputs"), ring("outputs")
         _make_up(wiring, inputs, request.seed)
 
-        def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> NDArray[np.float64]:
+        def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> Reference:
             tell(f"{label}: measuring it alone")
             job = ReferenceJob(
                 files,
@@ -144,22 +147,24 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
             )
             with Crew(patience) as crew:
                 crew.hire(label, job)
-                (seconds,) = crew.gather("measured")
-            return np.asarray(seconds)
+                (found,) = crew.gather("measured")
+            assert isinstance(found, Reference)
+            return found
 
         whole = None
         alone = reference("the stages in turn", models, outputs)
         if request.model is not None:
             own = ring("outputs")
             model = _whole_model(wiring, request.model, request.seed)
-            seconds = reference("the unsplit model", (model,), own)[:, 0]
+            unsplit = reference("the unsplit model", (model,), own)
             agreement = Agreement()
-            for found, expected in zip(outputs.views(), own.views(), strict=True):
-                agreement.add(found, expected)
-            whole = seconds, agreement
+            for views, others in zip(outputs.views(), own.views(), strict=True) if alone.repeatable else ():
+                agreement.add(views, others)
+            whole = unsplit.seconds[:, 0], agreement
         choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
-        times = run_pipeline(wiring, choices, inputs, outputs, patience, tell)
-    return Measured(request, wiring, alone, whole, times, cores, len(available))
+        expected = outputs if alone.repeatable else None
+        times = run_pipeline(wiring, choices, inputs, expected, patience, tell)
+    return Measured(request, wiring, alone.seconds, whole, times, cores, len(available), alone.repeatable)
 
 
 def usable_cores() -> tuple[int, ...]:

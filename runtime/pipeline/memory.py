@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
+from mtpp.free_memory import free_bytes
 from mtpp.units import format_bytes
 
 Array = NDArray[Any]
@@ -122,7 +123,7 @@ def anonymous_memory(size: int, what: str) -> int:
     InputError
         If there is not as much.
     """
-    free = _free_bytes()
+    free = free_bytes()  # asking for more would wake the kernel's out-of-memory killer
     if free is not None and size > free:
         raise _too_little(size, what, f"{format_bytes(free)} are free")
     descriptor = -1
@@ -157,16 +158,6 @@ def _commit(descriptor: int, size: int) -> None:
     zeros = bytes(_CHUNK)
     for offset in range(0, size, _CHUNK):
         os.pwrite(descriptor, zeros[: size - offset], offset)
-
-
-def _free_bytes() -> int | None:
-    """Return what the machine has free; asking for more would wake the kernel's out-of-memory killer."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            fields = dict(line.split(":", 1) for line in lines)
-        return int(fields["MemAvailable"].split()[0]) * 1024
-    except (OSError, ValueError, KeyError, IndexError):
-        return None
 
 
 def _too_little(size: int, what: str, reason: str) -> InputError:

@@ -21,6 +21,22 @@ FEWEST = 3
 
 
 @dataclass(frozen=True)
+class Reference:
+    """What came of it.
+
+    Attributes
+    ----------
+    seconds
+        Of each round and model, shape (rounds, models).
+    repeatable
+        Whether the same inputs gave the same outputs twice; models that draw random numbers do not.
+    """
+
+    seconds: NDArray[np.float64]
+    repeatable: bool
+
+
+@dataclass(frozen=True)
 class ReferenceJob:
     """Models to be run in turn in one process: the stages of a folder, or the whole model alone.
 
@@ -50,7 +66,7 @@ class ReferenceJob:
         return (self.inputs.descriptor, self.outputs.descriptor)
 
     def run(self, parent: Connection) -> None:
-        """Do it, and say ``measured`` with the seconds of each round and model, shape (rounds, models).
+        """Do it, and say ``measured`` with a :class:`Reference`.
 
         Raises
         ------
@@ -61,15 +77,19 @@ class ReferenceJob:
         sessions = [model.open(self.choices) for model in self.models]
         last_use = {name: i for i, model in enumerate(self.models) for name, _, _ in model.inputs}
         inputs = [shared_values(views) for views in self.inputs.views()]
-        for slot, views in enumerate(self.outputs.views()):
+        outputs = self.outputs.views()
+        for slot, views in enumerate(outputs):
             self._round(sessions, dict(inputs[slot]), last_use, views)
+        again = {name: np.empty_like(array) for name, array in outputs[0].items()}
+        self._round(sessions, dict(inputs[0]), last_use, again)
+        repeatable = all(array.tobytes() == outputs[0][name].tobytes() for name, array in again.items())
         for warmup in range(self.warmup):
             self._round(sessions, dict(inputs[warmup % len(inputs)]), last_use, {})
         rounds: list[NDArray[np.float64]] = []
         start = time.monotonic()
         while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
             rounds.append(self._round(sessions, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
-        parent.send(("measured", np.array(rounds)))
+        parent.send(("measured", Reference(np.array(rounds), repeatable)))
 
     def _round(
         self, sessions: list[Any], values: dict[str, Any], last_use: dict[str, int], keep: Any

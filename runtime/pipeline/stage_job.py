@@ -55,7 +55,8 @@ class StageJob:
     def descriptors(self) -> tuple[int, ...]:
         """Return those that the worker must inherit."""
         rings = {read.ring.descriptor for read in self.reads} | {self.output.descriptor, self.times.ring.descriptor}
-        pipes = {end for link in (*self.arrivals, *self.departures) for end in (link.filled, link.free)}
+        pipes = {end for link in self.arrivals for end in (link.filled, link.free)}
+        pipes |= {end for link in self.departures for end in (link.filled, link.free)}
         return tuple(sorted(rings | pipes))
 
     def run(self, parent: Connection) -> None:

@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
 from mtpp.runtime.pipeline.memory import Layout
+
+_PLAIN = frozenset(
+    ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
+)
+"""Types that both numpy and ONNX Runtime have a name for."""
 
 
 @dataclass(frozen=True)
@@ -68,8 +71,8 @@ def read_wiring(folder: Path, queue_depth: int) -> Wiring:
 
     Notes
     -----
-    A stage that reads what another one made `d` stages before it is `d` − 1 batches behind what any queue in between
-    would let it be, so the rings of that producer have as many slots more: a bypass must not slow down the pipeline.
+    A tensor that goes past `d` stages on its way is needed `d` batches later than one that the next stage reads, so its
+    producer has as many slots more: a bypass must not slow down the pipeline.
     """
     manifest = read_manifest(folder)
     if not manifest.stages:
@@ -106,11 +109,7 @@ def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
     """Return numpy's name of a tensor's type, and its shape."""
     source = str(folder / FILE_NAME)
     where = f"tensor {tensor.name!r}"
-    try:
-        dtype = np.dtype(tensor.dtype)
-    except (TypeError, ValueError):
-        dtype = None
-    if dtype is None or dtype.kind not in "biufc":
+    if tensor.dtype not in _PLAIN:
         raise InputError(
             f"{tensor.dtype!r} cannot go through shared memory",
             source=source,
@@ -125,7 +124,7 @@ def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
             where=where,
             remedy="split with --dim NAME=VALUE, or partition a profile, which knows the sizes",
         )
-    return dtype.name, shape
+    return tensor.dtype, shape
 
 
 def _longest_ways(consumers: tuple[tuple[int, ...], ...]) -> list[int]:

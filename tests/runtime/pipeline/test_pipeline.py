@@ -114,6 +114,18 @@ def test_absent_weights_are_the_same_in_every_process(tmp_path: Path) -> None:
     assert (measured.pipeline.agreement.compared, measured.pipeline.agreement.exact) == (4, 4)
 
 
+def test_models_that_draw_random_numbers_are_not_compared(tmp_path: Path) -> None:
+    """They give something else every time, which is nothing wrong."""
+    folder = single(tmp_path / "one")
+    model = onnx.load(folder / "s0.onnx")
+    model.graph.node[0].CopyFrom(helper.make_node("RandomNormalLike", ["x"], ["y"]))
+    onnx.save(model, folder / "s0.onnx")
+    measured = measure(RunRequest(folder, batches=4, warmup=0), ENDLESS)
+    assert not measured.repeatable
+    assert measured.agrees
+    assert measured.pipeline.agreement.compared == 0
+
+
 def test_one_stage_is_a_pipeline(tmp_path: Path) -> None:
     """K = 1, one batch."""
     measured = measure(RunRequest(single(tmp_path / "one"), batches=1, warmup=0), ENDLESS)

@@ -1,0 +1,84 @@
+"""Figures of a run follow from its times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from stage_folders import bypass, single
+
+from mtpp.cli.run_view import run_json, run_text
+from mtpp.runtime.pipeline.agreement import Agreement
+from mtpp.runtime.pipeline.comparison import Comparison
+from mtpp.runtime.pipeline.measuring import Measured, RunRequest
+from mtpp.runtime.pipeline.pipeline import PipelineTimes
+from mtpp.runtime.pipeline.times import StageTimes
+from mtpp.runtime.pipeline.wiring import read_wiring
+
+BATCHES = 4
+
+
+def _measured(folder: Path, busy_s: list[float], *, cores: int = 4, whole_s: float | None = None) -> Measured:
+    """Return a run in which every batch takes the same, alone 80 % of it, one batch every slowest stage's time."""
+    period = max(busy_s)
+    rows = []
+    for stage, busy in enumerate(busy_s):
+        table = np.zeros((BATCHES, 6))
+        for batch in range(BATCHES):
+            start = (stage + batch) * period
+            table[batch] = (start, 0, period - busy, busy, busy, start + period)
+        rows.append(StageTimes.of(table))
+    agreement = Agreement(BATCHES, BATCHES, BATCHES)
+    return Measured(
+        RunRequest(folder),
+        read_wiring(folder, 2),
+        np.array([busy_s] * 3) * 0.8,
+        None if whole_s is None else (np.array([whole_s]), agreement),
+        PipelineTimes(tuple(rows), agreement, "finished"),
+        None,
+        cores,
+        True,
+    )
+
+
+def test_figures(tmp_path: Path) -> None:
+    """Predicted 4, 3, 6, 2 µs; measured twice that: correlation 1, ratio 2, seven periods for four batches."""
+    folder = bypass(tmp_path / "stages")
+    comparison = Comparison(_measured(folder, [8e-6, 6e-6, 12e-6, 4e-6]))
+    assert [stage.ratio for stage in comparison.stages] == pytest.approx([2, 2, 2, 2])
+    assert (comparison.slowest.index, comparison.predicted_slowest.index) == (3, 3)
+    assert comparison.correlation == pytest.approx(1)
+    assert comparison.throughput == pytest.approx(BATCHES / (7 * 12e-6))
+    assert comparison.predicted_throughput == pytest.approx(1 / 6e-6)
+    assert comparison.unsplit_s == pytest.approx(0.8 * 30e-6)
+    assert comparison.speedup == pytest.approx(0.8 * 30e-6 * BATCHES / (7 * 12e-6))
+    assert comparison.predicted_speedup == pytest.approx(10 / 6)
+    assert comparison.contention == pytest.approx(1.25)
+    assert comparison.slowest.share == pytest.approx(BATCHES / 7)
+    assert comparison.limits() == ["stages take 1.25× as long beside each other as alone"]
+    assert "4 threads share 2 cores" in Comparison(_measured(folder, [1, 1, 1, 1], cores=2)).limits()
+
+
+def test_what_is_undefined_is_left_out(tmp_path: Path) -> None:
+    """Stages that all take the same have no correlation, a single one neither; the unsplit model counts if measured."""
+    folder = bypass(tmp_path / "stages")
+    assert Comparison(_measured(folder, [1, 1, 1, 1])).correlation is None
+    one = Comparison(_measured(single(tmp_path / "one"), [1.0], whole_s=2.0))
+    assert one.correlation is None
+    assert (one.unsplit_s, one.speedup) == (2.0, 2.0)
+    assert one.limits() == ["stages take 1.25× as long beside each other as alone", "stage 0, busy 100% of the time"]
+
+
+def test_costs_without_a_unit_of_time(tmp_path: Path) -> None:
+    """Nothing is said of predicted seconds; speed-up and correlation stay."""
+    folder = bypass(tmp_path / "stages")
+    manifest = folder / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"time_unit": "ps"', '"time_unit": "1"'))
+    comparison = Comparison(_measured(folder, [8, 6, 12, 4]))
+    assert comparison.predicted_bottleneck_s is comparison.predicted_throughput is comparison.slowest.ratio is None
+    assert comparison.predicted_speedup == pytest.approx(10 / 6)
+    assert comparison.correlation == pytest.approx(1)
+    for output_format in ("table", "csv", "markdown"):
+        assert "None" not in run_text(comparison, output_format)
+    assert '"predicted_s": null' in run_json(comparison)
