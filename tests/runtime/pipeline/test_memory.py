@@ -25,8 +25,7 @@ def test_tensors_lie_side_by_side() -> None:
 
 
 def test_every_mapping_sees_the_same() -> None:
-    """What is written through one is read through another, slot by slot; nothing has a name while it lasts."""
-    names = set(os.listdir("/dev/shm")) if Path("/dev/shm").is_dir() else set()
+    """What is written through one is read through another, slot by slot, also after the descriptor is closed."""
     ring = Ring.make(Layout.of(TENSORS), 3, "a test")
     here, there = ring.views(), ring.views()
     for slot in range(3):
@@ -39,8 +38,6 @@ def test_every_mapping_sees_the_same() -> None:
         assert there[slot]["a"].tolist() == [[slot + 1] * 5] * 3
         assert int(there[slot]["s"]) == slot + 1
         assert there[slot]["b"].all()
-    if names:
-        assert set(os.listdir("/dev/shm")) <= names
 
 
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
