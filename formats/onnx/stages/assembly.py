@@ -8,6 +8,7 @@ import onnx
 from onnx import numpy_helper
 
 from mtpp.formats.onnx.external_data import all_tensors
+from mtpp.formats.onnx.naming import unique_names
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.stages.descriptions import Descriptions
@@ -53,7 +54,7 @@ class Assembly:
         graph = model.graph
         whole = self._contents.model.graph
         _copy_rest(whole, graph)
-        graph.node.extend(self._units[i].node for i in sorted(needs.units))
+        self._add_nodes(graph, needs)
         called = called_functions(graph.node, self._functions)
         model.functions.extend(f for key, f in self._functions.items() if key in called)
         graph.input.extend(self._descriptions.value_info(name) for name in inputs)
@@ -85,6 +86,16 @@ class Assembly:
         for function in model.functions:
             for node in function.node:
                 yield from _tensors_of(node)
+
+    def _add_nodes(self, graph: onnx.GraphProto, needs: Needs) -> None:
+        """Add the nodes, each under a name of its own: bodies of functions repeat theirs, and ONNX Runtime minds."""
+        indices = sorted(needs.units)
+        graph.node.extend(self._units[i].node for i in indices)
+        named = [(i, node) for i, node in zip(indices, graph.node, strict=True) if self._units[i].name]
+        named.sort(key=lambda entry: self._units[entry[0]].stage is None)  # ops keep the names of the plan
+        names = unique_names((self._units[i].name, node.op_type, i) for i, node in named)
+        for (_, node), name in zip(named, names, strict=True):
+            node.name = name
 
     def _annotate(self, graph: onnx.GraphProto, needs: Needs, inputs: set[str]) -> None:
         """Keep the quantisation of the tensors in the stage, with the scales and zero points that it names."""

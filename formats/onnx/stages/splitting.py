@@ -21,7 +21,7 @@ from mtpp.formats.onnx.stages.contents import Contents, contents_of
 from mtpp.formats.onnx.stages.data_files import DataFiles
 from mtpp.formats.onnx.stages.descriptions import Descriptions
 from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
-from mtpp.formats.onnx.stages.units import Unit, Units, units_of
+from mtpp.formats.onnx.stages.units import PlacedOp, Unit, Units, units_of
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import parameter_names
 from mtpp.formats.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
@@ -123,7 +123,8 @@ class _Cutting:
         stored = contents.initializers.keys() | parameter_names(self._graph)
         self._model_inputs = [value.name for value in self._graph.input if value.name not in stored]
         self._results = list(dict.fromkeys(value.name for value in self._graph.output))
-        self._found: Units = units_of(contents, reading.scope, dict(zip(reading.positions, labels, strict=True)))
+        ops = map(PlacedOp, reading.graph.op_names, labels)
+        self._found: Units = units_of(contents, reading.scope, dict(zip(reading.positions, ops, strict=True)))
         self._sources = Sources(self._units, reading.scope, stored, set(self._model_inputs), source)
         declared = {info.name: info for group in (self._graph.value_info, self._graph.input) for info in group}
         declared.update((info.name, info) for info in self._graph.output)

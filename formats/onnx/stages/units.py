@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import onnx
 
@@ -33,9 +34,12 @@ class Unit:
         None for a folded node: every stage that needs its outputs gets a copy.
     ops
         How many ops of the plan it stands for.
+    name
+        What the plan calls it if it is one op, else its own name, which need not be unique.
     """
 
     node: onnx.NodeProto
+    name: str
     reads: tuple[str, ...]
     outputs: tuple[str, ...]
     stage: int | None
@@ -102,30 +106,38 @@ def called_functions(
     return found
 
 
-def units_of(contents: Contents, scope: Scope, stage_of: Mapping[int, int]) -> Units:
+class PlacedOp(NamedTuple):
+    """An op of the plan: its name and its stage."""
+
+    name: str
+    stage: int
+
+
+def units_of(contents: Contents, scope: Scope, ops: Mapping[int, PlacedOp]) -> Units:
     """Lay the plan over the file's nodes.
 
     Parameters
     ----------
     scope
         What is known of the tensors of the main graph.
-    stage_of
-        Stage by position of each op in ``contents.nodes``; what is missing is folded.
+    ops
+        By position in ``contents.nodes``; what is missing is folded.
     """
     if contents.model.functions:
         try:
-            return _Overlay(contents, scope, stage_of).units()
+            return _Overlay(contents, scope, ops).units()
         except _Mismatch:
             pass
     entries = [_Entry(node, i, i + 1) for i, node in enumerate(contents.nodes)]
-    units = [_unit(entry, stage_of) for entry in entries]
+    units = [_unit(entry, ops) for entry in entries]
     return Units(tuple(units[i] for i in _sorted(units)), 0, 0)
 
 
-def _unit(entry: _Entry, stage_of: Mapping[int, int]) -> Unit:
-    stages = [stage_of[position] for position in range(entry.start, entry.stop) if position in stage_of]
+def _unit(entry: _Entry, ops: Mapping[int, PlacedOp]) -> Unit:
+    inside = [ops[position] for position in range(entry.start, entry.stop) if position in ops]
     outputs = tuple(dict.fromkeys(name for name in entry.node.output if name))
-    return Unit(entry.node, tuple(reads(entry.node)), outputs, stages[0] if stages else None, len(stages))
+    name = inside[0].name if inside and entry.parts is None else entry.node.name
+    return Unit(entry.node, name, tuple(reads(entry.node)), outputs, inside[0].stage if inside else None, len(inside))
 
 
 def _sorted(units: Sequence[Unit]) -> list[int]:
@@ -135,12 +147,12 @@ def _sorted(units: Sequence[Unit]) -> list[int]:
 
 
 class _Overlay:
-    def __init__(self, contents: Contents, scope: Scope, stage_of: Mapping[int, int]) -> None:
+    def __init__(self, contents: Contents, scope: Scope, ops: Mapping[int, PlacedOp]) -> None:
         self._graph = contents.model.graph
         self._nodes = contents.nodes
         self._functions = {function_key(f.domain, f.name): f for f in contents.model.functions}
         self._scope = scope
-        self._stage_of = stage_of
+        self._ops = ops
         self._readers: dict[str, list[int]] = {value.name: [-1] for value in self._graph.output}
         for position, node in enumerate(self._nodes):
             for name in reads(node):
@@ -150,7 +162,7 @@ class _Overlay:
         entries, stop = self._walk(self._graph.node, None, 0)
         if stop != len(self._nodes):
             raise _Mismatch
-        units = [_unit(entry, self._stage_of) for top in entries for entry in self._chosen(top)]
+        units = [_unit(entry, self._ops) for top in entries for entry in self._chosen(top)]
         order = _sorted(units)
         if len(order) < len(units):
             raise _Mismatch
@@ -214,8 +226,8 @@ class _Overlay:
     def _may_stay(self, entry: _Entry) -> bool:
         """Say whether a call reads and makes in its stage what its ops do, and nothing else."""
         inside = range(entry.start, entry.stop)
-        ops = [position for position in inside if position in self._stage_of]
-        if not entry.keepable or len({self._stage_of[position] for position in ops}) != 1:
+        ops = [position for position in inside if position in self._ops]
+        if not entry.keepable or len({self._ops[position].stage for position in ops}) != 1:
             return False
         read = {name for position in ops for name in reads(self._nodes[position])}
         for name in reads(entry.node):
