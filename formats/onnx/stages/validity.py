@@ -14,7 +14,8 @@ def fault_of(model: onnx.ModelProto) -> str | None:
     """Return what ``onnx.checker`` finds wrong with a model, None if nothing.
 
     Wiring, attributes, types and shapes are checked (``full_check``). Initializers that are large or lie beside the
-    model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent.
+    model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent. So are
+    sparse ones, which its shape inference does not know (onnx 1.23).
 
     Notes
     -----
@@ -39,7 +40,7 @@ def fault_of(model: onnx.ModelProto) -> str | None:
 
 def _copy_without_weights(graph: onnx.GraphProto, bare: onnx.GraphProto) -> None:
     for field, value in graph.ListFields():
-        if field.name == "initializer":
+        if field.name in ("initializer", "sparse_initializer"):
             continue
         if isinstance(value, str):
             setattr(bare, field.name, value)
@@ -51,3 +52,6 @@ def _copy_without_weights(graph: onnx.GraphProto, bare: onnx.GraphProto) -> None
             bare.initializer.append(tensor)
         elif tensor.name not in inputs:
             bare.input.append(onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims))
+    for sparse in graph.sparse_initializer:
+        name, dtype = sparse.values.name, sparse.values.data_type
+        bare.input.append(onnx.helper.make_tensor_value_info(name, dtype, sparse.dims))

@@ -1,0 +1,350 @@
+"""What is in the stages' files: weights, functions, types, names, and what is left of the whole model."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from random_onnx_models import read_model, split_into
+
+from mtpp.errors import InputError
+from mtpp.formats.onnx.stages.folder import check_folder, new_folder
+
+F = TensorProto.FLOAT
+
+
+def _value(name: str, *shape: Any, dtype: int = F) -> onnx.ValueInfoProto:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def _model(nodes: list[onnx.NodeProto], stored: list[TensorProto] | None = None, **more: Any) -> onnx.ModelProto:
+    """Return a model from x (2 × 4) to y (2 × 4)."""
+    opsets = [helper.make_opsetid("", more.pop("opset", 20)), helper.make_opsetid("local", 1)]
+    functions, ir_version = more.pop("functions", []), more.pop("ir_version", 10)
+    inputs, outputs = more.pop("inputs", [_value("x", 2, 4)]), more.pop("outputs", [_value("y", 2, 4)])
+    graph = helper.make_graph(nodes, "graph", inputs, outputs, stored or [], **more)
+    return helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=ir_version)
+
+
+def _stored(name: str, *shape: int) -> TensorProto:
+    return numpy_helper.from_array(np.arange(np.prod(shape), dtype=np.float32).reshape(shape), name)
+
+
+def _external(name: str, location: str, offset: int = 0) -> TensorProto:
+    tensor = TensorProto(name=name, data_type=F, dims=[4, 4], data_location=TensorProto.EXTERNAL)
+    for key, text in (("location", location), ("offset", str(offset)), ("length", "64")):
+        tensor.external_data.add(key=key, value=text)
+    return tensor
+
+
+def _split(model: onnx.ModelProto, tmp_path: Path, labels: list[int], **dims: int) -> list[onnx.ModelProto]:
+    """Split a model and return the stages as they stand in their files."""
+    path = tmp_path / "model.onnx"
+    reading = read_model(model, path, dims)
+    manifest, _ = split_into(tmp_path / "stages", path, reading, labels)
+    folder = tmp_path / "stages"
+    return [onnx.load(folder / stage.file, load_external_data=False) for stage in manifest.stages]
+
+
+def _run(tmp_path: Path) -> None:
+    """Check that the stages compute what the model does, bit for bit."""
+    pytest.importorskip("onnxruntime")
+    from mtpp.formats.stage_manifest import read_manifest
+    from mtpp.runtime.split_check import check_split
+
+    path, folder = tmp_path / "model.onnx", tmp_path / "stages"
+    found = check_split(path.read_bytes(), tmp_path, read_manifest(folder), folder, display="model.onnx")
+    assert all(output.identical and output.finite for output in found.outputs)
+
+
+def test_external_data_is_shared_under_a_safe_name(tmp_path: Path) -> None:
+    """One copy of the file lies beside the stages; each refers to its part of it."""
+    (tmp_path / "weights").mkdir()
+    data = np.arange(32, dtype=np.float32).tobytes()
+    (tmp_path / "weights" / "a..b.bin").write_bytes(data)
+    stored = [_external("v", "weights/a..b.bin"), _external("w", "./weights/a..b.bin", 64), _external("u", "gone")]
+    nodes = [
+        helper.make_node("MatMul", ["x", "v"], ["a"]),
+        helper.make_node("MatMul", ["a", "w"], ["b"]),
+        helper.make_node("MatMul", ["b", "u"], ["y"]),
+    ]
+    stages = _split(_model(nodes, stored), tmp_path, [0, 1, 2])
+    placed = [{e.key: e.value for e in stage.graph.initializer[0].external_data} for stage in stages]
+    assert [(p["location"], p["offset"]) for p in placed] == [
+        ("weights-0.bin", "0"),
+        ("weights-0.bin", "64"),
+        ("weights-1.bin", "0"),
+    ]
+    assert (tmp_path / "stages" / "weights-0.bin").read_bytes() == data
+    assert os.stat(tmp_path / "stages" / "weights-0.bin").st_nlink == 1  # onnx refuses others
+    assert not (tmp_path / "stages" / "weights-1.bin").exists()
+    assert onnx.load(tmp_path / "stages" / "stage-1.onnx").graph.initializer[0].raw_data == data[64:]
+    _run(tmp_path)
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/passwd", "link", "C:\\w", ""])
+def test_hostile_places_are_refused_and_nothing_is_written(location: str, tmp_path: Path) -> None:
+    """A place that leads out of the folder ends the split before it begins, in functions as well."""
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    constant = helper.make_node("Constant", [], ["w"], value=_external("", location))
+    product = helper.make_node("MatMul", ["p", "w"], ["q"])
+    opsets = [helper.make_opsetid("", 20)]
+    function = helper.make_function("local", "F", ["p"], ["q"], [constant, product], opsets)
+    calls = [helper.make_node("F", ["x"], ["a"], domain="local"), helper.make_node("Relu", ["a"], ["y"])]
+    plain = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["y"])]
+    for model in (_model(calls, functions=[function]), _model(plain, [_external("w", location)])):
+        with pytest.raises(InputError, match="external data of"):
+            _split(model, tmp_path, [0, 1])
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["link", "model.onnx"]
+
+
+def test_old_models_list_initializers_among_inputs(tmp_path: Path) -> None:
+    """Below IR version 4 each stage lists those that it has, and no others; they are no tensors between stages."""
+    stored = [_stored("v", 4, 4), _stored("w", 4, 4)]
+    nodes = [helper.make_node("MatMul", ["x", "v"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
+    inputs = [_value("x", 2, 4), _value("v", 4, 4), _value("w", 4, 4)]
+    first, second = _split(_model(nodes, stored, inputs=inputs, opset=8, ir_version=3), tmp_path, [0, 1])
+    assert [value.name for value in first.graph.input] == ["x", "v"]
+    assert [value.name for value in second.graph.input] == ["a", "w"]
+    assert (first.ir_version, first.opset_import[0].version) == (3, 8)
+    _run(tmp_path)
+
+
+def _functions() -> list[onnx.FunctionProto]:
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid("local", 1)]
+    leaky = helper.make_node("LeakyRelu", ["a"], ["b"])
+    leaky.attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    inner = helper.make_function("local", "Inner", ["a"], ["b"], [leaky], opsets, attributes=["slope"])
+    call = helper.make_node("Inner", ["c"], ["d"], domain="local")
+    call.attribute.add(name="slope", ref_attr_name="steep", type=onnx.AttributeProto.FLOAT)
+    body = [helper.make_node("Relu", ["p"], ["c"]), call, helper.make_node("Neg", ["d"], ["q"])]
+    return [inner, helper.make_function("local", "Outer", ["p"], ["q"], body, opsets, attributes=["steep"])]
+
+
+@pytest.mark.parametrize(
+    ("labels", "kinds", "functions"),
+    [
+        ([0, 0, 0, 1, 1, 1], [["Outer"], ["Outer"]], [["Inner", "Outer"], ["Inner", "Outer"]]),
+        ([0, 0, 1, 1, 1, 1], [["Relu", "Inner"], ["Neg", "Outer"]], [["Inner"], ["Inner", "Outer"]]),
+        ([0, 1, 1, 1, 2, 2], [["Relu"], ["Inner", "Neg", "Relu"], ["Inner", "Neg"]], [[], ["Inner"], ["Inner"]]),
+    ],
+)
+def test_calls_that_no_cut_goes_through_stay_calls(
+    labels: list[int], kinds: list[list[str]], functions: list[list[str]], tmp_path: Path
+) -> None:
+    """A call is replaced by its body only where it is cut; calls in that body may stay, with their attributes."""
+    calls = [
+        helper.make_node("Outer", ["x"], ["m"], domain="local", steep=0.5),
+        helper.make_node("Outer", ["m"], ["y"], domain="local", steep=0.25),
+    ]
+    stages = _split(_model(calls, functions=_functions()), tmp_path, labels)
+    assert [[node.op_type for node in stage.graph.node] for stage in stages] == kinds
+    assert [[function.name for function in stage.functions] for stage in stages] == functions
+    assert {"", "local"} == {entry.domain for entry in stages[0].opset_import}
+    _run(tmp_path)
+
+
+def test_a_call_that_only_needs_a_later_shape_is_inlined(tmp_path: Path) -> None:
+    """The plan lets a call run before what it takes the shape of; it cannot stay a call then."""
+    opsets = [helper.make_opsetid("", 20)]
+    body = [helper.make_node("Shape", ["b"], ["s"]), helper.make_node("Reshape", ["a", "s"], ["c"])]
+    function = helper.make_function("local", "Like", ["a", "b"], ["c"], body, opsets)
+    nodes = [
+        helper.make_node("Relu", ["x"], ["late"]),
+        helper.make_node("Like", ["x", "late"], ["early"], domain="local"),
+        helper.make_node("Add", ["early", "late"], ["y"]),
+    ]
+    first, second = _split(_model(nodes, functions=[function]), tmp_path, [1, 0, 1])
+    assert [node.op_type for node in first.graph.node] == ["Reshape"]
+    assert [value.name for value in second.graph.input] == ["x", "early"]
+    _run(tmp_path)
+
+
+def test_what_is_said_about_the_model_stays(tmp_path: Path) -> None:
+    """Producer, documentation and metadata are kept; training information is not; sizes stand where symbols did."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("Neg", ["a"], ["b"])]
+    nodes.append(helper.make_node("Tanh", ["b"], ["y"]))
+    model = _model(
+        nodes,
+        inputs=[_value("x", "batch", 4)],
+        outputs=[_value("y", "batch", 4)],
+        value_info=[_value("a", "batch", 4), _value("b", "batch", 4)],
+        doc_string="graph",
+    )
+    model.producer_name, model.doc_string, model.domain = "maker", "model", "org"
+    model.metadata_props.add(key="author", value="someone")
+    model.graph.input[0].doc_string = "an image"
+    model.training_info.add()
+    first, second = _split(model, tmp_path, [0, 0, 1], batch=3)
+    for stage in (first, second):
+        assert (stage.producer_name, stage.doc_string, stage.domain) == ("maker", "model", "org")
+        assert (stage.graph.name, stage.graph.doc_string) == ("graph", "graph")
+        assert [(entry.key, entry.value) for entry in stage.metadata_props] == [("author", "someone")]
+        assert not stage.training_info
+    assert first.graph.input[0].doc_string == "an image"
+    declared = [*first.graph.input, *first.graph.value_info, *first.graph.output, *second.graph.input]
+    assert [value.name for value in declared] == ["x", "a", "b", "b"]
+    for value in declared:
+        assert [dim.dim_value for dim in value.type.tensor_type.shape.dim] == [3, 4]
+        assert value.type.tensor_type.elem_type == F
+
+
+def test_constants_that_come_from_shapes_are_stored(tmp_path: Path) -> None:
+    """A stage holds the sizes it needs, computes other constants, and makes an identity matrix itself."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("Shape", ["a"], ["s"]),
+        helper.make_node("Cast", ["s"], ["f"], to=F),
+        helper.make_node("ReduceSum", ["f"], ["g"], keepdims=0),
+        helper.make_node("Transpose", ["x"], ["t"]),
+        helper.make_node("MatMul", ["t", "x"], ["square"]),
+        helper.make_node("EyeLike", ["square"], ["eye"], k=1),
+        helper.make_node("MatMul", ["a", "eye"], ["b"]),
+        helper.make_node("Mul", ["b", "g"], ["y"]),
+    ]
+    model = _model(nodes, outputs=[_value("y", 2, 4), _value("square", 4, 4)])
+    first, second = _split(model, tmp_path, [0, 0, 0, 1, 1])
+    assert [value.name for value in second.graph.input] == ["a"]
+    stored = {tensor.name: numpy_helper.to_array(tensor) for tensor in second.graph.initializer}
+    assert stored["s"].tolist() == [2, 4]
+    assert np.array_equal(stored["eye"], np.eye(4, k=1, dtype=np.float32))
+    assert [node.op_type for node in second.graph.node] == ["Cast", "ReduceSum", "MatMul", "Mul"]
+    assert [value.name for value in first.graph.output] == ["a", "square"]
+    _run(tmp_path)
+
+
+def test_results_that_need_no_op(tmp_path: Path) -> None:
+    """Inputs passed through, weights and constants as results, and a result that is also read later."""
+    nodes = [
+        helper.make_node("Constant", [], ["c"], value_floats=[1.0, 2.0]),
+        helper.make_node("Relu", ["x"], ["early"]),
+        helper.make_node("Shape", ["early"], ["s"]),
+        helper.make_node("Add", ["early", "x"], ["m"]),
+        helper.make_node("Add", ["m", "early"], ["y"]),
+    ]
+    outputs = [_value("x", 2, 4), _value("early", 2, 4), _value("w", 3), _value("c", 2), _value("y", 2, 4)]
+    outputs += [_value("s", 2, dtype=TensorProto.INT64)]
+    stages = _split(_model(nodes, [_stored("w", 3)], outputs=outputs), tmp_path, [0, 3, 7])
+    assert [[value.name for value in stage.graph.output] for stage in stages] == [
+        ["early"],
+        ["m"],
+        ["y", "w", "c", "s"],
+    ]
+    assert [[value.name for value in stage.graph.input] for stage in stages] == [["x"], ["x", "early"], ["early", "m"]]
+    _run(tmp_path)
+
+
+def test_dead_ends_are_returned_where_a_stage_makes_nothing_else(tmp_path: Path) -> None:
+    """A stage whose ops nobody reads is a model that can be run."""
+    nodes = [helper.make_node("Relu", ["x"], ["y"]), helper.make_node("Neg", ["x"], ["dead"])]
+    _, second = _split(_model(nodes), tmp_path, [0, 1])
+    assert [value.name for value in second.graph.output] == ["dead"]
+    _run(tmp_path)
+
+
+def test_sequences_cross_a_cut(tmp_path: Path) -> None:
+    """A sequence of tensors is declared with its element type."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("SequenceConstruct", ["x", "a"], ["s"]),
+        helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0),
+        helper.make_node("Slice", ["c", "from", "to"], ["y"]),
+    ]
+    bounds = [numpy_helper.from_array(np.array([value]), name) for name, value in (("from", 1), ("to", 3))]
+    _, second = _split(_model(nodes, bounds), tmp_path, [0, 0, 1, 1])
+    element = second.graph.input[0].type.sequence_type.elem_type.tensor_type
+    assert (element.elem_type, [dim.dim_value for dim in element.shape.dim]) == (F, [2, 4])
+    _run(tmp_path)
+
+
+def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) -> None:
+    """Sparse initializers and annotations, with the scales that they name, are in the stages that need them."""
+    indices = numpy_helper.from_array(np.array([5]))
+    sparse = helper.make_sparse_tensor(numpy_helper.from_array(np.array([2], np.float32), "w"), indices, [4, 4])
+    nodes = [helper.make_node("Relu", ["x"], ["a"]), helper.make_node("MatMul", ["a", "w"], ["y"])]
+    model = _model(nodes, [_stored("scale", 1)], sparse_initializer=[sparse])
+    annotation = model.graph.quantization_annotation.add(tensor_name="y")
+    annotation.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="scale")
+    first, second = _split(model, tmp_path, [0, 1])
+    assert (len(first.graph.sparse_initializer), len(first.graph.quantization_annotation)) == (0, 0)
+    assert not first.graph.initializer
+    assert [part.values.name for part in second.graph.sparse_initializer] == ["w"]
+    assert [part.tensor_name for part in second.graph.quantization_annotation] == ["y"]
+    assert [tensor.name for tensor in second.graph.initializer] == ["scale"]
+    _run(tmp_path)
+
+
+def test_nodes_are_called_what_the_plan_calls_them(tmp_path: Path) -> None:
+    """Missing names are made up and repeated ones made different, as the plan has them."""
+    nodes = [helper.make_node("Relu", ["x"], ["a"], name="n"), helper.make_node("Neg", ["a"], ["b"], name="n")]
+    nodes.append(helper.make_node("Tanh", ["b"], ["y"]))
+    (stage,) = _split(_model(nodes), tmp_path, [0, 0, 0])
+    assert [node.name for node in stage.graph.node] == ["n", "n_2", "Tanh_2"]
+
+
+def test_tensor_names_never_become_file_names(tmp_path: Path) -> None:
+    """Names that climb, hold control characters or are very long stay names of tensors."""
+    first, second = "../../\x07\n/etc", "n" * 10_000
+    nodes = [helper.make_node("Relu", ["x"], [first], name=second), helper.make_node("Neg", [first], [second])]
+    nodes.append(helper.make_node("Tanh", [second], ["y"]))
+    _split(_model(nodes), tmp_path, [0, 1, 2])
+    assert sorted(entry.name for entry in (tmp_path / "stages").iterdir()) == [
+        "manifest.json",
+        "stage-0.onnx",
+        "stage-1.onnx",
+        "stage-2.onnx",
+    ]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.onnx", "stages"]
+    _run(tmp_path)
+
+
+def test_a_body_that_takes_the_shape_of_something_later_is_refused(tmp_path: Path) -> None:
+    """Only the shape matters to the plan, but the body cannot do without the tensor."""
+    body = helper.make_graph(
+        [helper.make_node("Shape", ["late"], ["s"]), helper.make_node("Reshape", ["x", "s"], ["r"])],
+        "body",
+        [],
+        [_value("r", 2, 4)],
+    )
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["total"], keepdims=0),
+        helper.make_node("Cast", ["total"], ["condition"], to=TensorProto.BOOL),
+        helper.make_node("Relu", ["x"], ["late"]),
+        helper.make_node("If", ["condition"], ["early"], then_branch=body, else_branch=body),
+        helper.make_node("Add", ["early", "late"], ["y"]),
+    ]
+    with pytest.raises(InputError, match=r"stage 0, If 'early': it reads 'late', if only its shape"):
+        _split(_model(nodes), tmp_path, [0, 0, 1, 0, 1])
+    _split(_model(nodes), tmp_path, [0, 0, 0, 1, 1])
+    _run(tmp_path)
+
+
+def test_a_folder_is_filled_at_once_or_not_at_all(tmp_path: Path) -> None:
+    """An interruption leaves nothing behind; only stages of an earlier run can be replaced."""
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "out"):
+        raise KeyboardInterrupt
+    with pytest.raises(InputError, match="No space left"), new_folder(tmp_path / "out"):
+        raise OSError(28, "No space left on device")
+    assert not any(tmp_path.iterdir())
+    (tmp_path / "out").mkdir()
+    with new_folder(tmp_path / "out") as draft:
+        (draft / "manifest.json").write_text("1")
+    with pytest.raises(InputError, match="holds stages already"):
+        check_folder(tmp_path / "out")
+    with new_folder(tmp_path / "out", force=True) as draft:
+        (draft / "manifest.json").write_text("2")
+    assert (tmp_path / "out" / "manifest.json").read_text() == "2"
+    (tmp_path / "out" / "mine").touch()
+    for force in (False, True):
+        with pytest.raises(InputError, match="holds other files, such as 'mine'"):
+            check_folder(tmp_path / "out", force=force)
+    with pytest.raises(InputError, match="is a file"):
+        check_folder(tmp_path / "out" / "mine")
+    with pytest.raises(InputError, match="there is no directory"):
+        check_folder(tmp_path / "none" / "out")
+    assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
