@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from mtpp.cli.options import Model
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.source import Source
+    from mtpp.partition import Partition
+
+_HIGHEST_BANDWIDTH = 10**18
 
 
 @dataclass(frozen=True)
@@ -131,20 +134,22 @@ def _stages_of_plan(
 
     with attributed(source.display):
         about = require_object(document.get("model"), "/model")
-        if about.get("sha256") == model.source.sha256:
+        same_file = about.get("sha256") == model.source.sha256
+        if same_file:
             _check_same_model(about, model, planned)
         else:
             _check_same_ops(document, model)
-            console.warn(
-                f"{source.display} was made from another file than {model.source.display}, with the same ops: a graph "
-                "with measured costs, or the model with other weights"
-            )
         k = require_whole(document.get("k"), "/k")
         if not 0 < k <= MOST_STAGES:
             raise InputError(f"{k} is no number of stages", where="/k")
         labels = labels_of_assignment(model.graph, source.display, source)
-        Partition.from_stages(model.instance(k), labels)
+        partition = Partition.from_stages(model.instance(k), labels)
         figures = _figures(document, labels, k)
+        if not (same_file or _same_sizes(document, figures, model, partition)):
+            console.warn(
+                f"{source.display}: the plan was made from another file than {model.source.display}, with the same ops "
+                "but tensors or weights of other sizes: its times may be wrong"
+            )
         bottleneck = require_whole(document.get("bottleneck"), "/bottleneck")
         ticks_per_unit = require_whole(document.get("ticks_per_unit"), "/ticks_per_unit")
         if bottleneck != max(figures["cost"]) or ticks_per_unit < 1:
@@ -168,7 +173,8 @@ def _figures(document: Mapping[str, Any], labels: list[int], k: int) -> dict[str
     rows = require_list(document.get("stages"), "/stages")
     if len(rows) != k:
         raise InputError(f"{len(rows)} stages, but k is {k}", where="/stages", remedy="plan anew")
-    figures: dict[str, list[int]] = {key: [] for key in ("index", "ops", "cost", "work", "param_bytes")}
+    keys = ("index", "ops", "cost", "work", "input", "output", "param_bytes")
+    figures: dict[str, list[int]] = {key: [] for key in keys}
     for i, row in enumerate(rows):
         stage = require_object(row, f"/stages/{i}")
         for key, column in figures.items():
@@ -198,7 +204,7 @@ def _check_same_model(about: Mapping[str, Any], model: Model, planned: Mapping[s
 
 
 def _check_same_ops(document: Any, model: Model) -> None:
-    """Let a plan pass that was made from another file about the same ops, such as a graph with measured costs."""
+    """Let a plan pass that was made from a graph of the same model, such as one with measured costs."""
     assignment = document.get("assignment")
     if not isinstance(assignment, dict) or assignment.keys() != set(model.graph.op_names):
         raise InputError(
@@ -206,6 +212,22 @@ def _check_same_ops(document: Any, model: Model) -> None:
             where="/model/sha256",
             remedy="give the model that it was made from, or plan anew",
         )
+
+
+def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, partition: Partition) -> bool:
+    """Say whether the stages of a plan hold and transfer what they do in this model."""
+    from mtpp.instance import Instance
+    from mtpp.objective import stage_costs
+    from mtpp.system import override
+
+    system = document.get("system")
+    bandwidth = system.get("bandwidth_bytes_per_s") if isinstance(system, dict) else None
+    if not isinstance(bandwidth, int) or not 0 < bandwidth < _HIGHEST_BANDWIDTH:
+        return False
+    planned = override(model.system, bandwidth_bytes_per_s=bandwidth)
+    costs = stage_costs(Instance.build(model.graph, planned, partition.k), partition)
+    own = {"param_bytes": costs.param_bytes, "input": costs.input, "output": costs.output}
+    return all(figures[key] == column.tolist() for key, column in own.items())
 
 
 def _stages_of_assignment(model: Model, source: Source, console: Console) -> StagePlan:

@@ -14,8 +14,8 @@ def fault_of(model: onnx.ModelProto) -> str | None:
     """Return what ``onnx.checker`` finds wrong with a model, None if nothing.
 
     Wiring, attributes, types and shapes are checked (``full_check``). Initializers that are large or lie beside the
-    model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent. So are
-    sparse ones, which its shape inference does not know (onnx 1.23).
+    model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent. So
+    are sparse ones, which its shape inference does not know (onnx 1.23).
 
     Notes
     -----
