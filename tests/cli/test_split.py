@@ -1,0 +1,261 @@
+"""``mtpp split`` as a process: what it writes, prints and refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, helper
+from processes import MTPP, environment, run
+from random_onnx_models import random_model
+
+from mtpp.cli.console import Console
+from mtpp.cli.split import command
+from mtpp.cli.split_plan import PlannedModel, read_planned_model
+from mtpp.errors import InputError, InvalidPartition
+from mtpp.formats.stage_manifest import StageManifest, read_manifest
+
+pytest.importorskip("onnxruntime")
+
+LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+LIGHT_MODELS = sorted(path.stem for path in LIGHT.glob("*.onnx"))
+RUNS_ALL = """
+import json, sys, numpy as np, onnxruntime
+folder = sys.argv[1]
+stages = json.load(open(folder + "/manifest.json"))["stages"]
+live = {}
+for stage in stages:
+    session = onnxruntime.InferenceSession(folder + "/" + stage["file"])
+    assert [i.name for i in session.get_inputs()] == [i["name"] for i in stage["inputs"]]
+    assert [i.shape for i in session.get_inputs()] == [i["shape"] for i in stage["inputs"]]
+    for i in stage["inputs"]:
+        live.setdefault(i["name"], np.ones(i["shape"], i["dtype"]))
+    names = [o["name"] for o in stage["outputs"]]
+    live.update(zip(names, session.run(names, {i["name"]: live[i["name"]] for i in stage["inputs"]})))
+assert all(np.isfinite(live[o["name"]]).all() for o in stages[-1]["outputs"])
+print(len(stages))
+"""
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small model that has a symbolic dimension, and a plan for two rows."""
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "model.onnx").write_bytes(random_model(1).SerializeToString())
+    done = run("partition", "model.onnx", "-k", "3", "--dim", "rows=2", "-o", "plan.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def model(planned: Path, tmp_path: Path) -> Path:
+    """Return a copy of the model, with the plan beside it."""
+    shutil.copytree(planned, tmp_path, dirs_exist_ok=True)
+    return tmp_path / "model.onnx"
+
+
+def _read(model: Path, **options: object) -> PlannedModel:
+    """Read the model and the plan beside it, warnings being errors."""
+    console = Console(quiet=False, verbose=False)
+    console.warn = pytest.fail  # type: ignore[method-assign]
+    return read_planned_model(
+        str(model), str(model.with_name("plan.json")), {"dims": (), "max_input_size": "1GiB", **options}, console
+    )
+
+
+def _edit(plan: Path, key: str, value: object) -> None:
+    document = json.loads(plan.read_text())
+    *parents, last = key.split("/")
+    place = document
+    for part in parents:
+        place = place[int(part) if isinstance(place, list) else part]
+    place[last] = value
+    plan.write_text(json.dumps(document))
+
+
+def test_stages_and_what_is_said_of_them(model: Path, tmp_path: Path) -> None:
+    """The folder, the table and the JSON tell of the same stages, and the check says that they are right."""
+    done = run("split", model, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    manifest = read_manifest(tmp_path / "stages")
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert (manifest.sha256, manifest.k, manifest.bottleneck) == (plan["model"]["sha256"], 3, plan["bottleneck"])
+    assert manifest.work == sum(stage["work"] for stage in plan["stages"])
+    for stage in manifest.stages:
+        row = plan["stages"][stage.index]
+        assert (stage.ops, stage.cost, stage.work) == (row["ops"], row["cost"], row["work"])
+        assert stage.file in done.stdout
+    assert f"all {len(manifest.outputs)} outputs are the same bit for bit" in done.stdout
+    again = run("split", model, "plan.json", "--check", "--format", "json", cwd=tmp_path)
+    document = json.loads(again.stdout)
+    assert (document["format"], document["version"], document["folder"]) == ("mtpp-split", 1, None)
+    assert document["check"]["passed"]
+    assert [row["file"] for row in document["stages"]] == [stage.file for stage in manifest.stages]
+    table = run("split", model, "plan.json", "-o", "stages", "--force", "--format", "csv", cwd=tmp_path)
+    assert [row["cost"] for row in csv.DictReader(table.stdout.splitlines())] == [
+        str(stage.cost) for stage in manifest.stages
+    ]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["model.onnx", "plan.json", "stages"]
+
+
+def test_an_assignment_and_standard_input(model: Path, tmp_path: Path) -> None:
+    """A plan may come through a pipe; a bare assignment needs the sizes that a plan brings."""
+    done = run("split", model, "-", "-o", "a", stdin=(tmp_path / "plan.json").read_bytes(), cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assignment = json.loads((tmp_path / "plan.json").read_text())["assignment"]
+    (tmp_path / "hand.json").write_text(json.dumps(assignment))
+    assert run("split", model, "hand.json", "-o", "b", cwd=tmp_path).returncode == 2
+    done = run("split", model, "hand.json", "-o", "b", "--dim", "rows=2", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    for name in ("stage-0.onnx", "manifest.json"):
+        assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("model/sha256", "0" * 64, None),  # another graph of the same ops
+        ("model/ops", 3, "/model/ops: the plan is about a graph with 3 ops"),
+        ("model/dims", {"rows": 2, "more": 1}, "/model/dims: names dimensions that the model has not"),
+        ("model/dims", {"rows": 0}, "/model/dims/rows: 0 is no size"),
+        ("stages/0/ops", 1000, "/stages/0: contradicts the assignment"),
+        ("stages/0/cost", -1, "/stages/0/cost: -1 is below zero"),
+        ("stages", [], "/stages: 0 stages, but k is 3"),
+        ("bottleneck", 1, "/bottleneck: contradicts the stages"),
+        ("assignment", {}, "ops have no stage"),
+        ("k", 10**9, "/k: 1000000000 is no number of stages"),
+        ("version", 2, "/version"),
+    ],
+)
+def test_plans_that_do_not_fit_are_refused(key: str, value: object, message: str | None, model: Path) -> None:
+    """One line that names the place; a graph of the same ops with other costs is taken."""
+    _edit(model.with_name("plan.json"), key, value)
+    if message is None:
+        assert _read(model).plan.k == 3
+    else:
+        with pytest.raises((InputError, InvalidPartition)) as caught:
+            _read(model)
+        assert message in str(caught.value)
+
+
+def test_a_plan_for_another_model(model: Path) -> None:
+    """It is refused; so are a model that is none and sizes that are not the plan's."""
+    other = model.with_name("other.onnx")
+    other.write_bytes(random_model(2).SerializeToString())
+    done = run("split", "other.onnx", "plan.json", "-o", "stages", cwd=model.parent)
+    assert (done.returncode, done.stderr) == (
+        2,
+        "error: plan.json: /model/sha256: the plan belongs to another model than other.onnx; "
+        "give the model that it was made from, or plan anew\n",
+    )
+    assert sorted(entry.name for entry in model.parent.iterdir()) == ["model.onnx", "other.onnx", "plan.json"]
+    with pytest.raises(InputError, match="not an ONNX model"):
+        _read(model.with_name("plan.json"))
+    with pytest.raises(InputError, match="the plan was made for rows = 2"):
+        _read(model, dims=("rows=3",))
+
+
+def _chain(*kinds: str) -> onnx.ModelProto:
+    """Return a model of unary ops from x to y, 64 floats."""
+    names = ["x", *(f"t{i}" for i in range(len(kinds) - 1)), "y"]
+    nodes = [helper.make_node(kind, [names[i]], [names[i + 1]], name=f"n{i}") for i, kind in enumerate(kinds)]
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(nodes, "g", [value("x", TensorProto.FLOAT, [64])], [value("y", TensorProto.FLOAT, [64])])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+
+
+def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exit code 1, and how far off they are; the stages are there to be looked at."""
+    from mtpp.runtime import split_check
+
+    onnx.save(_chain("Tanh", "Neg"), tmp_path / "m.onnx")
+    (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
+    compare = split_check.check_split
+
+    def sabotaged(data: bytes, folder: Path, manifest: StageManifest, stages: Path, **options: Any) -> Any:
+        onnx.save(_chain("Tanh"), stages / "stage-1.onnx")
+        stage = onnx.load(stages / "stage-1.onnx")
+        stage.graph.node[0].input[0] = stage.graph.input[0].name = manifest.stages[1].inputs[0].name
+        onnx.save(stage, stages / "stage-1.onnx")
+        return compare(data, folder, manifest, stages, **options)
+
+    monkeypatch.setattr(split_check, "check_split", sabotaged)
+    arguments = [str(tmp_path / "m.onnx"), str(tmp_path / "a.json"), "-o", str(tmp_path / "stages"), "--check"]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 1
+    assert "error: the outputs of the stages are not those of the whole model" in done.output
+    assert "FAILED: 0 of 1 output the same bit for bit; largest difference 1." in done.output
+    assert (tmp_path / "stages" / "manifest.json").exists()
+
+
+def test_random_numbers_cannot_be_compared(tmp_path: Path) -> None:
+    """The check says so, and compares types and shapes."""
+    onnx.save(_chain("RandomNormalLike", "Relu"), tmp_path / "m.onnx")
+    (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
+    done = run("split", "m.onnx", "a.json", "--check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "draws random numbers: only types and shapes" in done.stderr
+    assert "the values are random" in done.stdout
+
+
+def test_an_interruption_leaves_nothing_behind(tmp_path: Path) -> None:
+    """SIGTERM while the stages are written or checked removes what was there of them."""
+    model = LIGHT / "light_vgg19.onnx"
+    assert run("partition", model, "-k", "2", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
+    process = subprocess.Popen(
+        [*MTPP, "split", str(model), "plan.json", "-o", "stages", "--check", "-v"],
+        cwd=tmp_path,
+        env=environment(),
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    assert process.stderr.readline() == "running the whole model\n"
+    assert len(os.listdir(tmp_path)) == 2
+    process.terminate()
+    rest = process.stderr.read()
+    assert (process.wait(), rest.splitlines()[-1]) == (130, "error: interrupted")
+    assert os.listdir(tmp_path) == ["plan.json"]
+
+
+def test_stages_are_read_in_a_fresh_process(tmp_path: Path) -> None:
+    """Another process runs the stages of a real model by their manifest alone."""
+    model = LIGHT / "light_squeezenet.onnx"
+    assert run("partition", model, "-k", "4", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
+    done = run("split", model, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the output is the same bit for bit" in done.stdout
+    fresh = subprocess.run([sys.executable, "-c", RUNS_ALL, str(tmp_path / "stages")], capture_output=True, text=True)
+    assert (fresh.returncode, fresh.stdout) == (0, "4\n"), fresh.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in LIGHT_MODELS if name != "light_vgg19"])
+def test_light_models_are_the_same_bit_for_bit(name: str, tmp_path: Path) -> None:
+    """Eight stages of each real model compute what it does."""
+    path = LIGHT / f"{name}.onnx"
+    assert run("partition", path, "-k", "8", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
+    done = run("split", path, "plan.json", "--check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "the output is the same bit for bit" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["efficientnet", "t5-small"])
+def test_exports_with_random_weights_are_the_same_bit_for_bit(name: str, shared_data: Path, tmp_path: Path) -> None:
+    """Models whose weights are absent are checked with random ones, the same in whole and split."""
+    path = shared_data / "onnx" / f"{name}.onnx"
+    assert run("partition", path, "-k", "4", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
+    done = run("split", path, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "weights are absent: checked with random ones" in done.stderr
+    assert "are the same bit for bit" in done.stdout
