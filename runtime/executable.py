@@ -76,7 +76,7 @@ class Executable:
             If it is above 2 GiB.
         """
         try:
-            return self.model.SerializeToString()
+            return bytes(self.model.SerializeToString())
         except Exception as error:  # protobuf raises types of its own
             raise InputError(
                 f"cannot be made ready to run: {' '.join(str(error).split())[:200]}",

@@ -126,7 +126,7 @@ def _with_executed_sizes(source: Source, measurement: Measurement) -> bytes:
     model = inline_functions(parse_model(source.data, source.display), source.display)
     shown = {**measurement.trace.inner, **{node.name: node.outputs for node in measurement.trace.nodes}}
     declare_executed(model.graph, lambda name: shown.get(name, ()), NODE)
-    return model.SerializeToString()
+    return bytes(model.SerializeToString())
 
 
 def _assembled(
