@@ -16,26 +16,32 @@ from mtpp.cli.options import FormatOption, model_options, noise_options
     "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="WRITERS",
     help="Write as {} [default: by OUTPUT's suffix].",
 )  # fmt: skip
+@click.option("--assignment", metavar="FILE", help='Stages to show: a plan, or JSON {"op": stage, …}.')
 @model_options()
 @noise_options()
-def command(model: str, output: str, to_format: str | None, quiet: bool, verbose: bool, **options: Any) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context, /, model: str, output: str, to_format: str | None, assignment: str | None, **options: Any
+) -> None:
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
 
-    The work of ONNX ops is modelled on the system chosen here and becomes part of the graph.
+    The work of ONNX ops is modelled on the system chosen here and becomes part of the graph. With --assignment,
+    GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, and CSV a row for each op.
     """
     from mtpp.cli.console import Console
+    from mtpp.cli.converting import converted_text, writer_of
     from mtpp.cli.options import read_model
     from mtpp.cli.output import write_stdout
-    from mtpp.formats.recognise import writer_for
     from mtpp.formats.sink import check_output, write_text_atomically
 
-    writer = writer_for(output, to_format)
+    if assignment == "-" and model == "-":
+        raise click.UsageError("model and assignment cannot both be standard input", ctx)
+    writer = writer_of(output, to_format, assignment)
     if output != "-":
         check_output(output)
-    console = Console(quiet=quiet, verbose=verbose)
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)
-    assert writer.write is not None
-    text = writer.write(read.graph)
+    text = converted_text(read, writer, assignment, console)
     if output == "-":
         write_stdout(text)
     else:

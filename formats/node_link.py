@@ -20,7 +20,9 @@ from mtpp.formats.json_shape import (
 )
 from mtpp.formats.json_text import dump_lines, parse_json
 from mtpp.formats.native import plain_metadata
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.formats.stage_colours import stage_colour
+from mtpp.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
+from mtpp.plan import Plan
 
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")
@@ -228,6 +230,15 @@ def write_node_link(graph: CostGraph) -> str:
     InputError
         On a cost that is no finite decimal.
     """
+    return _text(graph, None)
+
+
+def write_node_link_stages(plan: Plan) -> str:
+    """Return the same with the ``stage`` and the ``color`` of every node; reading it gives the graph without them."""
+    return _text(plan.graph, plan.partition.assignment)
+
+
+def _text(graph: CostGraph, assignment: Int32Array | None) -> str:
     edges: dict[tuple[str, str], list[str]] = {}
     tensors: dict[str, dict[str, Any]] = {}
     for t, tensor in enumerate(graph.tensor_names):
@@ -240,6 +251,9 @@ def write_node_link(graph: CostGraph) -> str:
         for consumer in consumers:
             edges.setdefault((producer, consumer), []).append(tensor)
     columns = zip(graph.op_names, graph.work, graph.op_kinds, graph.param_bytes.tolist(), strict=True)
+    nodes: list[dict[str, Any]] = [{"id": op, "work": w, "kind": kind, "param_bytes": b} for op, w, kind, b in columns]
+    for node, stage in zip(nodes, () if assignment is None else assignment.tolist(), strict=assignment is not None):
+        node |= {"stage": stage, "color": stage_colour(stage)}
     document = {
         "directed": True,
         "multigraph": False,
@@ -249,7 +263,7 @@ def write_node_link(graph: CostGraph) -> str:
             "metadata": dict(graph.metadata),
             "tensors": tensors,
         },
-        "nodes": [{"id": op, "work": w, "kind": kind, "param_bytes": size} for op, w, kind, size in columns],
+        "nodes": nodes,
         "edges": [{"source": u, "target": v, "tensors": flow} for (u, v), flow in edges.items()],
     }
     return dump_lines(document, _ROWS) + "\n"

@@ -9,11 +9,24 @@ from pathlib import PurePath
 from typing import Any
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats import native, node_link, pipedream, piper, placement, placement_split, plan, tensorflow_cost_graph
+from mtpp.formats import (
+    dot,
+    graphml,
+    native,
+    node_link,
+    pipedream,
+    piper,
+    placement,
+    placement_split,
+    plan,
+    stage_csv,
+    tensorflow_cost_graph,
+)
 from mtpp.formats.json_shape import shown
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph
+from mtpp.plan import Plan
 from mtpp.system import System, load_system
 from mtpp.units import PICOSECONDS
 
@@ -103,9 +116,11 @@ class GraphFormat:
     recognises
         Whether some content is in this format, cheap and without complaint.
     read
-        Makes a graph or raises InputError.
+        Makes a graph or raises InputError; None where there is no reader.
     write
-        Returns the text of a file; None where there is no writer.
+        Returns the text of a file with a graph; None where there is no such writer.
+    write_stages
+        Returns the text of a file with the stages of a plan; None where the format has no place for stages.
     takes
         What of :class:`ReadOptions` has an effect on it, apart from the system: ``dims``, ``time_unit``, …
     assumes
@@ -115,8 +130,9 @@ class GraphFormat:
     name: str
     suffixes: tuple[str, ...]
     recognises: Callable[[Content], bool]
-    read: Callable[[Content, ReadOptions], CostGraph]
+    read: Callable[[Content, ReadOptions], CostGraph] | None = None
     write: Callable[[CostGraph], str] | None = None
+    write_stages: Callable[[Plan], str] | None = None
     takes: frozenset[str] = frozenset()
     shared_suffixes: tuple[str, ...] = ()
     assumes: bool = False
@@ -162,6 +178,21 @@ def _read_cost_graph(content: Content, options: ReadOptions) -> CostGraph:
     return tensorflow_cost_graph.read_cost_graph(
         source.data, source.display, name=source.stem, time_unit=options.time_unit
     )
+
+
+def _is_graphml(content: Content) -> bool:
+    if content.is_json:
+        return False
+    from mtpp.formats.graphml_reader import looks_like_graphml
+
+    return looks_like_graphml(content.source.data)
+
+
+def _read_graphml(content: Content, options: ReadOptions) -> CostGraph:
+    from mtpp.formats.graphml_reader import read_graphml
+
+    source = content.source
+    return read_graphml(source.data, source.display, name=source.stem, time_unit=options.time_unit)
 
 
 def _is_onnx(content: Content) -> bool:
@@ -219,7 +250,28 @@ FORMATS = (
         recognises=lambda content: content.has("nodes") and (content.has("edges") or content.has("links")),
         read=_read_node_link,
         write=node_link.write_node_link,
+        write_stages=node_link.write_node_link_stages,
         takes=frozenset(("time_unit",)),
+    ),
+    GraphFormat(
+        name="graphml",
+        suffixes=(".graphml",),
+        shared_suffixes=(".xml",),
+        recognises=_is_graphml,
+        read=_read_graphml,
+        write=graphml.write_graphml,
+        write_stages=graphml.write_graphml_stages,
+        takes=frozenset(("time_unit",)),
+    ),
+    GraphFormat(
+        name="dot",
+        suffixes=(".dot", ".gv"),
+        recognises=lambda content: not content.is_json and dot.looks_like_dot(content.source.data),
+        write=dot.write_dot,
+        write_stages=dot.write_dot_stages,
+    ),
+    GraphFormat(
+        name="csv", suffixes=(".csv",), recognises=lambda content: False, write_stages=stage_csv.write_stage_csv
     ),
     GraphFormat(
         name="pipedream",
@@ -245,8 +297,8 @@ FORMATS = (
 )
 """Every format, in the order in which they are tried; a new one is one entry here."""
 
-READERS = tuple(format_.name for format_ in FORMATS)
-WRITERS = tuple(format_.name for format_ in FORMATS if format_.write)
+READERS = tuple(format_.name for format_ in FORMATS if format_.read)
+WRITERS = tuple(format_.name for format_ in FORMATS if format_.write or format_.write_stages)
 
 
 def read_graph(
@@ -291,6 +343,7 @@ def read_graph(
     chosen = _by_name(from_format, "--from", READERS) if from_format else recognise(content)
     if not spare_dims:
         _check_effect(chosen, options, source)
+    assert chosen.read is not None  # recognise and _by_name see to it
     graph = chosen.read(content, options)
     if chosen.assumes:
         assumptions = graph.metadata["assumptions"]
@@ -324,18 +377,28 @@ def recognise(content: Content) -> GraphFormat:
     InputError
         If it begins like JSON and is none.
     """
+    source = content.source
     for candidate in FORMATS:
         if candidate.recognises(content):
-            return candidate
-    source = content.source
+            return _readable(candidate, source)
     if content.is_json:
         raise _unknown_json(content)
     for candidate in FORMATS:
         if source.suffix in candidate.suffixes:
-            return candidate
+            return _readable(candidate, source)
     raise UnrecognisedInput(
         "in no format of graphs", source=source.display, remedy=f"give a graph in one of: {', '.join(READERS)}"
     )
+
+
+def _readable(found: GraphFormat, source: Source) -> GraphFormat:
+    if found.read is None:
+        raise UnrecognisedInput(
+            f"{found.name} files are written, not read",
+            source=source.display,
+            remedy=f"give the graph in one of: {', '.join(READERS)}",
+        )
+    return found
 
 
 _NODE_FORMATS = ("placement", "piper", "node-link")
@@ -383,7 +446,7 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
     suffix = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
     for candidate in FORMATS:
         if suffix in candidate.suffixes:
-            if candidate.write is None:
+            if candidate.name not in WRITERS:
                 raise InputError(
                     f"{candidate.name} files can be read, not written",
                     source=path_or_dash,

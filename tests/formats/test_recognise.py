@@ -91,6 +91,9 @@ def test_dimensions_are_for_onnx() -> None:
         ("a", None, "native"),
         ("a.nodelink", None, "node-link"),
         ("a.nodelink.gz", None, "node-link"),
+        ("a.graphml", None, "graphml"),
+        ("a.gv", None, "dot"),
+        ("a.csv", None, "csv"),
         ("a.json", "node-link", "node-link"),
     ],
 )
@@ -102,7 +105,11 @@ def test_writers(path: str, to: str | None, name: str) -> None:
 @pytest.mark.parametrize(
     ("path", "to", "message"),
     [
-        ("a.onnx", None, "onnx files can be read, not written; choose --to native or node-link"),
+        (
+            "a.onnx",
+            None,
+            "onnx files can be read, not written; choose --to native or node-link or graphml or dot or csv",
+        ),
         ("a.xyz", None, "no format goes with the suffix '.xyz'"),
         ("a.json", "onnx", "--to: unknown format 'onnx'; use one of native, node-link"),
     ],

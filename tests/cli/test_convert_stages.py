@@ -1,0 +1,66 @@
+"""``mtpp convert --assignment``: the stages of a plan in drawings and tables, as processes."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import networkx as nx
+import pytest
+from processes import run
+
+_STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 2}
+
+
+@pytest.fixture
+def assignment(tmp_path: Path) -> Path:
+    """Return a file that gives a stage to each op of the chain."""
+    path = tmp_path / "assignment.json"
+    path.write_text(json.dumps(_STAGES))
+    return path
+
+
+def test_every_format_shows_the_stages(chain_file: Path, assignment: Path, tmp_path: Path) -> None:
+    """GraphML and node-link have them on nodes, DOT as clusters, CSV as a column."""
+    written = {suffix: tmp_path / f"out.{suffix}" for suffix in ("graphml", "nodelink", "dot", "csv")}
+    for path in written.values():
+        done = run("convert", chain_file, path, "--assignment", assignment)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert dict(nx.read_graphml(written["graphml"]).nodes(data="stage")) == _STAGES
+    linked = nx.node_link_graph(json.loads(written["nodelink"].read_text()), edges="edges")
+    assert dict(linked.nodes(data="stage")) == _STAGES
+    assert len(set(dict(linked.nodes(data="color")).values())) == 3
+    assert written["dot"].read_text().count("subgraph cluster_") == 3
+    rows = list(csv.DictReader(io.StringIO(written["csv"].read_text())))
+    assert {row["op"]: int(row["stage"]) for row in rows} == _STAGES
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["-", "--to", "csv"], "error: -: csv files list stages, and none were given; add --assignment plan.json"),
+        (
+            ["-", "--assignment", "A"],
+            "error: --assignment: native files have no place for stages; "
+            "choose --to node-link or graphml or dot or csv",
+        ),
+        (["a.png"], "error: a.png: no format goes with the suffix '.png'"),
+    ],
+)
+def test_what_does_not_go_together(chain_file: Path, assignment: Path, arguments: list[str], message: str) -> None:
+    """One line says what to do instead, before anything is read or written."""
+    given = [str(assignment) if argument == "A" else argument for argument in arguments]
+    done = run("convert", chain_file, *given)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(message)
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_partition_that_is_none(chain_file: Path, assignment: Path) -> None:
+    """Stages that wait for each other are refused with exit code 1, and nothing is written."""
+    assignment.write_text(json.dumps(_STAGES | {"op1": 1, "op2": 0}))
+    done = run("convert", chain_file, "-", "--to", "dot", "--assignment", assignment)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "wait for each other" in done.stderr
