@@ -24,11 +24,13 @@ from mtpp.formats.json_shape import shown
 
 _DEEPEST = 100
 _TOKEN = re.compile(
-    r"""(?P<skipped>(?:[\s]+|\#[^\n]*)+)
-    |(?P<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')
-    |(?P<number>-?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[fF]?))(?![\w.])
+    r"""\s*+(?:\#[^\n]*+\s*+)*+(?:
+    (?P<mark>[{}<>\[\]:,;])
     |(?P<name>-?[A-Za-z_][\w.]*)
-    |(?P<mark>[{}<>\[\]:,;])""",
+    |(?P<number>-?\s*(?:0[xX][0-9a-fA-F]+|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?[fF]?))(?![\w.])
+    |(?P<string>"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+')
+    |(?P<unread>\S)
+    |(?P<end>\Z))""",
     re.VERBOSE | re.ASCII,
 )
 _ESCAPE = re.compile(rb"\\([0-7]{1,3}|[xX][0-9a-fA-F]{1,2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|.)", re.DOTALL)
@@ -179,20 +181,20 @@ def _unexpected(token: Token, wanted: str) -> InputError:
 
 
 def _scan(text: str) -> Iterator[Token]:
-    position, line = 0, 1
-    while position < len(text):
-        match = _TOKEN.match(text, position)
-        if match is None:
-            what = text[position : position + 20].split("\n")[0]
+    line, counted = 1, 0
+    for match in _TOKEN.finditer(text):
+        kind = str(match.lastgroup)
+        start = match.start(kind)
+        line += text.count("\n", counted, start)
+        counted = start
+        if kind == "string":
+            yield Token(kind, _unescaped(match[kind][1:-1], line), line)
+        elif kind in ("mark", "name", "number"):
+            yield Token(kind, match[kind], line)
+        elif kind == "unread":
+            what = text[start : start + 20].split("\n")[0]
             problem = "a string without an end" if what[:1] in "\"'" else f"cannot be read: {shown(what)}"
             raise InputError(problem, where=f"line {line}")
-        kind, found = str(match.lastgroup), match[0]
-        if kind == "string":
-            yield Token(kind, _unescaped(found[1:-1], line), line)
-        elif kind != "skipped":
-            yield Token(kind, found, line)
-        line += found.count("\n")
-        position = match.end()
 
 
 def _unescaped(text: str, line: int) -> str:

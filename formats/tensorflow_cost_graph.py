@@ -36,6 +36,7 @@ from typing import NamedTuple
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import attributed, shown
+from mtpp.formats.json_text import no_garbage_collection
 from mtpp.formats.protobuf_text import Message, Token, parse_text
 from mtpp.formats.text_lines import cost_of, decoded, size_of
 from mtpp.graph import CostGraph, Op, Tensor
@@ -93,7 +94,7 @@ def read_cost_graph(data: bytes, source: str, *, name: str = "graph", time_unit:
     InputError
         With the number of a line; :class:`UnrecognisedInput` for a ``GraphDef``, which has no costs.
     """
-    with attributed(source):
+    with attributed(source), no_garbage_collection():
         nodes = _nodes(parse_text(decoded(data, source)))
         tensors = _tensors(nodes)
         unknown = sum(size < 0 for node in nodes.values() for size in node.sizes)
