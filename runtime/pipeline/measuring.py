@@ -118,6 +118,8 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
         If the time is up, or the user has enough, before there is anything to report.
     """
     wiring = read_wiring(request.folder, request.queue_depth)
+    if request.model is not None and not request.model.is_file():
+        raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
     cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
     session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False)
