@@ -7,6 +7,7 @@ ends without a word has died; what it and its libraries printed is in a file tha
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import traceback
@@ -18,9 +19,11 @@ from mtpp.lifeline import die_with_parent
 from mtpp.runtime.pipeline.tokens import PeerGone
 
 
-def serve(descriptor: int) -> None:
-    """Do the job that comes in over the connection with that descriptor."""
+def serve(descriptor: int, parent_id: int) -> None:
+    """Do the job that comes in over the connection with that descriptor, for the process with that number."""
     die_with_parent()
+    if os.getppid() != parent_id:  # it died before that
+        return
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = Connection(descriptor)

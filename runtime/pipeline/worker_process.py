@@ -19,7 +19,7 @@ from mtpp.lifeline import end_family
 
 _COMMAND = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from mtpp.runtime.pipeline.worker import serve; serve(int(sys.argv[2]))"
+    "from mtpp.runtime.pipeline.worker import serve; serve(*map(int, sys.argv[2:]))"
 )
 _LAST_LINES = 12
 _LAST_BYTES = 4000
@@ -72,7 +72,7 @@ class WorkerProcess:
         try:
             path = json.dumps([os.path.abspath(entry) for entry in sys.path])
             self._process = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, path, str(theirs.fileno())],
+                [sys.executable, "-c", _COMMAND, path, str(theirs.fileno()), str(os.getpid())],
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
