@@ -86,7 +86,9 @@ class Sources:
             If a node needs a tensor of a later stage for its shape alone, in the body of control flow.
         """
         needs = Needs(units=set(members))
-        waiting = [(name, self.units[i]) for i in sorted(members) for name in self.units[i].reads]
+        waiting: list[tuple[str, Unit | None]] = [
+            (name, self.units[i]) for i in sorted(members) for name in self.units[i].reads
+        ]
         self._fill(needs, stage, waiting)
         return needs
 
@@ -152,8 +154,8 @@ class Sources:
             return None
         offset = next((attribute.i for attribute in node.attribute if attribute.name == "k"), 0)
         dtype = helper.tensor_dtype_to_np_dtype(kind.dtype)
-        identity: Array = np.eye(*kind.shape, k=offset).astype(dtype)
-        return identity
+        rows, columns = kind.shape
+        return np.eye(rows, columns, k=int(offset)).astype(dtype)
 
 
 def readers_of(needs: Mapping[int, Needs]) -> dict[str, list[int]]:
