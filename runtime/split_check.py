@@ -1,9 +1,9 @@
 """Whether the stages of a split model compute what the whole model does: both are run on the same random inputs.
 
 Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
-nothing is fused), so results are expected to be equal bit for bit. Where they are not, because folding led to other
-kernels, they have to be equal within a tolerance that depends on the element type; whole numbers, truth values and
-strings have to be equal.
+nothing is fused), so results are expected to be equal bit for bit. Where they are not, they have to be equal within a
+tolerance that depends on the element type: ONNX Runtime computes some ops on half precision in single precision, and
+rounds between two of them only where a cut forces it to. Whole numbers, truth values and strings have to be equal.
 """
 
 from __future__ import annotations
