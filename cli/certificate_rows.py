@@ -20,6 +20,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         model=file.name,
         path=file.path,
         sha256=file.sha256,
+        costs_sha256=file.costs_sha256,
         dims=file.dims,
         ops=file.ops,
         tensors=file.tensors,
@@ -40,7 +41,14 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
 
 def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
     """Return a row of the same graph as one of *file*, which may be another."""
-    return replace(row, model=file.name, path=file.path, sha256=file.sha256, dims=file.dims)
+    return replace(
+        row,
+        model=file.name,
+        path=file.path,
+        sha256=file.sha256,
+        costs_sha256=file.costs_sha256,
+        dims=file.dims,
+    )
 
 
 def bounds_alone(row: CertificateRow) -> CertificateRow:

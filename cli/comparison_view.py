@@ -63,6 +63,7 @@ def _document(comparison: Comparison, elapsed_s: float) -> dict[str, Any]:
                 "ops": model.ops,
                 "tensors": model.tensors,
                 "dims": model.dims,
+                **({} if model.costs_sha256 is None else {"costs_sha256": model.costs_sha256}),
             }
             for model in comparison.models
         ],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 _METADATA_KEYS = (
     "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",
-    "shared_parameters", "control_flow", "not_modelled", "assumptions",
+    "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
 )  # fmt: skip
 _LISTED = 8
 
@@ -144,6 +144,9 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     assumed = reader.get("assumptions")
     if isinstance(assumed, list) and assumed:
         lines.append(("assumed", "; ".join(map(str, assumed))))
+    measured = reader.get("costs")
+    if isinstance(measured, Mapping):
+        lines.append(("costs", f"measured: {measured.get('source', '')}"))
     lines.append(("system", System.from_document(document["system"]).describe()))
     return lines
 

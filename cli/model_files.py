@@ -30,6 +30,8 @@ class ModelFile:
         Of its graph.
     dims
         Sizes of ``--dim`` that it took.
+    costs_sha256
+        Of the file with measured costs, if one was given.
     work
         Σ work of its ops, in ticks for one stage.
     """
@@ -41,6 +43,7 @@ class ModelFile:
     tensors: int
     dims: dict[str, int]
     work: int
+    costs_sha256: str | None = None
 
 
 class ModelFiles:
@@ -106,7 +109,7 @@ class ModelFiles:
         except InputError as error:
             warn(f"left out: {error}")
             return None
-        if model.source.sha256 != file.sha256:
+        if (model.source.sha256, model.costs_sha256) != (file.sha256, file.costs_sha256):
             warn(f"{file.path}: left out: the file was changed since the run began")
             return None
         return model
@@ -118,7 +121,16 @@ class ModelFiles:
         if most_stages > 1:
             model.instance(most_stages)  # raises if the costs are too large for so many
         graph = model.graph
-        return ModelFile(path, graph.name, model.source.sha256, graph.op_count, graph.tensor_count, model.dims, work)
+        return ModelFile(
+            path,
+            graph.name,
+            model.source.sha256,
+            graph.op_count,
+            graph.tensor_count,
+            model.dims,
+            work,
+            model.costs_sha256,
+        )
 
     def _check_folder(self, folder: Path, most_stages: int, found: dict[str, ModelFile]) -> Iterator[ModelFile]:
         """Give the models of a folder that were not found before."""

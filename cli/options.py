@@ -12,6 +12,7 @@ import click
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
     from mtpp.graph import CostGraph
     from mtpp.instance import Instance
@@ -103,6 +104,9 @@ def model_options() -> Callable[[F], F]:
             help="Activations of a stage: the reserve, or as its ops run in the file's order [default: reserve].",
         ),
         click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
+        click.option(
+            "--costs", metavar="FILE", help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile."
+        ),
         click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
         reading_options(),
         click.option(
@@ -153,6 +157,7 @@ MODEL_OPTION_NAMES = (
     "activation_reserve",
     "peak",
     "stage_memory",
+    "costs",
     "dims",
     "from_format",
     "time_unit",
@@ -170,6 +175,8 @@ class Model:
     ----------
     dims
         Sizes of ``--dim`` that it took.
+    costs
+        The file that its costs were measured in, if they do not come from its own.
     read_as_told
         Whether options decided what its file leaves open, so that reading the file alone gives another graph.
     """
@@ -179,6 +186,12 @@ class Model:
     system: System
     dims: dict[str, int]
     read_as_told: bool = False
+    costs: MeasuredCosts | None = None
+
+    @property
+    def costs_sha256(self) -> str | None:
+        """SHA-256 of the file with measured times, if there is one."""
+        return None if self.costs is None else self.costs.sha256
 
     def instance(self, k: int) -> Instance:
         """Return the instance for k stages; errors name the model's file."""
@@ -225,12 +238,32 @@ def read_model(
         # Converted graphs remember the sizes that were set before, so JSON must not be asked.
         taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
         dims = {name: size for name, size in dims.items() if name in taken}
+    costs = None
+    if options.get("costs") is not None:
+        costs, graph = measured(graph, options["costs"], options["max_input_size"], path)
     streams = system.fast_memory_bytes is not None
     if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = any(reading[key] for key in reading if key != "from_format")
-    return Model(kept, graph, system, dims, read_as_told=told)
+    return Model(kept, graph, system, dims, read_as_told=told, costs=costs)
+
+
+def measured(graph: CostGraph, path: str, max_input_size: str, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
+    """Return the measured times in the file at *path*, without the file's content, and the graph with them.
+
+    Raises
+    ------
+    InputError
+        If they are not of this graph, or the file cannot be read.
+    """
+    from mtpp.formats.measured_costs import read_costs, with_costs
+    from mtpp.formats.source import read_source
+
+    if path == model_path == "-":
+        raise InputError("model and costs cannot both be standard input", source="--costs", remedy="give a file")
+    costs = read_costs(read_source(path, max_bytes=input_limit(max_input_size)))
+    return costs, with_costs(graph, costs)
 
 
 def input_limit(text: str) -> int:

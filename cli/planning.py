@@ -218,7 +218,11 @@ def deliver_plan(
         if embed or model.source.is_stdin or model.read_as_told:
             embedded = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
         document = plan.to_document(
-            sha256=model.source.sha256, dims=model.dims, elapsed_s=process_age_s(), graph_document=embedded
+            sha256=model.source.sha256,
+            dims=model.dims,
+            elapsed_s=process_age_s(),
+            costs_sha256=model.costs_sha256,
+            graph_document=embedded,
         )
         return write_plan(document)
 
@@ -239,6 +243,8 @@ def deliver_plan(
 def assumptions(model: Model) -> list[str]:
     """Return what the figures rest on, for people."""
     texts = [f"system {model.system.describe()}"]
+    if model.costs is not None:
+        texts.append(f"costs measured: {model.costs.display}")
     dims = dict(model.dims)
     if dims:
         texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in dims.items()))

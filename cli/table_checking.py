@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.checking import MARKS, model_document
+from mtpp.cli.checking import MARKS, costs_for, model_document, refuse_missing_costs
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
+    from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
     from mtpp.verify import Check, Report
 
@@ -60,6 +61,7 @@ def check_table_document(
     console: Console,
     *,
     deep: bool,
+    costs_path: str | None = None,
 ) -> TableReport:
     """Find the models of a table that *source* was, and verify it row by row.
 
@@ -73,13 +75,16 @@ def check_table_document(
         How to read models; see :func:`mtpp.cli.options.reading_of`.
     deep
         Whether the exhaustive searches behind bounds run again, in rows that are true otherwise.
+    costs_path
+        File with the measured costs that rows were made with.
     """
     from mtpp.verify_certificates import check_table
     from mtpp.verify_means import verify_summary
 
     try:
         check_table(table, ())
-        models = _Models(model_paths, source.path, limit, {**reading, "spare_dims": any(reading.values())})
+        spare = {**reading, "spare_dims": any(reading.values())}
+        models = _Models(model_paths, source.path, limit, spare, costs_for(costs_path, limit))
         reports = []
         for i, row in enumerate(table["rows"]):
             console.note(f"checking {row['path']}, k = {row['k']}")
@@ -98,7 +103,7 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, deep: Console |
         return missing_model(row)
     graph, sha256 = models.read(path, row)
     try:
-        report = verify_row(row, index, graph, sha256)
+        report = verify_row(row, index, graph, sha256, models.costs_sha256)
         if deep is not None and report.passed and report.tier == "enumerated":
             from mtpp.cli.deep_check import recheck
 
@@ -112,7 +117,16 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, deep: Console |
 class _Models:
     """The models that a table may be about: files given, those of folders given, and what its rows name."""
 
-    def __init__(self, given: Sequence[str], table: Path | None, limit: int, reading: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        given: Sequence[str],
+        table: Path | None,
+        limit: int,
+        reading: Mapping[str, Any],
+        costs: MeasuredCosts | None = None,
+    ) -> None:
+        self._costs = costs
+        self.costs_sha256 = None if costs is None else costs.sha256
         self._unseen = self._files(given)
         self._by_digest: dict[str, str] = {}
         self._digests: dict[str, str | None] = {}
@@ -140,8 +154,10 @@ class _Models:
 
         key = (path, row["dims"], row["system"])
         if self._read is None or self._read[0] != key:
+            refuse_missing_costs(row, self._costs)
             source = read_source(path, max_bytes=self._limit)
-            self._read = (key, (model_document(source, row["dims"], row["system"], self._reading), source.sha256))
+            document = model_document(source, row["dims"], row["system"], self._reading, self._costs)
+            self._read = (key, (document, source.sha256))
         return self._read[1]
 
     def _digest(self, path: str) -> str | None:

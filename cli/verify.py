@@ -15,6 +15,7 @@ from mtpp.cli.options import output_options, reading_options
     "--model", "models", multiple=True, metavar="PATH",
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable.",
 )  # fmt: skip
+@click.option("--costs", metavar="FILE", help="Measured times of the ops, if it was made with them.")
 @click.option("--deep", is_flag=True, help="Run the exhaustive search behind a bound of tier enumerated again.")
 @click.option(
     "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
@@ -28,6 +29,7 @@ def command(
     /,
     document: str,
     models: tuple[str, ...],
+    costs: str | None,
     deep: bool,
     require_tier: str | None,
     max_input_size: str,
@@ -52,14 +54,16 @@ def command(
     from mtpp.formats.source import read_source
     from mtpp.formats.verifiable import is_table, read_verifiable
 
-    if document == "-" and "-" in models:
-        raise click.UsageError("plan and model cannot both be standard input", ctx)
+    if [document, costs, *models].count("-") > 1:
+        raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     limit = input_limit(max_input_size)
     source = read_source(document, max_bytes=limit)
     claims = read_verifiable(source.data, source.display)
     if is_table(claims):
-        table = check_table_document(claims, source, models, limit, reading_of(options), console, deep=deep)
+        table = check_table_document(
+            claims, source, models, limit, reading_of(options), console, deep=deep, costs_path=costs
+        )
         write_stdout(table_text(table, output_format))
         named = [
             (f"{row['path']}, k = {row['k']}: ", found) for row, found in zip(table.rows, table.reports, strict=True)
@@ -69,7 +73,7 @@ def command(
         if len(models) > 1:
             raise click.UsageError("a plan is for one model", ctx)
         model, deeply = next(iter(models), None), console if deep else None
-        report = check_plan_document(claims, source, model, limit, reading_of(options), deeply)
+        report = check_plan_document(claims, source, model, limit, reading_of(options), deeply, costs)
         write_stdout(report_text(report, output_format))
         named, passed = [("", report)], report.passed
     if not passed:

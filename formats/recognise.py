@@ -24,6 +24,7 @@ from mtpp.formats import (
 )
 from mtpp.formats.json_shape import shown
 from mtpp.formats.json_text import parse_json
+from mtpp.formats.onnxruntime_profile import looks_like_trace
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph
 from mtpp.plan import Plan
@@ -420,6 +421,12 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
             source=source.display,
             where="/fpgas",
             remedy="give it to `mtpp evaluate MODEL --assignment`",
+        )
+    if looks_like_trace(source.data):
+        return UnrecognisedInput(
+            "a profile of ONNX Runtime: it has times of ops, and does not say which needs which",
+            source=source.display,
+            remedy="give the model, and this with --costs",
         )
     if name is not None:
         remedy = f'a graph has "format": "{native.FORMAT}"'

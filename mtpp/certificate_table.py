@@ -55,6 +55,8 @@ class CertificateRow:
         Every bound that was tried, by name, in the order tried.
     partition_seconds, total_seconds
         That the search for a partition took, and everything together.
+    costs_sha256
+        Of the file with measured costs, where there was one.
     stopped
         Why the work at the cell ended: ``target`` (the ratio asked for is reached), ``finished`` (nothing left to
         try), ``time-limit`` or ``interrupted``.
@@ -78,6 +80,7 @@ class CertificateRow:
     partition_seconds: float
     total_seconds: float
     stopped: str
+    costs_sha256: str | None = None
 
     @property
     def ratio(self) -> float | None:
@@ -101,6 +104,7 @@ class CertificateRow:
             "model": self.model,
             "path": self.path,
             "sha256": self.sha256,
+            **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
             "dims": dict(self.dims),
             "ops": self.ops,
             "tensors": self.tensors,
@@ -144,6 +148,7 @@ class CertificateRow:
             },
             partition_seconds=row["seconds"]["partition"],
             total_seconds=row["seconds"]["total"],
+            costs_sha256=row.get("costs_sha256"),
         )
 
 

@@ -110,6 +110,7 @@ class Plan:
         sha256: str,
         dims: Mapping[str, int],
         elapsed_s: float,
+        costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
         """Return the ``mtpp-plan`` document, version 1.
@@ -120,6 +121,8 @@ class Plan:
             Hex digest of the model's file.
         dims
             Values that were given to symbolic dimensions.
+        costs_sha256
+            Hex digest of the file with measured costs, where there was one.
         graph_document
             The graph in ticks, to embed.
         """
@@ -133,6 +136,7 @@ class Plan:
                 "ops": graph.op_count,
                 "tensors": graph.tensor_count,
                 "dims": dict(dims),
+                **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
             },
             "system": self.instance.system.to_document(),
             "k": self.partition.k,

@@ -15,6 +15,7 @@ from mtpp.errors import InputError
 from mtpp.verify_checks import (
     check_assignment,
     check_bound,
+    check_costs,
     check_counts,
     check_edges,
     check_file,
@@ -38,7 +39,14 @@ __all__ = ["Check", "Report", "meets_tier", "plan_claim", "verify_plan"]
 _PLAN = "the plan"
 
 
-def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None, model_given: bool = False) -> Report:
+def verify_plan(
+    plan: Any,
+    graph: Any | None,
+    *,
+    graph_sha256: str | None = None,
+    costs_sha256: str | None = None,
+    model_given: bool = False,
+) -> Report:
     """Re-derive what *plan* says and compare.
 
     Parameters
@@ -50,6 +58,8 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
         plan embeds.
     graph_sha256
         Of the model file that *graph* was read from, in lower-case hexadecimal.
+    costs_sha256
+        Of the file with measured costs that *graph* was given, if any.
     model_given
         Whether *graph* comes from a model file, whose SHA-256 then has to be the plan's.
 
@@ -77,6 +87,7 @@ def verify_plan(plan: Any, graph: Any | None, *, graph_sha256: str | None = None
 
     checks = [
         _check_file(plan, graph_sha256, model_given=model_given),
+        *_check_costs(plan, costs_sha256, model_given=model_given),
         _check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
         _check_ticks(plan, model),
@@ -124,6 +135,13 @@ def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool) 
     if model_given:
         return Check("model file", False, "the model file's SHA-256 is not known")
     return Check("model file", None, "not checked: no model file")
+
+
+def _check_costs(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> list[Check]:
+    stated = plan["model"].get("costs_sha256")
+    if model_given or actual is not None or stated is None:
+        return check_costs(stated, actual, _PLAN)
+    return [Check("measured costs", None, "not checked: no model file")]
 
 
 def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: TickGraph | None) -> Check:

@@ -12,6 +12,7 @@ from typing import Any
 from mtpp.verify_checks import (
     check_assignment,
     check_bound,
+    check_costs,
     check_counts,
     check_edges,
     check_file,
@@ -83,7 +84,7 @@ _row = record(
         "seconds": mapping(number),
         "stopped": text,
     },
-    {**_UPPER_SIDE, "together": array(array(text))},
+    {**_UPPER_SIDE, "together": array(array(text)), "costs_sha256": sha256},
 )
 
 
@@ -109,7 +110,9 @@ def row_claim(row: dict[str, Any], index: int, graph: Any) -> BoundClaim:
     return _claim(row, index, model_graph(graph, row["system"], row["k"]))
 
 
-def verify_row(row: dict[str, Any], index: int, graph: Any, graph_sha256: str) -> Report:
+def verify_row(
+    row: dict[str, Any], index: int, graph: Any, graph_sha256: str, costs_sha256: str | None = None
+) -> Report:
     """Re-derive what a row of a table says and compare.
 
     Parameters
@@ -122,6 +125,8 @@ def verify_row(row: dict[str, Any], index: int, graph: Any, graph_sha256: str) -
         The model as an mtpp-graph document (numbers int, Decimal or Fraction).
     graph_sha256
         Of the file that it was read from.
+    costs_sha256
+        Of the file with measured costs that it was given, if any.
 
     Raises
     ------
@@ -132,6 +137,7 @@ def verify_row(row: dict[str, Any], index: int, graph: Any, graph_sha256: str) -
     refuse_impossible_system(row["system"], subject, (*row_path(index), "system"))
     checks = [
         check_file(row["sha256"], graph_sha256, _ROW),
+        *check_costs(row.get("costs_sha256"), costs_sha256, _ROW),
         check_counts(row, subject, _ROW),
         check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject, _ROW),
     ]

@@ -49,6 +49,19 @@ def check_file(stated: str | None, actual: str, said_by: str) -> Check:
     return Check("model file", True, f"SHA-256 {actual}")
 
 
+def check_costs(stated: str | None, actual: str | None, said_by: str) -> list[Check]:
+    """Check that a file with measured costs is the one that a document was made with; none is due without either."""
+    name = "measured costs"
+    if stated is None and actual is None:
+        return []
+    if stated is None:
+        return [Check(name, False, f"{said_by} was made without measured costs, these have SHA-256 {actual}")]
+    if stated != actual:
+        found = "none were given" if actual is None else f"these have {actual}"
+        return [Check(name, False, f"{said_by} was made with SHA-256 {stated}, {found}")]
+    return [Check(name, True, f"SHA-256 {actual}")]
+
+
 def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Check:
     """Check the numbers of ops and tensors."""
     name = "op and tensor counts"

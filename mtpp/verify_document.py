@@ -280,7 +280,8 @@ check_plan = tagged(
                 "ops": whole(),
                 "tensors": whole(),
                 "dims": mapping(whole(1)),
-            }
+            },
+            {"costs_sha256": sha256},
         ),
         "system": system,
         "k": whole(1),

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.errors import InputError
+from mtpp.robust import Quartiles, in_thousandths, middle_mean, quartiles
 from mtpp.runtime.executable import NODE
 
 if TYPE_CHECKING:
@@ -27,10 +28,7 @@ if TYPE_CHECKING:
     from mtpp.runtime.profiling import Measurement
     from mtpp.units import Exact
 
-Quartiles = tuple[Fraction, Fraction, Fraction]
-
 TIME_UNIT = "us"
-_PER_UNIT = 1000  # costs are written in whole nanoseconds
 
 
 @dataclass(frozen=True)
@@ -97,38 +95,12 @@ def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares:
     return MeasuredOps(
         kernel,
         tuple(quartiles(times) for times in per_run),
-        tuple(_rounded(time) for time in cost),
+        tuple(in_thousandths(time) for time in cost),
         wall,
         profiled_wall,
         kernels,
         between,
     )
-
-
-def _rounded(time: Fraction) -> Exact:
-    nanoseconds = Fraction(round(time * _PER_UNIT), _PER_UNIT)
-    return nanoseconds.numerator if nanoseconds.denominator == 1 else nanoseconds
-
-
-def middle_mean(times: Sequence[Exact]) -> Fraction:
-    """Return the mean of the middle half of some times: a quarter of them is left out at either end."""
-    ordered = sorted(times)
-    cut = len(ordered) // 4
-    middle = ordered[cut : len(ordered) - cut]
-    return Fraction(sum(middle)) / len(middle)
-
-
-def quartiles(times: Sequence[Exact]) -> Quartiles:
-    """Return the quartiles of some times, between neighbours in proportion (Hyndman and Fan 1996, type 7)."""
-    ordered = sorted(times)
-
-    def at(quarter: int) -> Fraction:
-        place = Fraction(quarter * (len(ordered) - 1), 4)
-        low = int(place)
-        high = min(low + 1, len(ordered) - 1)
-        return ordered[low] + (place - low) * (ordered[high] - ordered[low])
-
-    return at(1), at(2), at(3)
 
 
 def profiled_graph(
@@ -150,9 +122,9 @@ def profiled_graph(
         "interleaved": measurement.interleaved,
         "wall_us": _figures(ops.wall),
         "profiled_wall_us": _figures(ops.profiled_wall),
-        "kernels_us": _rounded(ops.kernels),
-        "between_kernels_us": _rounded(ops.between_kernels),
-        "modelled_us": _rounded(Fraction(sum(graph.work), 10**6)),
+        "kernels_us": in_thousandths(ops.kernels),
+        "between_kernels_us": in_thousandths(ops.between_kernels),
+        "modelled_us": in_thousandths(Fraction(sum(graph.work), 10**6)),
         "op_quartiles_us": [_figures(figures) for figures in ops.quartiles],
     }
     return replace(
@@ -165,7 +137,7 @@ def profiled_graph(
 
 
 def _figures(figures: Sequence[Fraction]) -> list[Exact]:
-    return [_rounded(figure) for figure in figures]
+    return [in_thousandths(figure) for figure in figures]
 
 
 def _executed_bytes(reading: Reading, measurement: Measurement) -> dict[str, int]:

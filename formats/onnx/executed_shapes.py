@@ -22,12 +22,17 @@ def executed_types(node: onnx.NodeProto, outputs: Outputs) -> dict[str, TensorTy
     names = [name for name in node.output if name]
     if len(names) != len(outputs):
         return {}
-    found = {}
-    for name, (dtype, shape) in zip(names, outputs, strict=True):
-        number = dict(TensorProto.DataType.items()).get(dtype.upper(), 0)
-        if number and is_known_dtype(number):
-            found[name] = TensorType(number, shape)
-    return found
+    types = {name: tensor_type(*output) for name, output in zip(names, outputs, strict=True)}
+    return {name: kind for name, kind in types.items() if kind is not None}
+
+
+def tensor_type(dtype: str, shape: tuple[int, ...]) -> TensorType | None:
+    """Return the type of a tensor whose elements ONNX Runtime calls *dtype*; None if nobody knows that name."""
+    number = _NUMBERS.get(dtype.upper(), 0)
+    return TensorType(number, shape) if number and is_known_dtype(number) else None
+
+
+_NUMBERS: dict[str, int] = dict(TensorProto.DataType.items())
 
 
 def declare_executed(graph: onnx.GraphProto, outputs: Callable[[str], Outputs], prefix: str) -> None:
