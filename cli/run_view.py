@@ -20,6 +20,8 @@ _COLUMNS = (
     "stage", "file", "ops", "predicted_s", "alone_s", "busy_s", "ratio", "cpu_s", "wait_in_s", "wait_out_s", "share",
 )  # fmt: skip
 _NONE = "–"
+_TELLING = 0.05
+"""Part by which predicted times have to differ for their correlation to say something; a good plan has equal stages."""
 
 
 def run_text(comparison: Comparison, output_format: str) -> str:
@@ -186,7 +188,10 @@ def _pair(measured: str, predicted: float | None) -> str:
 def _correlation(comparison: Comparison) -> str:
     if comparison.correlation is None:
         return f"{_NONE} (takes three stages that differ)"
-    return f"{comparison.correlation:.2f} of predicted with measured times of stages"
+    text = f"{comparison.correlation:.2f} of predicted with measured times of stages"
+    if comparison.predicted_spread < _TELLING:
+        text += f", which says little: the predicted ones differ by {comparison.predicted_spread:.1%}"
+    return text
 
 
 def _outputs(comparison: Comparison) -> list[str]:

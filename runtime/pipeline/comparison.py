@@ -14,6 +14,8 @@ _CONTENTION = 1.1
 """Times as long as alone: beyond, stages are in each other's way."""
 
 _LINE = 2
+_DISTURBED = 0.1
+"""Part of the time that others may take before it is worth telling."""
 
 _SATURATED = 0.9
 """Part of the time that the slowest stage is busy: from there on, it is what limits the pipeline."""
@@ -156,9 +158,32 @@ class Comparison:
         return float((predicted * measured).sum()) / scale if scale > 0 else None
 
     @property
+    def predicted_spread(self) -> float:
+        """Return by which part of the largest the predicted times of stages differ."""
+        ticks = [stage.predicted_ticks for stage in self.stages]
+        return 1 - min(ticks) / max(ticks) if max(ticks) else 0.0
+
+    @property
     def contention(self) -> float:
         """Return how many times as long stages take beside each other as alone."""
         return sum(stage.busy_s for stage in self.stages) / sum(stage.alone_s for stage in self.stages)
+
+    @property
+    def disturbance(self) -> float:
+        """Return the part of the measured time in which other programs had the cores, 0 where it cannot be told.
+
+        It cannot where stages share cores with each other, or have several threads, which wait for each other.
+        """
+        if self.measured.request.threads > 1 or len(self.stages) > self.cores:
+            return 0.0
+        busy = sum(float(times.busy.sum()) for times in self.measured.pipeline.stages)
+        cpu = sum(float(times.cpu.sum()) for times in self.measured.pipeline.stages)
+        return max(0.0, 1 - cpu / busy, 1 - self.measured.alone_cpu_share)
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether other programs took enough to spoil the figures."""
+        return self.disturbance > _DISTURBED
 
     @property
     def cores(self) -> int:
@@ -173,7 +198,9 @@ class Comparison:
         running, cores = len(self.stages) * self.measured.request.threads, self.cores
         if running > cores:
             found.append(f"{running} threads share {cores} core{'s' if cores > 1 else ''}")
-        if self.contention > _CONTENTION:
+        if self.disturbed:
+            found.append(f"other programs, which had the cores for {self.disturbance:.0%} of the time")
+        elif self.contention > _CONTENTION:
             found.append(f"stages take {self.contention:.2f}× as long beside each other as alone")
         slowest = self.slowest
         if slowest.share >= _SATURATED:

@@ -80,6 +80,8 @@ class Crew:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         for worker in self._workers:
+            worker.kill()
+        for worker in self._workers:
             worker.close()
 
     def hire(self, label: str, job: Job) -> None:

@@ -72,6 +72,8 @@ class Measured:
     ----------
     alone
         Seconds of each stage with nothing else running, one after the other, shape (rounds, stages).
+    alone_cpu_share
+        Part of those seconds in which they were running: less than 1 where other programs were, too.
     whole
         Seconds of the model that was split, shape (rounds,), and how its outputs agree with the stages'; None if it was
         not at hand.
@@ -88,6 +90,7 @@ class Measured:
     request: RunRequest
     wiring: Wiring
     alone: NDArray[np.float64]
+    alone_cpu_share: float
     whole: tuple[NDArray[np.float64], Agreement] | None
     pipeline: PipelineTimes
     cores: tuple[tuple[int, ...], ...] | None
@@ -166,7 +169,9 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
         choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
         expected = outputs if alone.repeatable else None
         times = run_pipeline(wiring, choices, inputs, expected, patience, tell)
-    return Measured(request, wiring, alone.seconds, whole, times, cores, len(available), alone.repeatable)
+    return Measured(
+        request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
+    )
 
 
 def usable_cores() -> tuple[int, ...]:

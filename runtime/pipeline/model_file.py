@@ -88,7 +88,7 @@ class ModelFile:
             if problem:
                 raise self._error(f"{what} {name!r}", f"{problem}, as the manifest says")
         if all_of_them and found_by_name:
-            raise self._error(f"{what} {next(iter(found_by_name))!r}", "the manifest does not know it")
+            raise self._error(f"{what} {next(iter(found_by_name))!r}", "the manifest does not say what to feed it")
 
     def _error(self, where: str, problem: str) -> InputError:
         return InputError(problem, source=str(self.path), where=where, remedy="split the model again")

@@ -28,11 +28,14 @@ class Reference:
     ----------
     seconds
         Of each round and model, shape (rounds, models).
+    cpu_share
+        Part of those seconds in which the process was running, by as many threads as it had.
     repeatable
         Whether the same inputs gave the same outputs twice; models that draw random numbers do not.
     """
 
     seconds: NDArray[np.float64]
+    cpu_share: float
     repeatable: bool
 
 
@@ -86,10 +89,11 @@ class ReferenceJob:
         for warmup in range(self.warmup):
             self._round(sessions, dict(inputs[warmup % len(inputs)]), last_use, {})
         rounds: list[NDArray[np.float64]] = []
-        start = time.monotonic()
+        start, cpu = time.monotonic(), time.process_time()
         while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
             rounds.append(self._round(sessions, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
-        parent.send(("measured", Reference(np.array(rounds), repeatable)))
+        share = (time.process_time() - cpu) / (time.monotonic() - start)
+        parent.send(("measured", Reference(np.array(rounds), share, repeatable)))
 
     def _round(
         self, sessions: list[Any], values: dict[str, Any], last_use: dict[str, int], keep: Any

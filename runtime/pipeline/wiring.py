@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
 from mtpp.runtime.pipeline.memory import Layout
 
-_PLAIN = frozenset(
+_PLAIN_TYPES = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
 """Types that both numpy and ONNX Runtime have a name for."""
@@ -88,17 +88,23 @@ def read_wiring(folder: Path, queue_depth: int) -> Wiring:
         tuple(sorted({position[reader] for tensor in stage.outputs for reader in tensor.readers}))
         for stage in manifest.stages
     )
+    read = {tensor.name for stage in manifest.stages for tensor in stage.inputs if tensor.source == MODEL_INPUT}
     direct = {output for output, _ in manifest.direct}
     return Wiring(
         folder,
         manifest,
         layouts=tuple(_layout(folder, stage.outputs) for stage in manifest.stages),
-        inputs=_layout(folder, manifest.inputs),
+        inputs=_layout(folder, (tensor for tensor in manifest.inputs if tensor.name in read or _is_plain(tensor))),
         outputs=_layout(folder, (tensor for tensor in manifest.outputs if tensor.name not in direct)),
         producers=producers,
         consumers=consumers,
         slots=tuple(queue_depth + distance for distance in _longest_ways(consumers)),
     )
+
+
+def _is_plain(tensor: Described) -> bool:
+    """Whether an input that no stage reads, but the whole model expects, can be made up."""
+    return tensor.dtype in _PLAIN_TYPES and None not in tensor.shape
 
 
 def _layout(folder: Path, tensors: Iterable[Described]) -> Layout:
@@ -109,7 +115,7 @@ def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
     """Return numpy's name of a tensor's type, and its shape."""
     source = str(folder / FILE_NAME)
     where = f"tensor {tensor.name!r}"
-    if tensor.dtype not in _PLAIN:
+    if tensor.dtype not in _PLAIN_TYPES:
         raise InputError(
             f"{tensor.dtype!r} cannot go through shared memory",
             source=source,

@@ -111,12 +111,16 @@ class WorkerProcess:
             return WorkerDied(f"its process was killed by {name}", self._last_lines(), source=self.label, remedy=remedy)
         return WorkerDied(f"its process ended with exit code {code}", self._last_lines(), source=self.label)
 
-    def close(self) -> None:
+    def kill(self) -> None:
         """End the process, and all that it started, at once."""
         if self._process.returncode is None:
             end_family(self._process.pid)
             self._process.kill()
-            self._process.wait()
+
+    def close(self) -> None:
+        """Kill the process, wait until it is gone, and let go of what it was talked to through."""
+        self.kill()
+        self._process.wait()
         self.connection.close()
         self._said.close()
 

@@ -21,7 +21,9 @@ from mtpp.runtime.pipeline.wiring import read_wiring
 BATCHES = 4
 
 
-def _measured(folder: Path, busy_s: list[float], *, cores: int = 4, whole_s: float | None = None) -> Measured:
+def _measured(
+    folder: Path, busy_s: list[float], *, cores: int = 4, whole_s: float | None = None, alone_cpu_share: float = 1.0
+) -> Measured:
     """Return a run in which every batch takes the same, alone 80 % of it, one batch every slowest stage's time."""
     period = max(busy_s)
     rows = []
@@ -36,6 +38,7 @@ def _measured(folder: Path, busy_s: list[float], *, cores: int = 4, whole_s: flo
         RunRequest(folder),
         read_wiring(folder, 2),
         np.array([busy_s] * 3) * 0.8,
+        alone_cpu_share,
         None if whole_s is None else (np.array([whole_s]), agreement),
         PipelineTimes(tuple(rows), agreement, "finished"),
         None,
@@ -51,6 +54,7 @@ def test_figures(tmp_path: Path) -> None:
     assert [stage.ratio for stage in comparison.stages] == pytest.approx([2, 2, 2, 2])
     assert (comparison.slowest.index, comparison.predicted_slowest.index) == (3, 3)
     assert comparison.correlation == pytest.approx(1)
+    assert comparison.predicted_spread == pytest.approx(4 / 6)
     assert comparison.throughput == pytest.approx(BATCHES / (7 * 12e-6))
     assert comparison.predicted_throughput == pytest.approx(1 / 6e-6)
     assert comparison.unsplit_s == pytest.approx(0.8 * 30e-6)
@@ -60,6 +64,15 @@ def test_figures(tmp_path: Path) -> None:
     assert comparison.slowest.share == pytest.approx(BATCHES / 7)
     assert comparison.limits() == ["stages take 1.25× as long beside each other as alone"]
     assert "4 threads share 2 cores" in Comparison(_measured(folder, [1, 1, 1, 1], cores=2)).limits()
+
+
+def test_other_programs_are_told_of(tmp_path: Path) -> None:
+    """Not where stages share the cores among themselves."""
+    folder = bypass(tmp_path / "stages")
+    disturbed = Comparison(_measured(folder, [1, 1, 1, 1], alone_cpu_share=0.6))
+    assert disturbed.limits()[0] == "other programs, which had the cores for 40% of the time"
+    assert not Comparison(_measured(folder, [1, 1, 1, 1], alone_cpu_share=0.95)).disturbed
+    assert not Comparison(_measured(folder, [1, 1, 1, 1], alone_cpu_share=0.6, cores=2)).disturbed
 
 
 def test_what_is_undefined_is_left_out(tmp_path: Path) -> None:

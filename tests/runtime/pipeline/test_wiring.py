@@ -9,7 +9,7 @@ import pytest
 from stage_folders import bypass, single
 
 from mtpp.errors import InputError
-from mtpp.formats.stage_manifest import manifest_text, read_manifest
+from mtpp.formats.stage_manifest import Described, manifest_text, read_manifest
 from mtpp.runtime.pipeline.tokens import PeerGone, make_link
 from mtpp.runtime.pipeline.wiring import read_wiring
 
@@ -42,6 +42,15 @@ def test_what_cannot_be_shared(tmp_path: Path, dtype: str, shape: tuple[int | No
     (folder / "manifest.json").write_text(manifest_text(broken))
     with pytest.raises(InputError, match=r"manifest\.json: tensor 'y': .*" + problem.replace("(", r"\(")):
         read_wiring(folder, queue_depth=2)
+
+
+def test_inputs_that_nothing_reads(tmp_path: Path) -> None:
+    """They are no obstacle, whatever they are; the whole model gets those that can be made up."""
+    folder = single(tmp_path / "one")
+    manifest = read_manifest(folder)
+    spare = (Described("text", "string", (1,)), Described("open", "float32", (None,)), Described("flag", "bool", ()))
+    (folder / "manifest.json").write_text(manifest_text(replace(manifest, inputs=(*manifest.inputs, *spare))))
+    assert [region.name for region in read_wiring(folder, queue_depth=2).inputs.regions] == ["x", "flag"]
 
 
 def test_a_dead_peer_is_heard_of() -> None:
