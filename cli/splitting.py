@@ -81,6 +81,8 @@ def split_planned(
         manifest, fault = write_split(folder, split, predicted, about, source.display)
         if fault is not None:
             console.warn(f"{source.display}: no valid model for onnx.checker, neither whole nor split: {fault}")
+        shared, calls = _shared(split, folder), (split.calls_kept, split.calls_inlined)
+        del split  # and the weights with it
         result = None
         if check_seed is not None:
             result = _checked(model, manifest, folder, check_seed, console, progress.show)
@@ -88,9 +90,8 @@ def split_planned(
             model,
             manifest,
             [(folder / stage.file).stat().st_size for stage in manifest.stages],
-            _shared(split, folder),
-            split.calls_kept,
-            split.calls_inlined,
+            shared,
+            *calls,
             result,
         )
 

@@ -29,6 +29,7 @@ TOLERANCES = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e
 """Largest |difference| over the largest |value| of an output that still passes; 0.1 for smaller floats."""
 
 _SMALL_FLOAT = 0.1
+_WRONG_SIZE = "Got invalid dimensions"
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
@@ -166,7 +167,13 @@ def _run(session: Any, names: list[str], feeds: Mapping[str, Any], display: str)
     try:
         return dict(zip(names, session.run_with_ort_values(names, dict(feeds)), strict=True))
     except Exception as error:  # its exceptions have no base of their own
-        raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=display) from None
+        text = first_line(error)
+        remedy = "sizes that depend on data are not those of the plan: set them with --dim TENSOR:AXIS=…, and plan anew"
+        raise InputError(
+            f"ONNX Runtime cannot run it: {text}",
+            source=display,
+            remedy=remedy if _WRONG_SIZE in text else None,
+        ) from None
 
 
 def _random(ort: Any, value: Described, seed: int) -> Any:

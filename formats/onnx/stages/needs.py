@@ -132,7 +132,18 @@ class Sources:
                 remedy="keep the two in one stage (mtpp partition --together)",
             )
         if made_by < stage:
+            self._refuse_optional(name)
             needs.received[name] = made_by
+
+    def _refuse_optional(self, name: str) -> None:
+        """Raise for an optional: the reading knows what is in it, not that it is one."""
+        if self.units[self.maker[name]].node.op_type == "Optional":
+            raise InputError(
+                f"tensor {name!r} is an optional, which cannot go from one stage to another",
+                source=self._source,
+                where="tensors between stages",
+                remedy="keep the ops that it connects in one stage (mtpp partition --together)",
+            )
 
     def _value(self, name: str, unit: Unit) -> Array | None:
         """Return the contents of a folded tensor if the stage is to hold them, None if it is to compute them.

@@ -262,6 +262,36 @@ def test_sequences_cross_a_cut(tmp_path: Path) -> None:
     _run(tmp_path)
 
 
+def test_optionals_do_not_cross_a_cut(tmp_path: Path) -> None:
+    """They are refused: what is known of them is what is in them."""
+    nodes = [
+        helper.make_node("Optional", ["x"], ["o"]),
+        helper.make_node("OptionalGetElement", ["o"], ["a"]),
+        helper.make_node("Relu", ["a"], ["y"]),
+    ]
+    with pytest.raises(InputError, match="tensor 'o' is an optional"):
+        _split(_model(nodes), tmp_path, [0, 1, 1])
+    _split(_model(nodes), tmp_path, [0, 0, 1])
+    _run(tmp_path)
+
+
+def test_functions_of_older_operator_sets(tmp_path: Path) -> None:
+    """Where inlining had to convert a body, it is no longer what the function says: no call stays, cut or not."""
+    body = [helper.make_node("Squeeze", ["a"], ["s"], axes=[0]), helper.make_node("Relu", ["s"], ["b"])]
+    function = helper.make_function("local", "Old", ["a"], ["b"], body, [helper.make_opsetid("", 11)])
+    nodes = [
+        helper.make_node("Unsqueeze", ["x", "zero"], ["u"]),
+        helper.make_node("Old", ["u"], ["m"], domain="local"),
+        helper.make_node("Neg", ["m"], ["y"]),
+    ]
+    zero = numpy_helper.from_array(np.array([0]), "zero")
+    model = _model(nodes, [zero], functions=[function], value_info=[_value("u", 1, 2, 4), _value("m", 2, 4)])
+    for folder, labels in (("a", [0, 0, 0, 1]), ("b", [0, 0, 1, 1])):
+        (tmp_path / folder).mkdir()
+        first, second = _split(model, tmp_path / folder, labels)
+        assert not [*first.functions, *second.functions]
+
+
 def test_sparse_weights_and_quantisation_go_where_they_are_used(tmp_path: Path) -> None:
     """Sparse initializers and annotations, with the scales that they name, are in the stages that need them."""
     indices = numpy_helper.from_array(np.array([5]))
