@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 FORMAT = "mtpp-split"
 VERSION = 1
-_HEADER = ["stage", "file", "ops", "file size", "weights", "reads", "hands on", "predicted"]
+_HEADER = ["stage", "file", "ops", "file size", "weights", "inputs", "outputs", "predicted"]
 _UNITS = (("s", "s"), ("ms", "ms"), ("us", "µs"), ("ns", "ns"))
 _NAMES_SHOWN = 3
 
@@ -143,6 +143,15 @@ def _figures(result: SplitResult, output: str | None) -> list[tuple[str, str]]:
     figures = []
     if output is not None:
         figures.append(("written to", output))
+    slowest = max(manifest.stages, key=lambda stage: stage.cost)
+    if slowest.cost:
+        figures.append(
+            (
+                "bottleneck",
+                f"{_time(slowest.cost, result)} predicted (stage {slowest.index}), "
+                f"{manifest.work / slowest.cost:.2f}× the throughput of one stage",
+            )
+        )
     empty = manifest.k - len(manifest.stages)
     if empty:
         figures.append(("empty stages", f"{empty:,} of {manifest.k:,}, no file"))
