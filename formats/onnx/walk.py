@@ -160,6 +160,7 @@ class Walk:
                     raise self._misfit(node, error) from None
             if values is not None:
                 types = [PartialType(dtype_number(value), value.shape) for value in values]
+                types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
             else:
                 types, reason = self._inference.infer(node, view, inputs, declared)
         outputs = self._complete(node, types, consumed, returned, reason)

@@ -171,6 +171,14 @@ def test_sizes_beyond_64_bits_are_refused(reading):
     assert "/tensors/0/bytes" in _fails(reading, model) or "/ops/0" in _fails(reading, model)
 
 
+def test_a_constant_with_more_outputs_than_its_operator_makes(reading):
+    """What is left over has no type: it is refused where something reads it."""
+    nodes = [node("Shape", ["x"], ["s", "extra"]), node("Expand", ["x", "s"], ["y"])]
+    assert reading.graph(nodes, {"x": [4]}, ["y"]).op_names == ("Expand_1",)
+    nodes[1].input[1] = "extra"
+    assert "'extra' has an unknown shape" in _fails(reading, reading.model(nodes, {"x": [4]}, ["y"]))
+
+
 def test_nodes_out_of_order_are_sorted(reading):
     """A file that is not topological but acyclic is read as if it were."""
     nodes = [
