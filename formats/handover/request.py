@@ -1,0 +1,86 @@
+"""What a hand-over is made of: a graph, its partition, and the modules that its ops came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.graph import CostGraph, Int32Array
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """A partition that is to be written down for another program.
+
+    Attributes
+    ----------
+    assignment
+        Stage of each op, int32, shape (n,); every edge goes to the same or a later stage.
+    k
+        Number of stages, empty ones included.
+    modules
+        Path of the module that each op came from, by name of the op: ``""`` for the whole model, absent where it is
+        not known.
+    """
+
+    graph: CostGraph
+    assignment: Int32Array
+    k: int
+    modules: Mapping[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def stages(self) -> list[int]:
+        """Numbers of the stages that run an op, in the order of the pipeline."""
+        return np.unique(self.assignment).tolist()
+
+    @cached_property
+    def order(self) -> list[int]:
+        """The ops in the graph's own order."""
+        return self.graph.order.tolist()
+
+    @cached_property
+    def paths(self) -> list[str | None]:
+        """Module of each op; None where it is not known."""
+        return [self.modules.get(name) for name in self.graph.op_names]
+
+    def require_modules(self) -> None:
+        """Check that the module of at least one op is known.
+
+        Raises
+        ------
+        InputError
+            If none is.
+        """
+        if not any(self.paths):
+            raise InputError(
+                "the file does not say which modules its ops came from",
+                source=self.graph.name,
+                remedy="export the model anew with torch.onnx.export, and simplify nothing",
+            )
+
+    def segments(self) -> list[list[int]]:
+        """Return the ops of each stage that runs one, if each stage is a run of ops in the graph's own order.
+
+        Raises
+        ------
+        InputError
+            If a stage is none; the message names an op that is out of place.
+        """
+        latest, previous = -1, ""
+        found: dict[int, list[int]] = {stage: [] for stage in self.stages}
+        for v in self.order:
+            stage, name = int(self.assignment[v]), self.graph.op_names[v]
+            if stage < latest:
+                raise InputError(
+                    f"op {name!r} is in stage {stage}, though {previous!r}, which runs before it in the model, is in "
+                    f"stage {latest}",
+                    source=self.graph.name,
+                    remedy="give stages that follow the model's own order (`mtpp partition --algorithm slice`)",
+                )
+            latest, previous = stage, name
+            found[stage].append(v)
+        return list(found.values())
