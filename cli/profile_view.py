@@ -70,7 +70,8 @@ def _kernels(profile: Profile) -> str:
     rest, ops = profile.ops.between_kernels, profile.graph.op_count
     if rest >= 0:
         return f"and {_time(rest)} between them: {_time(rest / ops)} added to each op"
-    return f"slowed down by the profiler: each op shrunk by {float(-rest / profile.ops.kernels):.1%}"
+    shrunk = 1 - sum(profile.graph.work, Fraction(0)) / (profile.ops.kernels or 1)
+    return f"slowed down by the profiler: each op shrunk by {float(max(shrunk, 0)):.1%}"
 
 
 def _kinds(profile: Profile) -> tuple[list[str], list[list[str]]]:

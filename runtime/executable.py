@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 NODE = "n"
 """What names of nodes begin with; their position in the graph follows."""
 
-_OVERRIDABLE_SINCE = 4  # the IR version from which an input with an initializer may be fed
+_WEIGHTS_ARE_NO_INPUTS_SINCE = 4  # the IR version; before it, an initializer had to be among the inputs
 _LARGEST_MESSAGE = 2**31 - 1
 
 
@@ -44,6 +44,8 @@ class Executable:
         Random contents of weights whose files are absent, by name.
     feeds
         Contents of the inputs; *made_up* names those that are random.
+    as_saved
+        Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.executed_graph`).
     """
 
     model: onnx.ModelProto
@@ -54,6 +56,7 @@ class Executable:
     weights: dict[str, Array] = field(default_factory=dict)
     feeds: dict[str, Array] = field(default_factory=dict)
     made_up: list[str] = field(default_factory=list)
+    as_saved: bool = False
 
     @property
     def initializer_bytes(self) -> int:
@@ -137,9 +140,9 @@ def prepare(
             raise dimensions.unknown(value.name, partial, "graph input")
         inputs[value.name] = known
         value.type.CopyFrom(known.to_proto())  # what depends on sizes alone is settled then, as in the graph with costs
-    if model.ir_version >= _OVERRIDABLE_SINCE:
-        del graph.input[:]
-        graph.input.extend(fed)
+    del graph.input[:]  # weights that could be fed would not be folded
+    graph.input.extend(fed)
+    model.ir_version = max(model.ir_version, _WEIGHTS_ARE_NO_INPUTS_SINCE)
     name_nodes(graph, NODE)
     result = Executable(model, folder, source, inputs, sizes)
     _feed(result, arrays or {})

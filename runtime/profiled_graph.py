@@ -5,7 +5,7 @@ a busy machine has outliers; and a correction, so that all ops together cost a r
 longer than its kernels, and the profiler makes it longer still: by the difference of the lower quartiles of runs with
 it and without it, because what disturbs a run only adds to it. What is left between the kernels is ONNX Runtime's way
 from one to the next: each op gets an equal share. Where nothing is left, the profiler slows the kernels themselves
-down, and all shrink by the same factor.
+down, and all shrink by the same factor, but not below the lower quartile of runs without it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.errors import InputError
 from mtpp.robust import Quartiles, in_thousandths, middle_mean, quartiles
-from mtpp.runtime.executable import NODE
 
 if TYPE_CHECKING:
-    from mtpp.formats.onnx import Reading
     from mtpp.graph import CostGraph
     from mtpp.runtime.attribution import Owners
     from mtpp.runtime.profiling import Measurement
@@ -91,7 +88,8 @@ def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares:
     if between >= 0:
         cost = [time + between / len(kernel) for time in kernel]
     else:
-        cost = [time * max(Fraction(0), 1 + between / kernels) for time in kernel]
+        together = min(kernels, max(kernels + between, wall[0]))
+        cost = [time * together / kernels for time in kernel]
     return MeasuredOps(
         kernel,
         tuple(quartiles(times) for times in per_run),
@@ -104,14 +102,12 @@ def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares:
 
 
 def profiled_graph(
-    reading: Reading, ops: MeasuredOps, measurement: Measurement, metadata: Mapping[str, Any]
+    graph: CostGraph, ops: MeasuredOps, sizes: Mapping[str, int], metadata: Mapping[str, Any]
 ) -> CostGraph:
-    """Return the graph of a model with what was measured: costs of ops in microseconds, sizes of tensors as executed.
+    """Return a graph with measured costs in microseconds, and *sizes* of tensors where they are known.
 
     *metadata* goes under ``profile``, with the figures of the whole run.
     """
-    graph = reading.graph
-    sizes = _executed_bytes(reading, measurement)
     tensor_bytes = np.array(
         [sizes.get(name, size) for name, size in zip(graph.tensor_names, graph.tensor_bytes.tolist(), strict=True)],
         dtype=np.int64,
@@ -119,7 +115,6 @@ def profiled_graph(
     tensor_bytes.setflags(write=False)
     profile = {
         **metadata,
-        "interleaved": measurement.interleaved,
         "wall_us": _figures(ops.wall),
         "profiled_wall_us": _figures(ops.profiled_wall),
         "kernels_us": in_thousandths(ops.kernels),
@@ -140,34 +135,8 @@ def _figures(figures: Sequence[Fraction]) -> list[Exact]:
     return [in_thousandths(figure) for figure in figures]
 
 
-def _executed_bytes(reading: Reading, measurement: Measurement) -> dict[str, int]:
-    from mtpp.formats.onnx.executed_shapes import executed_types
-
-    nodes = reading.model.graph.node
-    position_of = {f"{NODE}{position}": position for position in reading.positions}
-    sizes: dict[str, int] = {}
-    for node in measurement.trace.nodes:
-        if node.name in position_of:
-            types = executed_types(nodes[position_of[node.name]], node.outputs)
-            sizes |= {name: kind.bytes for name, kind in types.items()}
-    return sizes
-
-
-def check_covered(
-    measurement: Measurement, owners: Mapping[str, Owners], names: Sequence[str], source: str
-) -> tuple[list[str], list[int]]:
-    """Return the nodes that ran and belong to nobody known, and the ops for which nothing ran."""
-    unknown = [node.name for node in measurement.trace.nodes if node.name not in owners]
-    seen = {op for node in measurement.trace.nodes for op in owners.get(node.name, ())}
-    return unknown, [op for op in range(len(names)) if op not in seen]
-
-
-def refuse_uncovered(unknown: Sequence[str], idle: Sequence[str], source: str) -> None:
-    """Raise InputError where what ran cannot be laid to ops."""
-    listed = ", ".join([*unknown, *idle][:4])
-    raise InputError(
-        f"ONNX Runtime runs {len(unknown)} nodes that are not the model's and leaves out {len(idle)} of its ops: "
-        f"{listed}",
-        source=source,
-        remedy="profile it without --optimise",
-    )
+def covers(measurement: Measurement, owners: Mapping[str, Owners], ops: int) -> bool:
+    """Tell whether every node that ran has owners that are known, if only nobody, and every op has a node."""
+    if any(node.name not in owners for node in measurement.trace.nodes):
+        return False
+    return len({op for node in measurement.trace.nodes for op in owners[node.name]}) == ops

@@ -113,7 +113,12 @@ def measure(
 def _session(executable: Executable, choices: ProfileChoices, prefix: str | None) -> Any:
     return open_session(
         executable.serialized(),
-        SessionChoices(threads=choices.threads, optimise=choices.optimise, profile_prefix=prefix),
+        SessionChoices(
+            threads=choices.threads,
+            optimise=choices.optimise,
+            profile_prefix=prefix,
+            as_saved=executable.as_saved,
+        ),
         display=executable.source,
         weights=executable.weights,
         folder=executable.folder.absolute(),

@@ -57,6 +57,10 @@ class SessionChoices:
         that depends on an input runs under its own name.
     profile_prefix
         Path before the name of the profile that is written; None for none.
+    as_saved
+        Whether the model is one that a session saved: nothing is left to fuse, fold or rearrange in it.
+    save_as
+        Where to write the model as it is run, its weights in a file ``weights`` beside it; None for nowhere.
     spin
         Whether threads that wait for work do so busily: faster alone, a hindrance to other processes on the same cores.
     """
@@ -65,6 +69,8 @@ class SessionChoices:
     optimise: bool = False
     profile_prefix: str | None = None
     spin: bool = True
+    as_saved: bool = False
+    save_as: Path | None = None
 
 
 def onnxruntime() -> Any:
@@ -117,6 +123,12 @@ def open_session(
     options.log_severity_level = 3
     level = ort.GraphOptimizationLevel
     options.graph_optimization_level = level.ORT_ENABLE_ALL if choices.optimise else level.ORT_ENABLE_BASIC
+    if choices.as_saved:
+        options.graph_optimization_level = level.ORT_DISABLE_ALL
+    if choices.save_as is not None:
+        options.optimized_model_filepath = str(choices.save_as)
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", "weights")
+        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
     if choices.profile_prefix is not None:
         options.enable_profiling = True
         options.profile_file_prefix = choices.profile_prefix
@@ -127,7 +139,7 @@ def open_session(
     if weights:
         names = list(weights)
         options.add_external_initializers(names, [ort_value(ort, weights[name]) for name in names])
-    disabled = None if choices.optimise else list(_CHANGES_OPS)
+    disabled = None if choices.optimise or choices.as_saved else list(_CHANGES_OPS)
     target = model if isinstance(model, bytes) else str(model)
     try:
         return ort.InferenceSession(target, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)

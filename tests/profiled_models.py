@@ -66,3 +66,30 @@ def looped() -> onnx.ModelProto:
         helper.make_node("Loop", ["trips", "", "r"], ["y"], body=body, name="loop"),
     ]
     return built(nodes, {"x": [8]}, ["y"], {"trips": np.array(3)})
+
+
+def convolutions() -> onnx.ModelProto:
+    """Return two convolutions, each with an activation that can be fused into it, and a sum around the second."""
+    weights = {f"w{i}": np.full((16, 16, 3, 3), 0.01, dtype=np.float32) for i in range(2)}
+    same = {"pads": [1, 1, 1, 1]}
+    nodes = [
+        helper.make_node("Conv", ["x", "w0"], ["a"], name="first", **same),
+        helper.make_node("Relu", ["a"], ["b"], name="relu"),
+        helper.make_node("Conv", ["b", "w1"], ["c"], name="second", **same),
+        helper.make_node("Add", ["c", "b"], ["d"], name="sum"),
+        helper.make_node("Relu", ["d"], ["e"], name="last"),
+        helper.make_node("Identity", ["e"], ["y"], name="through"),
+    ]
+    return built(nodes, {"x": [1, 16, 32, 32]}, ["y"], weights)
+
+
+def half_precision() -> onnx.ModelProto:
+    """Return a model in half precision with an op that ONNX Runtime has no kernel for: casts and a body are put in."""
+    weights = {"w": np.eye(64, dtype=np.float16)}
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT16),
+        helper.make_node("MatMul", ["h", "w"], ["p"], name="product"),
+        helper.make_node("Mish", ["p"], ["m"], name="mish"),
+        helper.make_node("Cast", ["m"], ["y"], to=TensorProto.FLOAT, name="back"),
+    ]
+    return built(nodes, {"x": [4, 64]}, ["y"], weights)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import onnx
 from onnx import TensorProto
@@ -35,26 +35,35 @@ def tensor_type(dtype: str, shape: tuple[int, ...]) -> TensorType | None:
 _NUMBERS: dict[str, int] = dict(TensorProto.DataType.items())
 
 
-def declare_executed(graph: onnx.GraphProto, outputs: Callable[[str], Outputs], prefix: str) -> None:
-    """Declare what a run showed in the ``value_info`` of a graph, and of the bodies in it.
+def declare_types(graph: onnx.GraphProto, types: Mapping[str, TensorType]) -> None:
+    """Declare the types of tensors in the ``value_info`` of a graph that makes them."""
+    made = {name for node in graph.node for name in node.output}
+    results = {value.name: value for value in graph.output}
+    kept = [value for value in graph.value_info if value.name not in types]
+    del graph.value_info[:]
+    graph.value_info.extend(kept)
+    for name, kind in types.items():
+        if name in made:
+            target = results[name] if name in results else graph.value_info.add(name=name)
+            target.type.CopyFrom(kind.to_proto())
+
+
+def declare_bodies(graph: onnx.GraphProto, outputs: Callable[[str], Outputs], prefix: str) -> None:
+    """Declare what a run showed in the ``value_info`` of the bodies in a graph.
 
     Parameters
     ----------
     outputs
         Of a node, by the name that :func:`name_nodes` gives it; empty where it did not run.
     """
-    types: dict[str, TensorType] = {}
     for i, node in enumerate(graph.node):
-        types |= executed_types(node, outputs(f"{prefix}{i}"))
         for j, (_, body) in enumerate(subgraphs(node)):
-            declare_executed(body, outputs, _inside(prefix, i, j))
-    results = {value.name: value for value in graph.output}
-    kept = [value for value in graph.value_info if value.name not in types]
-    del graph.value_info[:]
-    graph.value_info.extend(kept)
-    for name, kind in types.items():
-        target = results[name] if name in results else graph.value_info.add(name=name)
-        target.type.CopyFrom(kind.to_proto())
+            inside = _inside(prefix, i, j)
+            types: dict[str, TensorType] = {}
+            for position, inner in enumerate(body.node):
+                types |= executed_types(inner, outputs(f"{inside}{position}"))
+            declare_types(body, types)
+            declare_bodies(body, outputs, inside)
 
 
 def name_nodes(graph: onnx.GraphProto, prefix: str) -> None:
