@@ -9,7 +9,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
-    from mtpp.formats.recognise import GraphFormat
+    from mtpp.formats.graph_format import GraphFormat
 
 
 def writer_of(output: str, to_format: str | None, assignment: str | None) -> GraphFormat:
@@ -21,7 +21,8 @@ def writer_of(output: str, to_format: str | None, assignment: str | None) -> Gra
         If it has no place for stages and there are some, or the other way round; and as
         :func:`mtpp.formats.recognise.writer_for`.
     """
-    from mtpp.formats.recognise import FORMATS, writer_for
+    from mtpp.formats.recognise import writer_for
+    from mtpp.formats.registry import FORMATS
 
     writer = writer_for(output, to_format)
     if assignment is not None and writer.write_stages is None:

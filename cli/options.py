@@ -44,7 +44,7 @@ class FormatOption(click.Option):
     Parameters
     ----------
     formats
-        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.recognise`, which is not loaded before.
+        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.registry`, which is not loaded before.
     """
 
     def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
@@ -53,9 +53,9 @@ class FormatOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names and the help text."""
-        from mtpp.formats import recognise
+        from mtpp.formats import registry
 
-        *others, last = getattr(recognise, self._formats)
+        *others, last = getattr(registry, self._formats)
         record = super().get_help_record(ctx)
         return record and (record[0], record[1].replace("{}", f"{', '.join(others)} or {last}"))
 
@@ -219,7 +219,8 @@ def read_model(
     spare_dims
         Whether ``--dim`` may name dimensions that this model, one of several, has not; it takes those it has.
     """
-    from mtpp.formats.recognise import Content, read_graph
+    from mtpp.formats.graph_format import Content
+    from mtpp.formats.recognise import read_graph
     from mtpp.formats.source import read_source
 
     system = system_of(options)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from mtpp.errors import InputError
-from mtpp.formats.recognise import FORMATS, Content, GraphFormat
+from mtpp.formats.graph_format import Content, GraphFormat
+from mtpp.formats.registry import FORMATS
 from mtpp.formats.source import Source, read_head
 
 

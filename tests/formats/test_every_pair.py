@@ -11,7 +11,9 @@ from graph_strategies import graphs
 from hypothesis import given, settings
 
 from mtpp.errors import UnrecognisedInput
-from mtpp.formats.recognise import FORMATS, GraphFormat, read_graph
+from mtpp.formats.graph_format import GraphFormat
+from mtpp.formats.recognise import read_graph
+from mtpp.formats.registry import FORMATS
 from mtpp.formats.source import Source, read_source
 from mtpp.graph import CostGraph, Op, Tensor
 

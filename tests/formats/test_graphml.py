@@ -9,10 +9,11 @@ import networkx as nx
 import pytest
 
 from mtpp.errors import InputError
+from mtpp.formats.graph_format import Content
 from mtpp.formats.graphml import write_graphml, write_graphml_stages
 from mtpp.formats.graphml_reader import looks_like_graphml, read_graphml
 from mtpp.formats.native import write_native
-from mtpp.formats.recognise import Content, recognise
+from mtpp.formats.recognise import recognise
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance

@@ -9,9 +9,11 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InputError
+from mtpp.formats.graph_format import Content
 from mtpp.formats.native import write_native
 from mtpp.formats.node_link import write_node_link
-from mtpp.formats.recognise import FORMATS, READERS, WRITERS, Content, read_graph, recognise, writer_for
+from mtpp.formats.recognise import read_graph, recognise, writer_for
+from mtpp.formats.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph, Op, Tensor
 
