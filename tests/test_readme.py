@@ -38,7 +38,7 @@ def test_every_example_was_found() -> None:
     assert [command.split()[1] for command, _ in EXAMPLES] == ["partition", "convert", "inspect", "compare", "certify"]
 
 
-@pytest.mark.parametrize("end", [r"mtpp partition \S+\.onnx -k \d+", r"python -m pytest"])
+@pytest.mark.parametrize("end", [r"mtpp partition \S+\.onnx -k \d+", r"python -m pytest -n logical"])
 def test_set_up_is_one_line(end: str) -> None:
     """One shell line installs and partitions a shipped model, one installs and runs the tests."""
     (line,) = re.findall(rf"^(python3 -m venv .venv && .*{end})$", README, re.MULTILINE)
