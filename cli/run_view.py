@@ -67,6 +67,7 @@ def _document(comparison: Comparison) -> dict[str, Any]:
             "measured_s": _round(comparison.slowest.busy_s),
             "predicted_stage": comparison.predicted_slowest.index,
             "predicted_s": _round(comparison.predicted_bottleneck_s),
+            "ratio": _round(comparison.bottleneck_ratio),
         },
         "throughput_per_s": {
             "measured": _round(comparison.throughput),
@@ -155,7 +156,6 @@ def _title(comparison: Comparison) -> str:
 def _figures(comparison: Comparison) -> list[tuple[str, str]]:
     measured = comparison.measured
     request = measured.request
-    slowest, expected = comparison.slowest, comparison.predicted_slowest
     threads = f"{request.threads} thread{'s' if request.threads > 1 else ''}"
     if measured.whole is None:
         whole = f"all stages in turn in one process, {threads}; --model FILE measures the unsplit model"
@@ -163,13 +163,8 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
         whole = f"the unsplit model, {threads}"
     unsplit = comparison.predicted_unsplit_s
     expected_unsplit = "" if unsplit is None else f"; {_seconds(unsplit)} predicted"
-    predicted = comparison.predicted_bottleneck_s
     figures = [
-        (
-            "bottleneck",
-            f"{_seconds(slowest.busy_s)} measured (stage {slowest.index}); "
-            + (f"{_seconds(predicted)} predicted (stage {expected.index})" if predicted else f"stage {expected.index}"),
-        ),
+        ("bottleneck", _bottleneck(comparison)),
         ("throughput", _pair(f"{comparison.throughput:,.4g} batches/s", comparison.predicted_throughput)),
         ("unsplit", f"{_seconds(comparison.unsplit_s)} measured{expected_unsplit} ({whole})"),
         ("speed-up", _pair(f"{comparison.speedup:.2f}", comparison.predicted_speedup)),
@@ -183,6 +178,15 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
 
 def _pair(measured: str, predicted: float | None) -> str:
     return f"{measured} measured" + ("" if predicted is None else f"; {predicted:,.4g} predicted")
+
+
+def _bottleneck(comparison: Comparison) -> str:
+    slowest, expected = comparison.slowest, comparison.predicted_slowest
+    text = f"{_seconds(slowest.busy_s)} measured (stage {slowest.index})"
+    if comparison.bottleneck_ratio is None:
+        return f"{text}; stage {expected.index} predicted"
+    predicted = _seconds(comparison.predicted_bottleneck_s)
+    return f"{text}: {_factor(comparison.bottleneck_ratio)}× the {predicted} predicted (stage {expected.index})"
 
 
 def _correlation(comparison: Comparison) -> str:

@@ -80,6 +80,6 @@ def warn_of_limits(comparison: Comparison, console: Console) -> None:
         console.warn(
             f"other programs had the cores for {comparison.disturbance:.0%} of the time: measure again when they rest"
         )
-    ratio = comparison.slowest.ratio
+    ratio = comparison.bottleneck_ratio
     if ratio is not None and not 1 / _OTHER_MACHINE < ratio < _OTHER_MACHINE:
         console.warn("the prediction is of another machine: partition what `mtpp profile` measured on this one")

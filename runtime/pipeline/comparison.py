@@ -110,6 +110,12 @@ class Comparison:
         return None if self.tick_s is None else self.measured.wiring.manifest.bottleneck * self.tick_s
 
     @property
+    def bottleneck_ratio(self) -> float | None:
+        """Measured over predicted, whichever stages they are of."""
+        predicted = self.predicted_bottleneck_s
+        return self.slowest.busy_s / predicted if predicted else None
+
+    @property
     def throughput(self) -> float:
         """Batches per second over the whole run, the filling and the emptying of the pipeline included."""
         return self.measured.pipeline.batches / self.measured.pipeline.elapsed_s

@@ -23,7 +23,7 @@ _COMMAND = (
 )
 _LAST_LINES = 12
 _LAST_BYTES = 4000
-_LAST_BREATH_S = 5.0
+_LAST_BREATH_S = 15.0
 """Seconds that a process may take to end after it has closed its connection."""
 
 

@@ -52,6 +52,7 @@ def test_figures(tmp_path: Path) -> None:
     folder = bypass(tmp_path / "stages")
     comparison = Comparison(_measured(folder, [8e-6, 6e-6, 12e-6, 4e-6]))
     assert [stage.ratio for stage in comparison.stages] == pytest.approx([2, 2, 2, 2])
+    assert comparison.bottleneck_ratio == pytest.approx(2)
     assert (comparison.slowest.index, comparison.predicted_slowest.index) == (3, 3)
     assert comparison.correlation == pytest.approx(1)
     assert comparison.predicted_spread == pytest.approx(4 / 6)
