@@ -165,7 +165,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
     expected_unsplit = "" if unsplit is None else f"; {_seconds(unsplit)} predicted"
     figures = [
         ("bottleneck", _bottleneck(comparison)),
-        ("throughput", _pair(f"{comparison.throughput:,.4g} batches/s", comparison.predicted_throughput)),
+        ("throughput", _pair(f"{_rate(comparison.throughput)} batches/s", comparison.predicted_throughput)),
         ("unsplit", f"{_seconds(comparison.unsplit_s)} measured{expected_unsplit} ({whole})"),
         ("speed-up", _pair(f"{comparison.speedup:.2f}", comparison.predicted_speedup)),
         ("correlation", _correlation(comparison)),
@@ -177,7 +177,11 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _pair(measured: str, predicted: float | None) -> str:
-    return f"{measured} measured" + ("" if predicted is None else f"; {predicted:,.4g} predicted")
+    return f"{measured} measured" + ("" if predicted is None else f"; {_rate(predicted)} predicted")
+
+
+def _rate(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.3g}" if value < 10 else f"{value:.4g}"
 
 
 def _bottleneck(comparison: Comparison) -> str:
