@@ -113,7 +113,7 @@ def slow_stages(tmp_path: Path) -> Path:
 
 
 @LINUX
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize("victim", [pytest.param(0, marks=pytest.mark.slow), 2])
 def test_a_worker_that_is_killed_ends_the_run(slow_stages: Path, victim: int) -> None:
     """The stage and the signal are named, exit code 2, and no process is left, nor memory, which has no name."""
     mark = uuid.uuid4().hex

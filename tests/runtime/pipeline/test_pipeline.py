@@ -17,7 +17,7 @@ from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import manifest_text, read_manifest
 from mtpp.runtime.pipeline.crew import Patience, Stopped
 from mtpp.runtime.pipeline.memory import Ring
-from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline
+from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 
 pytest.importorskip("onnxruntime")
@@ -174,21 +174,22 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
         ({"extra": "more"}, r"s1\.onnx: input 'more': the manifest does not say what to feed it"),
         ({"node": "NoSuchOp"}, r"s1\.onnx: ONNX Runtime cannot load it: .*NoSuchOp"),
         ({"bytes": b"nothing"}, r"s1\.onnx: ONNX Runtime cannot load it: "),
-        ({"double_rows": True}, r"s1\.onnx: output 'b': its shape is \[16, 8\], not \[8, 8\] as the manifest says"),
     ],
 )  # fmt: skip
 def test_files_that_do_not_fit_the_manifest(tmp_path: Path, change: dict[str, object], problem: str) -> None:
     """One line names the file and the tensor."""
-    folder = bypass(tmp_path / "stages")
-    _write_changed(folder / "s1.onnx", **change)
+    wiring = read_wiring(bypass(tmp_path / "stages"), queue_depth=1)
+    _write_changed(wiring.folder / "s1.onnx", **change)
     with pytest.raises(InputError, match=problem) as caught:
-        measure(RunRequest(folder, batches=2, warmup=0), ENDLESS)
+        stage_models(wiring, 0)[1].open(SessionChoices())
     assert "\n" not in str(caught.value)
 
 
-def test_a_size_that_changes_between_runs_is_refused_in_the_pipeline(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
-    """There as well: a tensor never overruns its slot."""
+def test_outputs_of_another_size(wiring: Wiring, rings: tuple[Ring, Ring]) -> None:
+    """Alone and in the pipeline: a tensor never overruns its slot."""
     _write_changed(wiring.folder / "s1.onnx", double_rows=True)
+    with pytest.raises(InputError, match=r"s1\.onnx: output 'b': its shape is \[16, 8\], not \[8, 8\] as the manifest"):
+        measure(RunRequest(wiring.folder, batches=2, warmup=0), ENDLESS)
     with pytest.raises(InputError, match=r"s1\.onnx: ONNX Runtime cannot run it: .*shape"):
         run_pipeline(wiring, _choices(5), *rings, ENDLESS)
 
