@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
-from mtpp.cli.console import Console, ProgressBar
+from mtpp.cli.console import Console
 from mtpp.cli.interruption import Interruption
 from mtpp.deadline import Deadline
 from mtpp.errors import InputError
@@ -40,10 +41,13 @@ def run_stages(options: dict[str, Any], console: Console) -> Comparison:
     )
 
     def tell(text: str) -> None:
-        console.note(text)
-        bar.show(text)
+        # Nothing that moves: drawing it would take time from what is being measured.
+        if sys.stderr is not None and sys.stderr.isatty():
+            console.say(text)
+        else:
+            console.note(text)
 
-    with Interruption() as interruption, ProgressBar(console) as bar:
+    with Interruption() as interruption:
         patience = Patience(Deadline(options["time_limit"]), lambda: interruption.requested)
         try:
             return Comparison(measure(request, patience, tell))

@@ -139,7 +139,7 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
         _make_up(wiring, inputs, request.seed)
 
         def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> Reference:
-            tell(f"{label}: measuring it alone")
+            tell(f"{label}: measuring without a pipeline")
             job = ReferenceJob(
                 files,
                 session,
