@@ -18,6 +18,13 @@ from mtpp.cli.options import output_options
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of random inputs and weights."
 )
+@click.option(
+    "--emit",
+    "forms",
+    multiple=True,
+    metavar="NAME",
+    help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
+)
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension that PLAN has not.")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
 @output_options("table", "json", "csv", "markdown")
@@ -31,14 +38,16 @@ def command(
     are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json.
     """
     from mtpp.cli.console import Console
+    from mtpp.cli.handing_over import check_forms, handover_text
     from mtpp.cli.output import write_stdout
     from mtpp.cli.split_plan import read_planned_model
     from mtpp.cli.split_view import split_text
     from mtpp.cli.splitting import split_planned
     from mtpp.formats.onnx.stages.folder import check_folder
 
-    if output is None and not options["check"]:
-        raise click.UsageError("give -o FOLDER, or --check", ctx)
+    forms = options["forms"]
+    if output is None and not options["check"] and not forms:
+        raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output is not None:
@@ -47,11 +56,16 @@ def command(
         from mtpp.runtime.session import onnxruntime
 
         onnxruntime()  # says so at once if it is not there
+    check_forms(forms)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     planned = read_planned_model(model, plan, options, console)
+    text = handover_text(planned, forms) if forms else None
+    if output is None and not options["check"]:
+        write_stdout(text or "")
+        return
     seed = options["seed"] if options["check"] else None
     result = split_planned(planned, output, console, force=options["force"], check_seed=seed)
-    write_stdout(split_text(result, output, output_format))
+    write_stdout(split_text(result, output, output_format) if text is None else text)
     if result.check is not None and not result.check.passed:
         console.complain("the outputs of the stages are not those of the whole model")
         ctx.exit(1)

@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 from onnx import TensorProto, helper
 from processes import MTPP, environment, run
 from random_onnx_models import random_model
@@ -22,7 +22,9 @@ from mtpp.cli.console import Console
 from mtpp.cli.split import command
 from mtpp.cli.split_plan import PlannedModel, read_planned_model
 from mtpp.errors import InputError, InvalidPartition
+from mtpp.formats.onnx import read_onnx
 from mtpp.formats.stage_manifest import StageManifest, read_manifest
+from mtpp.system import load_system
 
 pytest.importorskip("onnxruntime")
 
@@ -54,6 +56,18 @@ def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
     done = run("partition", "model.onnx", "-k", "3", "--dim", "rows=2", "-o", "plan.json", cwd=folder)
     assert done.returncode == 0, done.stderr
     return folder
+
+
+def _split(*arguments: str | Path, stdin: bytes = b"") -> Result:
+    """Run ``mtpp split ARGUMENTS`` in this process."""
+    return CliRunner().invoke(command, [str(argument) for argument in arguments], input=stdin)
+
+
+def _assign(model: Path, k: int, target: Path) -> None:
+    """Write an assignment of a model's ops to k stages, in the order of the file."""
+    graph = read_onnx(model, model.read_bytes(), source=model.name, system=load_system())
+    names = [graph.op_names[v] for v in graph.order.tolist()]
+    target.write_text(json.dumps({name: i * k // len(names) for i, name in enumerate(names)}))
 
 
 @pytest.fixture
@@ -95,12 +109,11 @@ def test_stages_and_what_is_said_of_them(model: Path, tmp_path: Path) -> None:
         assert (stage.ops, stage.cost, stage.work) == (row["ops"], row["cost"], row["work"])
         assert stage.file in done.stdout
     assert f"all {len(manifest.outputs)} outputs are the same bit for bit" in done.stdout
-    again = run("split", model, "plan.json", "--check", "--format", "json", cwd=tmp_path)
-    document = json.loads(again.stdout)
+    document = json.loads(_split(model, tmp_path / "plan.json", "--check", "--format", "json").stdout)
     assert (document["format"], document["version"], document["folder"]) == ("mtpp-split", 1, None)
     assert document["check"]["passed"]
     assert [row["file"] for row in document["stages"]] == [stage.file for stage in manifest.stages]
-    table = run("split", model, "plan.json", "-o", "stages", "--force", "--format", "csv", cwd=tmp_path)
+    table = _split(model, tmp_path / "plan.json", "-o", tmp_path / "stages", "--force", "--format", "csv")
     assert [row["cost"] for row in csv.DictReader(table.stdout.splitlines())] == [
         str(stage.cost) for stage in manifest.stages
     ]
@@ -109,13 +122,13 @@ def test_stages_and_what_is_said_of_them(model: Path, tmp_path: Path) -> None:
 
 def test_an_assignment_and_standard_input(model: Path, tmp_path: Path) -> None:
     """A plan may come through a pipe; a bare assignment needs the sizes that a plan brings."""
-    done = run("split", model, "-", "-o", "a", stdin=(tmp_path / "plan.json").read_bytes(), cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assignment = json.loads((tmp_path / "plan.json").read_text())["assignment"]
-    (tmp_path / "hand.json").write_text(json.dumps(assignment))
-    assert run("split", model, "hand.json", "-o", "b", cwd=tmp_path).returncode == 2
-    done = run("split", model, "hand.json", "-o", "b", "--dim", "rows=2", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    plan = tmp_path / "plan.json"
+    done = _split(model, "-", "-o", tmp_path / "a", stdin=plan.read_bytes())
+    assert done.exit_code == 0, done.output
+    (tmp_path / "hand.json").write_text(json.dumps(json.loads(plan.read_text())["assignment"]))
+    assert isinstance(_split(model, tmp_path / "hand.json", "-o", tmp_path / "b").exception, InputError)
+    done = _split(model, tmp_path / "hand.json", "-o", tmp_path / "b", "--dim", "rows=2")
+    assert done.exit_code == 0, done.output
     for name in ("stage-0.onnx", "manifest.json"):
         assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
 
@@ -189,8 +202,7 @@ def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monke
         return compare(data, folder, manifest, stages, **options)
 
     monkeypatch.setattr(split_check, "check_split", sabotaged)
-    arguments = [str(tmp_path / "m.onnx"), str(tmp_path / "a.json"), "-o", str(tmp_path / "stages"), "--check"]
-    done = CliRunner().invoke(command, arguments)
+    done = _split(tmp_path / "m.onnx", tmp_path / "a.json", "-o", tmp_path / "stages", "--check")
     assert done.exit_code == 1
     assert "error: the outputs of the stages are not those of the whole model" in done.output
     assert "FAILED: 0 of 1 output the same bit for bit; largest difference 1." in done.output
@@ -201,8 +213,8 @@ def test_random_numbers_cannot_be_compared(tmp_path: Path) -> None:
     """The check says so, and compares types and shapes."""
     onnx.save(_chain("RandomNormalLike", "Relu"), tmp_path / "m.onnx")
     (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
-    done = run("split", "m.onnx", "a.json", "--check", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    done = _split(tmp_path / "m.onnx", tmp_path / "a.json", "--check")
+    assert done.exit_code == 0, done.output
     assert "draws random numbers: only types and shapes" in done.stderr
     assert "the values are random" in done.stdout
 
@@ -210,7 +222,7 @@ def test_random_numbers_cannot_be_compared(tmp_path: Path) -> None:
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path) -> None:
     """SIGTERM while the stages are written or checked removes what was there of them."""
     model = LIGHT / "light_vgg19.onnx"
-    assert run("partition", model, "-k", "2", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
+    _assign(model, 2, tmp_path / "plan.json")
     process = subprocess.Popen(
         [*MTPP, "split", str(model), "plan.json", "-o", "stages", "--check", "-v"],
         cwd=tmp_path,
@@ -230,9 +242,9 @@ def test_an_interruption_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_stages_are_read_in_a_fresh_process(tmp_path: Path) -> None:
     """Another process runs the stages of a real model by their manifest alone."""
     model = LIGHT / "light_squeezenet.onnx"
-    assert run("partition", model, "-k", "4", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
-    done = run("split", model, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    _assign(model, 4, tmp_path / "plan.json")
+    done = _split(model, tmp_path / "plan.json", "-o", tmp_path / "stages", "--check")
+    assert done.exit_code == 0, done.output
     assert "the output is the same bit for bit" in done.stdout
     fresh = subprocess.run([sys.executable, "-c", RUNS_ALL, str(tmp_path / "stages")], capture_output=True, text=True)
     assert (fresh.returncode, fresh.stdout) == (0, "4\n"), fresh.stderr
@@ -243,9 +255,9 @@ def test_stages_are_read_in_a_fresh_process(tmp_path: Path) -> None:
 def test_light_models_are_the_same_bit_for_bit(name: str, tmp_path: Path) -> None:
     """Eight stages of each real model compute what it does."""
     path = LIGHT / f"{name}.onnx"
-    assert run("partition", path, "-k", "8", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
-    done = run("split", path, "plan.json", "--check", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    _assign(path, 8, tmp_path / "plan.json")
+    done = _split(path, tmp_path / "plan.json", "--check")
+    assert done.exit_code == 0, done.output
     assert "the output is the same bit for bit" in done.stdout
 
 
@@ -254,8 +266,21 @@ def test_light_models_are_the_same_bit_for_bit(name: str, tmp_path: Path) -> Non
 def test_exports_with_random_weights_are_the_same_bit_for_bit(name: str, shared_data: Path, tmp_path: Path) -> None:
     """Models whose weights are absent are checked with random ones, the same in whole and split."""
     path = shared_data / "onnx" / f"{name}.onnx"
-    assert run("partition", path, "-k", "4", "--algorithm", "slice", "-o", tmp_path / "plan.json").returncode == 0
-    done = run("split", path, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
+    _assign(path, 4, tmp_path / "plan.json")
+    done = _split(path, tmp_path / "plan.json", "-o", tmp_path / "stages", "--check")
+    assert done.exit_code == 0, done.output
     assert "weights are absent: checked with random ones" in done.stderr
     assert "are the same bit for bit" in done.stdout
+
+
+def test_plans_are_handed_over_to_other_programs(model: Path, tmp_path: Path) -> None:
+    """--emit prints the plan in another form; with -o the stages are written as well; unknown forms are refused."""
+    plan, folder = tmp_path / "plan.json", tmp_path / "stages"
+    done = _split(model, plan, "--emit", "cut-names")
+    assert [boundary["after"] for boundary in json.loads(done.stdout)["boundaries"]] == [0, 1]
+    assert _split(model, plan, "--emit", "cut-names", "-o", folder).stdout == done.stdout
+    crossing = {tensor["name"] for boundary in json.loads(done.stdout)["boundaries"] for tensor in boundary["tensors"]}
+    stages = read_manifest(folder).stages
+    assert crossing == {tensor.name for stage in stages for tensor in stage.outputs if tensor.readers}
+    wrong = _split(model, plan, "--emit", "nothing")
+    assert "--emit: unknown form 'nothing'; use one of cut-names, torch" in str(wrong.exception)
