@@ -50,6 +50,8 @@ def command(
         raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
+    if output == "-":
+        raise click.UsageError("stages go to a folder, not to standard output", ctx)
     if output is not None:
         check_folder(output, force=options["force"])
     if options["check"]:

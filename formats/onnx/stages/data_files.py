@@ -10,11 +10,14 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import BinaryIO
 
 import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.external_data import ExternalPlace, external_place
+
+_CHUNK_BYTES = 1 << 22
 
 
 class DataFiles:
@@ -84,11 +87,20 @@ class DataFiles:
 
         Raises
         ------
+        InputError
+            If one cannot be read.
         OSError
-            If one cannot be read or written.
+            If a copy cannot be written.
         """
         for name, path in self.files.items():
-            with path.open("rb") as file, (folder / name).open("xb") as copy:
-                shutil.copyfileobj(file, copy, 1 << 22)
+            with self._open(path) as file, (folder / name).open("xb") as copy:
+                shutil.copyfileobj(file, copy, _CHUNK_BYTES)
                 copy.flush()
                 os.fsync(copy.fileno())
+
+    def _open(self, path: Path) -> BinaryIO:
+        try:
+            # A link that was put there since the place was checked is not followed.
+            return os.fdopen(os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0)), "rb")
+        except OSError as error:
+            raise InputError(f"{path.name!r} cannot be read: {error.strerror or error}", source=self._source) from None

@@ -13,6 +13,8 @@ from onnx import TensorProto, helper, numpy_helper
 from random_onnx_models import read_model, split_into
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.stages import contents
+from mtpp.formats.onnx.stages import folder as folder_module
 from mtpp.formats.onnx.stages.folder import check_folder, new_folder
 
 F = TensorProto.FLOAT
@@ -101,6 +103,20 @@ def test_hostile_places_are_refused_and_nothing_is_written(location: str, tmp_pa
         with pytest.raises(InputError, match="external data of"):
             _split(model, tmp_path, [0, 1])
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["link", "model.onnx"]
+
+
+def test_what_no_protobuf_holds_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model or a stage above 2 GiB, here 2 KiB, is refused before or while it is written; nothing is left."""
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
+    nodes.append(helper.make_node("Add", ["b", "b"], ["y"]))
+    model = _model(nodes, [_stored("w", 4, 600)], outputs=[_value("y", 2, 600)])
+    for module, message in ((folder_module, "stage 0 would be above 2 GiB"), (contents, "the model is above 2 GiB")):
+        with monkeypatch.context() as patch:
+            patch.setattr(module, "LARGEST_MESSAGE_BYTES", 2048)
+            with pytest.raises(InputError, match=message):
+                _split(model, tmp_path, [0, 0, 1])
+        assert [entry.name for entry in tmp_path.iterdir()] == ["model.onnx"]
+    _split(model, tmp_path, [0, 0, 1])
 
 
 def test_old_models_list_initializers_among_inputs(tmp_path: Path) -> None:
