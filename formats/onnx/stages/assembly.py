@@ -38,7 +38,7 @@ class Assembly:
         self._units = units
         self._scope = scope
         self._descriptions = descriptions
-        self._functions = {function_key(f.domain, f.name): f for f in contents.model.functions}
+        self._functions = {function_key(function): function for function in contents.model.functions}
 
     def model(self, needs: Needs, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
         """Return the model of a stage; external data still under the names that the whole model has for it.

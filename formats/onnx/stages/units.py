@@ -19,7 +19,7 @@ from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.topology import reads, subgraphs
 from mtpp.topological import first_come_order
 
-FunctionKey = tuple[str, str]
+FunctionKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Units:
-    """The units of a model in topological order, and the names (domain, name) of functions some call of which is left.
+    """The units of a model in topological order.
 
     Attributes
     ----------
@@ -84,9 +84,17 @@ class _Frame:
     attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
 
 
-def function_key(domain: str, name: str) -> FunctionKey:
-    """Return what a function is found by."""
-    return ("" if domain == "ai.onnx" else domain, name)
+def function_key(function: onnx.FunctionProto) -> FunctionKey:
+    """Return what a function is found by: domain, name and overload."""
+    return (_domain(function.domain), function.name, function.overload)
+
+
+def _called(node: onnx.NodeProto) -> FunctionKey:
+    return (_domain(node.domain), node.op_type, node.overload)
+
+
+def _domain(domain: str) -> str:
+    return "" if domain == "ai.onnx" else domain
 
 
 def called_functions(
@@ -97,7 +105,7 @@ def called_functions(
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        key = function_key(node.domain, node.op_type)
+        key = _called(node)
         if key in functions and key not in found:
             found.add(key)
             waiting += functions[key].node
@@ -150,7 +158,7 @@ class _Overlay:
     def __init__(self, contents: Contents, scope: Scope, ops: Mapping[int, PlacedOp]) -> None:
         self._graph = contents.model.graph
         self._nodes = contents.nodes
-        self._functions = {function_key(f.domain, f.name): f for f in contents.model.functions}
+        self._functions = {function_key(function): function for function in contents.model.functions}
         self._scope = scope
         self._ops = ops
         self._readers: dict[str, list[int]] = {value.name: [-1] for value in self._graph.output}
@@ -174,7 +182,7 @@ class _Overlay:
         """Lay some nodes over the inlined ones from *position* on; *frame* is None in the main graph."""
         entries = []
         for node in nodes:
-            function = self._functions.get(function_key(node.domain, node.op_type))
+            function = self._functions.get(_called(node))
             if function is not None:
                 entry = self._call(node, function, frame, position)
                 position = entry.stop

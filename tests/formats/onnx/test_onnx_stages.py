@@ -165,6 +165,18 @@ def test_calls_that_no_cut_goes_through_stay_calls(
     _run(tmp_path)
 
 
+def test_overloads_are_told_apart(tmp_path: Path) -> None:
+    """Functions of one name are different ones if their overloads are; each stage gets those that it calls."""
+    opsets, functions, calls = [helper.make_opsetid("", 20)], [], []
+    for i, kind in enumerate(("Relu", "Neg")):
+        body = [helper.make_node("Tanh", ["a"], ["t"]), helper.make_node(kind, ["t"], ["b"])]
+        functions.append(helper.make_function("local", "F", ["a"], ["b"], body, opsets, overload=kind))
+        calls.append(helper.make_node("F", ["xm"[i]], ["my"[i]], domain="local", overload=kind))
+    stages = _split(_model(calls, functions=functions), tmp_path, [0, 0, 1, 1])
+    assert [[function.overload for function in stage.functions] for stage in stages] == [["Relu"], ["Neg"]]
+    assert [[node.op_type for node in stage.graph.node] for stage in stages] == [["F"], ["F"]]
+
+
 def test_a_call_that_only_needs_a_later_shape_is_inlined(tmp_path: Path) -> None:
     """The plan lets a call run before what it takes the shape of; it cannot stay a call then."""
     opsets = [helper.make_opsetid("", 20)]
