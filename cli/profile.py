@@ -18,6 +18,14 @@ from mtpp.cli.options import output_options
 @click.option(
     "--optimise", is_flag=True, help="Let ONNX Runtime fuse and rearrange ops; a fused kernel's time is shared out."
 )
+@click.option(
+    "--beside",
+    type=click.IntRange(0, 1024),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Run the model N times more at the same time: stages have others beside them.",
+)
 @click.option("--inputs", metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")

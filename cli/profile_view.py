@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from mtpp.units import Exact
 
 _DEAREST = 10
+_NOTICED = Fraction(1, 2000)
 _PS = PICOSECONDS["us"]
 
 
@@ -49,7 +50,8 @@ def _figures(profile: Profile) -> list[tuple[str, str]]:
     lines = [
         ("model", f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors"),
         ("machine", f"{machine['cpu']}, {machine['cores']} cores; ONNX Runtime {said['onnxruntime']}, "
-                    f"{_count(said['threads'], 'thread')}, {'optimised' if said['optimise'] else 'not optimised'}"),
+                    f"{_count(said['threads'], 'thread')}, {'optimised' if said['optimise'] else 'not optimised'}"
+                    f"{_beside(said['beside'])}"),
         ("one run", f"{_time(median)} (quartiles {_time(quarter)} and {_time(three_quarters)}, {said['repeats']} runs "
                     f"after {said['warm_up']} to warm up); with the profiler {_time(profile.ops.profiled_wall[1])}"),
         ("kernels", f"{_time(profile.ops.kernels)}, {_kernels(profile)}"),
@@ -71,7 +73,9 @@ def _kernels(profile: Profile) -> str:
     if rest >= 0:
         return f"and {_time(rest)} between them: {_time(rest / ops)} added to each op"
     shrunk = 1 - sum(profile.graph.work, Fraction(0)) / (profile.ops.kernels or 1)
-    return f"slowed down by the profiler: each op shrunk by {float(max(shrunk, 0)):.1%}"
+    if shrunk < _NOTICED:
+        return "and between them no time that the profiler does not take itself"
+    return f"slowed down by the profiler: each op shrunk by {float(shrunk):.1%}"
 
 
 def _kinds(profile: Profile) -> tuple[list[str], list[list[str]]]:
@@ -137,6 +141,10 @@ def _time(microseconds: Exact) -> str:
 
 def _times(measured: Exact, modelled: Exact) -> str:
     return f"{float(Fraction(measured) / modelled):,.3g}×" if modelled else "–"
+
+
+def _beside(others: int) -> str:
+    return f"; {_count(others, 'other')} beside it" if others else ""
 
 
 def _count(number: int, what: str) -> str:

@@ -41,7 +41,9 @@ def profile_request(options: Mapping[str, Any]) -> ProfileRequest:
 
     limit = bytes_option("--memory-limit", options["memory_limit"])
     return ProfileRequest(
-        ProfileChoices(options["warmup"], options["repeats"], options["threads"], options["optimise"]),
+        ProfileChoices(
+            options["warmup"], options["repeats"], options["threads"], options["optimise"], options["beside"]
+        ),
         load_system(options["system"] or DEFAULT_PRESET),
         dims=parse_dims(options["dims"]),
         arrays=_arrays(options["inputs"]) if options["inputs"] else {},

@@ -35,12 +35,15 @@ class MemoryNeed:
         Weights stored in the model's file itself.
     made_up
         Weights whose files are absent.
+    sessions
+        That are open at the same time, at least.
     """
 
     weights: int
     activations: int
     file: int
     made_up: int
+    sessions: int = 1
 
     @property
     def session(self) -> int:
@@ -49,11 +52,11 @@ class MemoryNeed:
 
     @property
     def total(self) -> int:
-        """What profiling with one session takes."""
-        return _COPIES_OF_FILE * self.file + self.made_up + self.session
+        """What profiling takes at least."""
+        return _COPIES_OF_FILE * self.file + self.made_up + self.sessions * self.session
 
 
-def memory_need(executable: Executable, graph: CostGraph | None) -> MemoryNeed:
+def memory_need(executable: Executable, graph: CostGraph | None, sessions: int = 1) -> MemoryNeed:
     """Estimate what profiling takes; without a graph, activations are not known beforehand and count as nothing."""
     from mtpp.formats.onnx.external_data import all_tensors, external_place
 
@@ -68,7 +71,7 @@ def memory_need(executable: Executable, graph: CostGraph | None) -> MemoryNeed:
             absent += TensorType(tensor.data_type, tuple(tensor.dims)).bytes
     if graph is not None:  # weights that the file computes
         weights = max(weights, int(graph.metadata.get("parameter_bytes", 0)))
-    return MemoryNeed(weights, 0 if graph is None else _most_alive(graph), inline, absent)
+    return MemoryNeed(weights, 0 if graph is None else _most_alive(graph), inline, absent, sessions)
 
 
 def _most_alive(graph: CostGraph) -> int:
@@ -92,7 +95,8 @@ def refuse_what_does_not_fit(need: MemoryNeed, limit: int | None, source: str) -
         return
     raise InputError(
         f"running it takes about {format_bytes(need.total)} ({format_bytes(need.weights)} of weights, kept twice while "
-        f"ONNX Runtime packs them, {format_bytes(need.activations)} of activations), and there are "
+        f"ONNX Runtime packs them, {format_bytes(need.activations)} of activations; "
+        f"{need.sessions} at the same time), and there are "
         f"{format_bytes(limit)}",
         source=source,
         remedy="profile it on a larger machine, or a part of it; --memory-limit overrides what is free",

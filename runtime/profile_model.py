@@ -98,7 +98,7 @@ def profile_model(
     reading: Reading | None = None
     with suppress(UnknownSize):  # a run tells it
         reading = _read(source, source.data, executable, request.system)
-    need = memory_need(executable, reading.graph if reading else None)
+    need = memory_need(executable, reading.graph if reading else None, 1 + request.choices.beside)
     refuse_what_does_not_fit(need, request.memory_bytes, source.display)
     fill(executable, request.seed)
     spare = None if request.memory_bytes is None else request.memory_bytes - need.total
@@ -195,6 +195,7 @@ def _assembled(
         "warm_up": request.choices.warm_up,
         "repeats": request.choices.repeats,
         "optimise": request.choices.optimise,
+        "beside": request.choices.beside,
         "seed": request.seed,
         "random_weight_bytes": random_weight_bytes,
         "random_inputs": list(executable.made_up),

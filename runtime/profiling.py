@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import Trace, read_trace
+from mtpp.runtime.company import company
 from mtpp.runtime.executable import Executable
 from mtpp.runtime.session import SessionChoices, first_line, open_session
 
@@ -32,12 +34,15 @@ class ProfileChoices:
         Of one kernel; kernels run one after the other.
     optimise
         Whether ONNX Runtime may fuse and rearrange ops.
+    beside
+        How many others run the model at the same time, over and over (:mod:`mtpp.runtime.company`).
     """
 
     warm_up: int = 3
     repeats: int = 20
     threads: int = 1
     optimise: bool = False
+    beside: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,23 +88,24 @@ def measure(
         If ONNX Runtime cannot load or run the model, or there are more events than its profiler keeps.
     """
     runs = choices.warm_up + choices.repeats
+    total = runs if room_for_two else 2 * runs
+    walls: list[Fraction] = []
+    profiled_walls: list[Fraction] = []
     with tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
         profiled = _session(executable, choices, os.path.join(folder, "run"))
         plain = _session(executable, choices, None) if room_for_two else profiled
-        walls: list[Fraction] = []
-        profiled_walls: list[Fraction] = []
-        for done in range(runs):
-            profiled_walls.append(_run(profiled, executable))
-            if room_for_two:
-                walls.append(_run(plain, executable))
-            progress(done + 1, runs if room_for_two else 2 * runs)
-        path = Path(profiled.end_profiling())
-        trace = read_trace(path.read_bytes(), f"profile of {executable.source}", skip_runs=choices.warm_up)
-        path.unlink()
-        if not room_for_two:
+        others = [partial(_run, _session(executable, choices, None), executable) for _ in range(choices.beside)]
+        with company(others):
             for done in range(runs):
+                profiled_walls.append(_run(profiled, executable))
+                if room_for_two:
+                    walls.append(_run(plain, executable))
+                progress(done + 1, total)
+            path = Path(profiled.end_profiling())
+            for done in range(0 if room_for_two else runs):
                 walls.append(_run(plain, executable))
-                progress(runs + done + 1, 2 * runs)
+                progress(runs + done + 1, total)
+        trace = read_trace(path.read_bytes(), f"profile of {executable.source}", skip_runs=choices.warm_up)
     if len(trace.walls_us) != choices.repeats:
         raise InputError(
             f"the profiler of ONNX Runtime keeps {MOST_EVENTS:,} events, fewer than {runs} runs have",

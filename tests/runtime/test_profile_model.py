@@ -136,6 +136,15 @@ def test_a_model_that_fails_says_what_to_do(tmp_path: Path) -> None:
         profiled(model, tmp_path)
 
 
+def test_others_can_run_beside_it(tmp_path: Path) -> None:
+    """As the stages of a pipeline do; each takes memory of its own."""
+    choices = ProfileChoices(1, 3, beside=1)
+    profile = profiled(chain(), tmp_path, choices, dims={"batch": 5})
+    assert profile.graph.metadata["profile"]["beside"] == 1
+    with pytest.raises(InputError, match="2 at the same time"):
+        profiled(chain(), tmp_path, choices, dims={"batch": 5}, memory_bytes=200 * 1024)
+
+
 def test_what_is_fused_is_shared_out(tmp_path: Path) -> None:
     """Every op that does arithmetic gets a part of the kernel that it was fused into, in proportion."""
     profile = profiled(convolutions(), tmp_path, ProfileChoices(1, 3, optimise=True))
