@@ -12,12 +12,15 @@ from onnx import TensorProto, helper
 from profiled_models import built, chain, convolutions, data_dependent, half_precision, looped
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx import read_onnx
 from mtpp.formats.source import read_source
 from mtpp.runtime.profile_model import Profile, ProfileRequest, profile_model
 from mtpp.runtime.profiling import ProfileChoices
 from mtpp.system import load_system
 
 pytest.importorskip("onnxruntime")
+
+LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 
 
 def profiled(model: onnx.ModelProto, folder: Path, choices: ProfileChoices | None = None, **request: object) -> Profile:
@@ -163,3 +166,41 @@ def test_nodes_that_are_put_in_work_for_an_op(tmp_path: Path) -> None:
     assert costs["product"] > 0
     assert costs["mish"] > 0
     assert dict(zip(profile.graph.tensor_names, profile.graph.tensor_bytes.tolist(), strict=True))["m"] == 4 * 64 * 2
+
+
+def test_places_of_weights_outside_the_folder_are_refused(tmp_path: Path) -> None:
+    """A model comes from anywhere."""
+    model = chain(2)
+    tensor = model.graph.initializer[1]
+    tensor.ClearField("raw_data")
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="../secret.bin")
+    with pytest.raises(InputError, match="leads out of the model's folder"):
+        profiled(model, tmp_path, dims={"batch": 2})
+
+
+def test_inputs_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    """Strings and sequences cannot be made up."""
+    model = built([helper.make_node("Identity", ["x"], ["y"])], {"x": [2]}, ["y"])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.STRING
+    with pytest.raises(InputError, match="no values can be made up for tensor 'x'"):
+        profiled(model, tmp_path)
+    kind = helper.make_tensor_type_proto(TensorProto.FLOAT, [2])
+    model.graph.input[0].type.CopyFrom(helper.make_sequence_type_proto(kind))
+    with pytest.raises(InputError, match="input 'x' is a sequence"):
+        profiled(model, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("optimise", [False, True])
+@pytest.mark.parametrize("path", LIGHT, ids=lambda path: path.stem)
+def test_light_models(path: Path, optimise: bool) -> None:
+    """Real networks of older operator sets, whose weights are computed by the file, run and are covered whole."""
+    request = ProfileRequest(ProfileChoices(0, 2, optimise=optimise), load_system())
+    profile = profile_model(read_source(str(path)), request)
+    graph = profile.graph
+    due = read_onnx(path, path.read_bytes(), source=path.name, system=load_system())
+    assert graph.op_names == due.op_names
+    read = np.diff(graph.consumer_offsets) > 0
+    assert (graph.tensor_bytes[read] == due.tensor_bytes[read]).all()
+    assert 0 < sum(graph.work) <= max(profile.ops.profiled_wall[2], profile.ops.kernels)
