@@ -15,7 +15,7 @@ def has_graph_suffix(path: Path, from_format: str | None = None) -> bool:
     suffix = Source(str(path), b"", "", path).suffix
     if from_format is not None:
         return any(suffix in (*one.suffixes, *one.shared_suffixes) for one in _formats(from_format))
-    return any(suffix in candidate.suffixes for candidate in FORMATS)
+    return any(suffix in candidate.suffixes for candidate in _formats(None))
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -47,8 +47,8 @@ def may_be_graph(path: Path, from_format: str | None = None) -> bool:
         head = Content(Source(str(path), read_head(str(path)), "", path))
     except InputError:
         return False
-    return head.is_json or any(candidate.recognises(head) for candidate in FORMATS)
+    return head.is_json or any(candidate.recognises(head) for candidate in _formats(None))
 
 
 def _formats(name: str | None) -> tuple[GraphFormat, ...]:
-    return tuple(candidate for candidate in FORMATS if name in (None, candidate.name))
+    return tuple(candidate for candidate in FORMATS if candidate.read and name in (None, candidate.name))

@@ -35,12 +35,13 @@ class Request:
     @cached_property
     def stages(self) -> list[int]:
         """Numbers of the stages that run an op, in the order of the pipeline."""
-        return np.unique(self.assignment).tolist()
+        return [int(stage) for stage in np.unique(self.assignment)]
 
     @cached_property
     def order(self) -> list[int]:
         """The ops in the graph's own order."""
-        return self.graph.order.tolist()
+        order: list[int] = self.graph.order.tolist()
+        return order
 
     @cached_property
     def paths(self) -> list[str | None]:

@@ -73,3 +73,12 @@ def test_without_a_suffix_the_beginning_decides(
     assert may_be_graph(path) is expected
     assert may_be_graph(path, "onnx") is False
     assert may_be_graph(tmp_path / "missing.json") is True
+
+
+def test_drawings_and_tables_are_no_graphs(tmp_path: Path) -> None:
+    """What is written and not read is not worth reading, whatever its suffix."""
+    for name, text in (("a.csv", "stage,op\n"), ("b.dot", "digraph g {}"), ("c.txt", "digraph g {}")):
+        (tmp_path / name).write_text(text)
+        assert not may_be_graph(tmp_path / name)
+    (tmp_path / "d.txt").write_text("<graphml/>")
+    assert may_be_graph(tmp_path / "d.txt")
