@@ -8,6 +8,7 @@ among them, are passed over.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any
 
 from mtpp.errors import InputError
@@ -78,7 +79,7 @@ def _node_link(elements: Elements) -> dict[str, Any]:
         )
     attributes: dict[str, Any] = {key: graph.data[key] for key in ("name", "time_unit") if key in graph.data}
     if "metadata" in graph.data:
-        attributes["metadata"] = parse_json(graph.data["metadata"].encode(), "metadata of the graph")
+        attributes["metadata"] = _json(graph.data["metadata"], "metadata")
     named = ["tensor" in edge.data for edge in elements.edges]
     if any(named) or "unread" in graph.data:
         if not all(named):
@@ -131,16 +132,16 @@ def _tensors(edges: list[Element], unread: str | None) -> dict[str, dict[str, An
         row["consumers"].append(edge.attributes["target"])
     if unread is None:
         return tensors
-    rows = list(tensors.items())
-    for place, name, producer, size, transfer in _unread_rows(unread):
-        if name in tensors:
-            raise InputError(
-                f"tensor {name[:_LONGEST_SHOWN]!r} is listed as read by no op, and is read", where="unread"
-            )
+    placed: dict[str, dict[str, Any]] = {}
+    read = iter(tensors.items())
+    for place, name, producer, size, transfer in sorted(_unread_rows(unread), key=lambda row: row[0]):
+        placed.update(islice(read, max(0, place - len(placed))))
+        if name in tensors or name in placed:
+            raise InputError(f"tensor {name[:_LONGEST_SHOWN]!r} is listed twice, or an op reads it", where="unread")
         costs = {"bytes": size, "transfer": transfer}
         given = {key: value for key, value in costs.items() if value is not None}
-        rows.insert(place, (name, {"producer": producer, "consumers": [], **given}))
-    return dict(rows)
+        placed[name] = {"producer": producer, "consumers": [], **given}
+    return placed | dict(read)
 
 
 def _differ(one: Element, other: Element) -> bool:
@@ -148,7 +149,7 @@ def _differ(one: Element, other: Element) -> bool:
 
 
 def _unread_rows(text: str) -> list[tuple[int, str, str, Any, Any]]:
-    rows = require_list(parse_json(text.encode(), "unread"), "unread")
+    rows = require_list(_json(text, "unread"), "unread")
     for row in rows:
         match row:
             case [int(place), str(), str(), _, _] if place >= 0:
@@ -159,6 +160,14 @@ def _unread_rows(text: str) -> list[tuple[int, str, str, Any, Any]]:
     return [tuple(row) for row in rows]
 
 
+def _json(text: str, where: str) -> Any:
+    try:
+        return parse_json(text.encode(), "")
+    except InputError as error:
+        place = ", ".join(part for part in (where, error.where) if part)
+        raise InputError(error.problem, where=place, remedy=error.remedy) from None
+
+
 def _in_graphml_terms(error: InputError, elements: Elements) -> InputError:
     """Translate a pointer into node-link data to a line of the file."""
     where = error.where or ""
@@ -166,8 +175,9 @@ def _in_graphml_terms(error: InputError, elements: Elements) -> InputError:
         rows = elements.nodes if match[1] == "nodes" else elements.edges
         where = f"line {rows[int(match[2])].line}{match[3].replace('/', ', ', 1)}"
     elif where.startswith(_TENSOR_POINTER):
-        name = where.removeprefix(_TENSOR_POINTER).replace("~1", "/").replace("~0", "~")
-        where = f"tensor {name[:_LONGEST_SHOWN]!r}"
+        name, _, key = where.removeprefix(_TENSOR_POINTER).partition("/")
+        name = name.replace("~1", "/").replace("~0", "~")
+        where = f"tensor {name[:_LONGEST_SHOWN]!r}" + (f", {key}" if key else "")
     else:
         where = where.removeprefix("/graph").strip("/")
     return InputError(error.problem, source=error.source, where=where or None, remedy=error.remedy)

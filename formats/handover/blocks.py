@@ -47,7 +47,7 @@ class Blocks:
 
     def name(self, block: int) -> str:
         """Return the path of a block."""
-        return f"{self.family}.{block}"
+        return _path(self.family, block)
 
 
 def find_blocks(request: Request) -> Blocks:
@@ -67,7 +67,7 @@ def find_blocks(request: Request) -> Blocks:
     count = max(numbers) + 1
     missing = sorted(set(range(count)) - set(numbers))
     if missing:
-        raise _fault(request, f"no op is known to belong to block {family}.{missing[0]} of {count}")
+        raise _fault(request, f"no op is known to belong to block {_path(family, missing[0])} of {count}")
     known = [_number(path, family) if path else None for path in request.paths]
     first, last = [len(known)] * count, [-1] * count
     for position, v in enumerate(request.order):
@@ -76,20 +76,21 @@ def find_blocks(request: Request) -> Blocks:
             last[block] = position
     for block in range(count - 1):
         if last[block] > first[block + 1]:
-            ops = (
-                request.graph.op_names[request.order[last[block]]],
-                request.graph.op_names[request.order[first[block + 1]]],
+            late, early = (request.graph.op_names[request.order[p]] for p in (last[block], first[block + 1]))
+            names = f"blocks {_path(family, block)} and {_path(family, block + 1)}"
+            problem = (
+                f"{names} do not run one after the other: {late!r} of the first comes after {early!r} of the second"
             )
-            raise _fault(
-                request,
-                f"blocks {family}.{block} and {family}.{block + 1} do not run one after the other: {ops[0]!r} of the "
-                f"first comes after {ops[1]!r} of the second",
-            )
+            raise _fault(request, problem)
     return _filled(request, family, known, first, last)
 
 
-def _fault(request: Request, problem: str, remedy: str | None = None) -> InputError:
-    return InputError(problem, source=request.graph.name, remedy=remedy)
+def _fault(request: Request, problem: str) -> InputError:
+    return InputError(problem, source=request.graph.name)
+
+
+def _path(family: str, block: int) -> str:
+    return f"{family}.{block}" if family else str(block)
 
 
 def _main_family(request: Request) -> tuple[str, set[int]]:
@@ -111,7 +112,7 @@ def _main_family(request: Request) -> tuple[str, set[int]]:
         )
     outer.sort(key=lambda family: (-ops[family], family))
     if ops[outer[0]] < _MAIN_SHARE * sum(ops[family] for family in outer):
-        several = ", ".join(f"{family}.0-{max(families[family])}" for family in outer[:_LISTED])
+        several = ", ".join(f"{_path(family, 0)}-{max(families[family])}" for family in outer[:_LISTED])
         raise _fault(request, f"several kinds of repeated blocks, where such an engine counts those of one: {several}")
     return outer[0], families[outer[0]]
 

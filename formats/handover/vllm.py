@@ -26,4 +26,4 @@ def emit_vllm(request: Request) -> str:
         problem = f"stage {stage} runs no whole block of {found.family}, and vLLM gives each stage a layer"
         raise InputError(problem, source=request.graph.name)
     counts = ",".join(map(str, found.counts))
-    return f"# vllm serve … --pipeline-parallel-size {len(found.counts)}\nVLLM_PP_LAYER_PARTITION={counts}\n"
+    return f"# vllm serve MODEL --pipeline-parallel-size {len(found.counts)}\nVLLM_PP_LAYER_PARTITION={counts}\n"

@@ -33,7 +33,10 @@ GRAPH = CostGraph.build(
     ],
 )
 
-HEAD = '<graphml><key id="w" for="node" attr.name="work"/><key id="t" for="edge" attr.name="tensor"/>'
+HEAD = (
+    '<graphml><key id="w" for="node" attr.name="work"/><key id="t" for="edge" attr.name="tensor"/>'
+    '<key id="m" for="graph" attr.name="metadata"/><key id="u" for="graph" attr.name="unread"/>'
+)
 
 
 def _plan(graph: CostGraph, stages: list[int]) -> Plan:
@@ -115,6 +118,10 @@ def _body(body: str, edgedefault: str = "directed") -> str:
     return f'{HEAD}\n<graph edgedefault="{edgedefault}">\n{body}\n</graph></graphml>'
 
 
+def _data(key: str, text: str) -> str:
+    return f'<data key="{key}">{text}</data>'
+
+
 _AB = '<node id="a"><data key="w">1</data></node>\n<node id="b"><data key="w">1</data></node>\n'
 _BOMB = '<!DOCTYPE graphml [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;&a;">]>' + _body("&b;")
 _FILE = '<!DOCTYPE graphml [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + _body("&a;")
@@ -146,6 +153,16 @@ _FILE = '<!DOCTYPE graphml [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + _body("
             _body(_AB + '<edge source="a" target="b"><data key="t">t</data></edge>'),
             "x: tensor 't': the tensor has no cost",
         ),
+        (
+            _body(_data("m", "{") + _AB),
+            "x: metadata, line 1, column 2: not valid JSON",
+        ),
+        (_body(_data("u", "[[0, 1]]") + _AB), "x: unread: a row is not [place in the list of tensors, name"),
+        (
+            _body(_data("u", '[[0, "t", "a", 1, null], [1, "t", "a", 1, null]]') + _AB),
+            "x: unread: tensor 't' is listed twice",
+        ),
+        (_body(_data("u", '[[0, "t", "z", 1, null]]') + _AB), "x: tensor 't', producer: no node has the id 'z'"),
         ("<?xml version='1.0' encoding='nonsense'?>" + _body(_AB), "x: "),
     ],
 )  # fmt: skip

@@ -56,6 +56,15 @@ def test_few_known_modules_are_enough() -> None:
     assert _vllm(cut(graph, known, ["add2"])) == "VLLM_PP_LAYER_PARTITION=3,2"
 
 
+def test_layers_without_a_name_of_their_own() -> None:
+    """The children of a Sequential are called by their numbers alone."""
+    graph, modules = transformer(4)
+    bare = {op: path.removeprefix("model.layers.") for op, path in modules.items()}
+    assert _vllm(cut(graph, bare, ["add0"])) == "VLLM_PP_LAYER_PARTITION=1,3"
+    with pytest.raises(InputError, match="cuts through block 2: "):
+        emit_vllm(cut(graph, bare, ["up2"]))
+
+
 def test_empty_stages_are_not_counted() -> None:
     """Stages that run nothing are no stages of the engine."""
     graph, modules = transformer(4)
