@@ -23,6 +23,7 @@ INTERRUPTED = 130
     "random-100: 100 orders, brkga-100: 10 × 10.",
 )
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
+@click.option("--together-blocks", is_flag=True, help="Keep each repeated block of an ONNX model, as layers.7, in one.")
 @search_options(time_limit="From process start.")
 @click.option("--population", type=click.IntRange(2, 100_000), metavar="P", help="Of brkga and mla [default: 100].")
 @click.option(
@@ -40,6 +41,9 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
     """
+    from dataclasses import replace
+
+    from mtpp.cli.block_groups import block_groups
     from mtpp.cli.console import Console
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, unmet_requirements
@@ -51,7 +55,10 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)
-    plan = make_plan(read, PlanRequest.of(options), console)
+    request = PlanRequest.of(options)
+    if options["together_blocks"]:
+        request = replace(request, together=(*request.together, *block_groups(read, options)))
+    plan = make_plan(read, request, console)
     deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
     if plan.stopped == "interrupted":
         ctx.exit(INTERRUPTED)

@@ -113,7 +113,7 @@ def _main_family(request: Request) -> tuple[str, set[int]]:
     outer.sort(key=lambda family: (-ops[family], family))
     if ops[outer[0]] < _MAIN_SHARE * sum(ops[family] for family in outer):
         several = ", ".join(f"{_path(family, 0)}-{max(families[family])}" for family in outer[:_LISTED])
-        raise _fault(request, f"several kinds of repeated blocks, where such an engine counts those of one: {several}")
+        raise _fault(request, f"several kinds of repeated blocks, none of them most of the model: {several}")
     return outer[0], families[outer[0]]
 
 

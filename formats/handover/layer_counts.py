@@ -57,7 +57,7 @@ def _stages(request: Request, blocks: Blocks) -> list[int]:
             raise InputError(
                 f"a boundary between stages cuts through block {blocks.name(block)}: {parts}",
                 source=request.graph.name,
-                remedy="keep the ops of each block --together when planning",
+                remedy="plan with --together-blocks",
             )
     return [next(iter(by_stage)) for by_stage in ops]
 

@@ -335,3 +335,29 @@ def test_what_a_search_left_out_is_said(tmp_path: Path) -> None:
     done = run("partition", model, "-k", "5", "--algorithm", "series-parallel", "-o", output)
     assert "\nleft out          the core cut along the file's order only (24 ops)\n" in done.stdout
     assert run("verify", output, "--model", model).returncode == 0
+
+
+def test_repeated_blocks_stay_whole(checkout: Path, tmp_path: Path) -> None:
+    """Every op of a block of the shipped GPT-2 is in one stage, and the proof is about such partitions."""
+    model, output = checkout / "datasets" / "samples" / "gpt2.onnx", tmp_path / "plan.json"
+    sizes = ("--dim", "batch=1", "--dim", "sequence=128")
+    assert run("partition", model, *sizes, "-k", "4", "--together-blocks", "-o", output).returncode == 0
+    plan = json.loads(output.read_text())
+    stages: dict[str, set[int]] = {}
+    for op, stage in plan["assignment"].items():
+        stages.setdefault(".".join(op.split(".")[:2]).partition("/")[0], set()).add(stage)
+    blocks = [f"blocks.{number}" for number in range(12)]
+    assert [len(stages[block]) for block in blocks] == [1] * 12
+    assert len(plan["together"]) == 12
+    assert run("verify", output, "--model", model).returncode == 0
+
+
+def test_blocks_are_those_of_an_onnx_model(chain_file: Path, checkout: Path) -> None:
+    """A graph with costs has none that are known; the ResNet-50 has four kinds of them."""
+    done = run("partition", chain_file, "-k", "2", "--together-blocks")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "--together-blocks" in done.stderr
+    assert "is no ONNX model" in done.stderr
+    done = run("partition", checkout / "datasets" / "samples" / "resnet50.onnx", "-k", "2", "--together-blocks")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "blocks" in done.stderr

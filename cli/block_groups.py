@@ -1,0 +1,50 @@
+"""The repeated blocks of an ONNX model as groups of ops that stay in one stage."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.cli.options import Model
+
+OPTION = "--together-blocks"
+
+
+def block_groups(model: Model, options: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+    """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out.
+
+    Raises
+    ------
+    InputError
+        If the model is no ONNX model, or has no such blocks (:func:`mtpp.formats.handover.blocks.find_blocks`).
+    """
+    import numpy as np
+
+    from mtpp.cli.options import input_limit
+    from mtpp.formats.handover.blocks import find_blocks
+    from mtpp.formats.handover.request import Request
+    from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
+    from mtpp.formats.onnx.module_names import module_names
+    from mtpp.formats.source import read_source
+
+    source = model.source
+    if not source.is_stdin:  # its bytes were not kept
+        source = read_source(source.display, max_bytes=input_limit(options["max_input_size"]))
+    if not looks_like_onnx(source.data):
+        raise InputError(
+            f"{source.display} is no ONNX model",
+            source=OPTION,
+            remedy="give the model, with its measured costs as --costs, or name the ops with --together",
+        )
+    reading = read_with_nodes(
+        source.path, source.data, source=source.display, dims=model.dims, system=model.system, name=source.stem
+    )
+    graph = reading.graph
+    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, module_names(reading)))
+    members: list[list[str]] = [[] for _ in range(found.count)]
+    for name, block in zip(graph.op_names, found.block_of, strict=True):
+        if block is not None:
+            members[block].append(name)
+    return tuple(tuple(group) for group in members if len(group) > 1)
