@@ -345,6 +345,17 @@ def test_nodes_are_called_what_the_plan_calls_them(tmp_path: Path) -> None:
     assert [node.name for node in stage.graph.node] == ["n", "n_2", "Tanh_2"]
 
 
+def test_nodes_out_of_order_are_put_in_order(tmp_path: Path) -> None:
+    """A file that lists nodes before what they read gives stages that are valid models."""
+    nodes = [helper.make_node("Tanh", ["b"], ["y"]), helper.make_node("Neg", ["a"], ["b"])]
+    nodes.append(helper.make_node("Relu", ["x"], ["a"]))
+    first, second = _split(_model(nodes), tmp_path, [0, 0, 1])
+    assert [node.op_type for node in first.graph.node] == ["Relu", "Neg"]
+    assert [node.op_type for node in second.graph.node] == ["Tanh"]
+    for stage in (first, second):
+        onnx.checker.check_model(stage, full_check=True)
+
+
 def test_tensor_names_never_become_file_names(tmp_path: Path) -> None:
     """Names that climb, hold control characters or are very long stay names of tensors."""
     first, second = "../../\x07\n/etc", "n" * 10_000
