@@ -6,7 +6,8 @@ Three kinds of evidence, the first that an op has counts:
    Python list of the paths of the modules around it and of the node's own name last
    (``['', 'layers.2', 'layers.2.mlp', 'linear_8']``), or ``namespace``, the same as ``/``-separated ``path: class``.
 2. Its name, as the TorchScript exporter wrote it: ``/layer1/layer1.0/conv1/Conv``. A part that begins with the part
-   before it repeats it (the child of a ``Sequential``); a second call of a module is called ``relu_1``.
+   before it repeats it (the child of a ``Sequential``); a second call of a module is called ``relu_1``. Or as this
+   project's samples are called: the path, a slash, and the type of the operator (``layer1.0.conv1/Conv_2``).
 3. The names of its weights: ``layers.2.mlp.up_proj.weight`` belongs to ``layers.2.mlp.up_proj``, if no other op reads
    it. Exporters keep one of several equal weights, so a name that two ops read may be that of any module.
 """
@@ -39,7 +40,7 @@ def module_names(reading: Reading) -> dict[str, str]:
     nodes = [reading.model.graph.node[position] for position in reading.positions]
     paths = [_of_metadata(node) for node in nodes]
     if not any(paths):
-        paths = _without_second_calls([_of_name(node.name) for node in nodes])
+        paths = _without_second_calls([_of_name(node) for node in nodes])
     if not any(paths):
         paths = _of_weights(reading)
     return {name: path for name, path in zip(reading.graph.op_names, paths, strict=True) if path is not None}
@@ -63,11 +64,15 @@ def _of_metadata(node: onnx.NodeProto) -> str | None:
     return _checked(parts[-2]) if len(parts) > 1 else None
 
 
-def _of_name(name: str) -> str | None:
-    if not name.startswith("/"):
+def _of_name(node: onnx.NodeProto) -> str | None:
+    scope, slash, last = node.name.rpartition("/")
+    if scope and not scope.startswith("/"):
+        is_type = last.partition("_")[0] == node.op_type
+        return _checked(scope) if is_type and "/" not in scope else None
+    if not slash:
         return None
     path: list[str] = []
-    for part in name.split("/")[1:-1]:
+    for part in scope.split("/")[1:]:
         if path and part.startswith(f"{path[-1]}."):
             path.pop()
         path.append(part)

@@ -88,7 +88,13 @@ def test_names_of_the_torchscript_exporter(reading: Any) -> None:
 
 def test_names_of_others_are_none(reading: Any) -> None:
     """Names with slashes inside, or without any, say nothing of modules."""
-    assert _modules(_chain(reading, ["Relu_0", "model/conv1/Relu", "node_relu"])) == {}
+    assert _modules(_chain(reading, ["Relu_0", "model/conv1/Relu", "node_relu", "conv1/BiasAdd"])) == {}
+
+
+def test_names_of_the_samples(reading: Any) -> None:
+    """A path, a slash, and the type of the operator, with a number where a module has several."""
+    names = ["h.0.mlp/Relu", "h.0.mlp/Relu_2", "Relu"]
+    assert _modules(_chain(reading, names)) == {"h.0.mlp/Relu": "h.0.mlp", "h.0.mlp/Relu_2": "h.0.mlp"}
 
 
 def test_names_of_weights(reading: Any) -> None:
