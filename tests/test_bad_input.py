@@ -57,6 +57,9 @@ FILES = {
     "list.json": ("list.json",),
     "undirected.nodelink": ("directed",),
     "edge-to-nowhere.nodelink": ("/edges/0/target", "'z'"),
+    "entities.graphml": ("line 2", "a document type"),
+    "syntax.graphml": ("line 3, column 16", "no well-formed XML"),
+    "edge-to-nowhere.graphml": ("line 3, target", "'z'"),
     "not-onnx.onnx": ("not an ONNX model",),
 }
 """Broken graph → what the message has to hold besides the file's name."""
