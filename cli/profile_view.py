@@ -57,6 +57,8 @@ def _figures(profile: Profile) -> list[tuple[str, str]]:
         ("kernels", f"{_time(profile.ops.kernels)}, {_kernels(profile)}"),
         ("modelled", f"{_time(modelled)}: measured is {_times(sum(graph.work), modelled)} that"),
     ]  # fmt: skip
+    if said["pieces"] > 1:
+        lines.append(("pieces", f"{said['pieces']}, one after the other: the whole model does not fit into memory"))
     made_up = []
     if profile.random_weight_bytes:
         made_up.append(f"{format_bytes(profile.random_weight_bytes)} of weights whose files are absent")

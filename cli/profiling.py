@@ -9,7 +9,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.formats.source import Source
-    from mtpp.runtime.profile_model import ProfileRequest
+    from mtpp.runtime.profile_request import ProfileRequest
     from mtpp.runtime.random_values import Array
 
 
@@ -35,7 +35,7 @@ def profile_request(options: Mapping[str, Any]) -> ProfileRequest:
     """Read the command's options."""
     from mtpp.cli.options import bytes_option, parse_dims
     from mtpp.free_memory import free_bytes
-    from mtpp.runtime.profile_model import ProfileRequest
+    from mtpp.runtime.profile_request import ProfileRequest
     from mtpp.runtime.profiling import ProfileChoices
     from mtpp.system import DEFAULT_PRESET, load_system
 

@@ -5,13 +5,13 @@ Cores share caches, memory and often more: what an op takes alone is less than w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, Thread
 
 
 @contextmanager
-def company(workers: list[Callable[[], object]]) -> Iterator[None]:
+def company(workers: Sequence[Callable[[], object]]) -> Iterator[None]:
     """Call each of *workers* over and over, in a thread of its own, while the context lasts.
 
     Raises

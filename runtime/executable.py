@@ -44,6 +44,8 @@ class Executable:
         Random contents of weights whose files are absent, by name.
     feeds
         Contents of the inputs; *made_up* names those that are random.
+    random_weight_bytes
+        Of all weights that were made up, those that are let go of again included.
     as_saved
         Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.executed_graph`).
     """
@@ -57,6 +59,7 @@ class Executable:
     feeds: dict[str, Array] = field(default_factory=dict)
     made_up: list[str] = field(default_factory=list)
     as_saved: bool = False
+    random_weight_bytes: int = 0
 
     @property
     def initializer_bytes(self) -> int:
@@ -152,6 +155,12 @@ def prepare(
 def fill(executable: Executable, seed: int) -> None:
     """Make up the contents of absent weights and of inputs that were not given."""
     executable.weights = absent_weights(executable.model, executable.folder, executable.source, seed)
+    executable.random_weight_bytes += sum(int(array.nbytes) for array in executable.weights.values())
+    fill_inputs(executable, seed)
+
+
+def fill_inputs(executable: Executable, seed: int) -> None:
+    """Make up the contents of inputs that were not given."""
     for name, kind in executable.inputs.items():
         if name not in executable.feeds:
             executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed)

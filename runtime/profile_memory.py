@@ -55,6 +55,17 @@ class MemoryNeed:
         """What profiling takes at least."""
         return _COPIES_OF_FILE * self.file + self.made_up + self.sessions * self.session
 
+    @property
+    def kept_for_pieces(self) -> int:
+        """What stays in memory while the model is measured piece by piece."""
+        return (_COPIES_OF_FILE + 1) * self.file + self.activations
+
+    def of_piece(self, weights: int) -> int:
+        """Return what a piece with so many weights takes besides."""
+        stored = _COPIES_OF_FILE * min(weights, self.file)
+        made_up = min(weights, self.made_up)
+        return stored + made_up + self.sessions * (_COPIES_OF_WEIGHTS * weights + self.activations)
+
 
 def memory_need(executable: Executable, graph: CostGraph | None, sessions: int = 1) -> MemoryNeed:
     """Estimate what profiling takes; without a graph, activations are not known beforehand and count as nothing."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -16,6 +16,7 @@ from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import Trace, read_trace
 from mtpp.runtime.company import company
 from mtpp.runtime.executable import Executable
+from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import SessionChoices, first_line, open_session
 
 MOST_EVENTS = 1_000_000
@@ -57,12 +58,15 @@ class Measurement:
         Each run without and with the profiler, by our own clock.
     interleaved
         Whether runs with and without the profiler took turns, so that a change of the machine's pace meets both.
+    results
+        What the last run gave, by name.
     """
 
     trace: Trace
     walls_us: tuple[Fraction, ...]
     profiled_walls_us: tuple[Fraction, ...]
     interleaved: bool
+    results: Mapping[str, Array]
 
 
 def measure(
@@ -91,20 +95,24 @@ def measure(
     total = runs if room_for_two else 2 * runs
     walls: list[Fraction] = []
     profiled_walls: list[Fraction] = []
+    results: Sequence[Array] = ()
     with tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
         profiled = _session(executable, choices, os.path.join(folder, "run"))
         plain = _session(executable, choices, None) if room_for_two else profiled
         others = [partial(_run, _session(executable, choices, None), executable) for _ in range(choices.beside)]
         with company(others):
             for done in range(runs):
-                profiled_walls.append(_run(profiled, executable))
+                profiled_walls.append(_run(profiled, executable)[0])
                 if room_for_two:
-                    walls.append(_run(plain, executable))
+                    wall, results = _run(plain, executable)
+                    walls.append(wall)
                 progress(done + 1, total)
             path = Path(profiled.end_profiling())
             for done in range(0 if room_for_two else runs):
-                walls.append(_run(plain, executable))
+                wall, results = _run(plain, executable)
+                walls.append(wall)
                 progress(runs + done + 1, total)
+        names = [output.name for output in plain.get_outputs()]
         trace = read_trace(path.read_bytes(), f"profile of {executable.source}", skip_runs=choices.warm_up)
     if len(trace.walls_us) != choices.repeats:
         raise InputError(
@@ -113,7 +121,8 @@ def measure(
             remedy="lower --repeats",
         )
     warm = choices.warm_up
-    return Measurement(trace, tuple(walls[warm:]), tuple(profiled_walls[warm:]), room_for_two)
+    made = dict(zip(names, results, strict=True))
+    return Measurement(trace, tuple(walls[warm:]), tuple(profiled_walls[warm:]), room_for_two, made)
 
 
 def _session(executable: Executable, choices: ProfileChoices, prefix: str | None) -> Any:
@@ -131,13 +140,13 @@ def _session(executable: Executable, choices: ProfileChoices, prefix: str | None
     )
 
 
-def _run(session: Any, executable: Executable) -> Fraction:
-    """Run a model once and return how long it took, in microseconds."""
+def _run(session: Any, executable: Executable) -> tuple[Fraction, Sequence[Array]]:
+    """Run a model once and return how long it took, in microseconds, and what it gave."""
     start = time.perf_counter_ns()
     try:
-        session.run(None, executable.feeds)
+        results: Sequence[Array] = session.run(None, executable.feeds)
     except Exception as error:  # its exceptions have no base of their own
         problem = f"ONNX Runtime cannot run it: {first_line(error)}"
         remedy = "give real inputs with --inputs FILE.npz" if executable.made_up else None
         raise InputError(problem, source=executable.source, remedy=remedy) from None
-    return Fraction(time.perf_counter_ns() - start, 1000)
+    return Fraction(time.perf_counter_ns() - start, 1000), results

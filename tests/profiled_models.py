@@ -70,7 +70,7 @@ def looped() -> onnx.ModelProto:
 
 def convolutions() -> onnx.ModelProto:
     """Return two convolutions, each with an activation that can be fused into it, and a sum around the second."""
-    weights = {f"w{i}": np.full((16, 16, 3, 3), 0.01, dtype=np.float32) for i in range(2)}
+    weights = {f"w{i}": np.full((32, 32, 3, 3), 0.01, dtype=np.float32) for i in range(2)}
     same = {"pads": [1, 1, 1, 1]}
     nodes = [
         helper.make_node("Conv", ["x", "w0"], ["a"], name="first", **same),
@@ -80,7 +80,7 @@ def convolutions() -> onnx.ModelProto:
         helper.make_node("Relu", ["d"], ["e"], name="last"),
         helper.make_node("Identity", ["e"], ["y"], name="through"),
     ]
-    return built(nodes, {"x": [1, 16, 32, 32]}, ["y"], weights)
+    return built(nodes, {"x": [1, 32, 4, 4]}, ["y"], weights)
 
 
 def half_precision() -> onnx.ModelProto:

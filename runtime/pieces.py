@@ -1,0 +1,163 @@
+"""A model that does not fit into memory, measured piece by piece: one after the other is loaded, run and let go of.
+
+Pieces are runs of ops in the graph's order, each cut out as a model of its own. What one hands on to later ones stays
+in memory; weights are there only while their piece is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+from mtpp.robust import Quartiles
+from mtpp.runtime.executable import Executable, fill, fill_inputs, prepare
+from mtpp.runtime.measured_model import MeasuredModel, measure_model
+from mtpp.runtime.profile_memory import MemoryNeed
+from mtpp.runtime.profile_request import ProfileRequest
+from mtpp.runtime.profiled_graph import MeasuredOps
+from mtpp.runtime.random_values import Array
+
+if TYPE_CHECKING:
+    import onnx
+
+    from mtpp.formats.onnx import Reading
+    from mtpp.formats.onnx.stages import Split
+    from mtpp.graph import CostGraph
+    from mtpp.system import System
+
+_ABSENT = "absent-weights"
+
+
+def pieces_within(graph: CostGraph, need: MemoryNeed, limit: int) -> list[int]:
+    """Return the piece of each op: as few as fit into *limit* bytes each; all in piece 0 where that cannot be.
+
+    Notes
+    -----
+    O(n).
+    """
+    room = limit - need.kept_for_pieces
+    sizes = graph.param_bytes.tolist()
+    labels = [0] * graph.op_count
+    piece, held = 0, 0
+    for op in graph.order.tolist():
+        if need.of_piece(sizes[op]) > room:
+            return [0] * graph.op_count
+        if need.of_piece(held + sizes[op]) > room:
+            piece, held = piece + 1, 0
+        held += sizes[op]
+        labels[op] = piece
+    return labels
+
+
+def measure_in_pieces(
+    executable: Executable,
+    data: bytes,
+    reading: Reading,
+    labels: Sequence[int],
+    request: ProfileRequest,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> MeasuredModel:
+    """Measure a model piece by piece.
+
+    Parameters
+    ----------
+    executable
+        The whole model, with neither weights nor inputs made up.
+    labels
+        Piece of each op; every edge goes to the same or a later one.
+    progress
+        Is told how many of how many pieces are done.
+
+    Returns
+    -------
+    What was measured; a run takes what the runs of all pieces take together.
+    """
+    from mtpp.formats.onnx.stages import split_model
+
+    fill_inputs(executable, request.seed)
+    split = split_model(reading, data, labels, source=executable.source, folder=executable.folder)
+    live: dict[str, Array] = dict(executable.feeds)
+    last_reader = {tensor.name: stage.index for stage in split.stages for tensor in stage.inputs}
+    measured: list[MeasuredModel] = []
+    for number, stage in enumerate(split.stages):
+        piece = bytes(_with_own_places(split, split.build(stage), executable.folder).SerializeToString())
+        feeds = {tensor.name: live[tensor.name] for tensor in stage.inputs}
+        measured.append(_measure_piece(executable, piece, feeds, request))
+        progress(number + 1, len(split.stages))
+        live |= measured[-1].results
+        for name in [name for name in live if last_reader.get(name, -1) <= stage.index]:
+            del live[name]
+    return _together(executable, reading, measured)
+
+
+def _measure_piece(
+    whole: Executable,
+    data: bytes,
+    feeds: dict[str, Array],
+    request: ProfileRequest,
+) -> MeasuredModel:
+    from mtpp.formats.onnx import read_with_nodes
+
+    def read(model: bytes, system: System) -> Reading:
+        return read_with_nodes(None, model, source=whole.source, system=system)
+
+    piece = prepare(data, whole.folder, whole.source, dims={}, arrays=feeds)
+    fill(piece, request.seed)
+    whole.random_weight_bytes += piece.random_weight_bytes
+    return measure_model(
+        piece,
+        data,
+        read,
+        read(data, request.system),
+        request.choices,
+        request.system,
+        room_for_two=False,
+    )
+
+
+def _with_own_places(split: Split, model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
+    """Let the tensors of a piece refer to the files of the whole model again: nothing is copied."""
+    import onnx
+
+    from mtpp.formats.onnx.external_data import all_tensors
+
+    places = {name: path.relative_to(folder).as_posix() for name, path in split.data_files.files.items()}
+    for tensor in all_tensors(model.graph):
+        if tensor.data_location != onnx.TensorProto.EXTERNAL:
+            continue
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = places.get(entry.value) or f"{_ABSENT}/{entry.value}"
+    return model
+
+
+def _together(executable: Executable, reading: Reading, measured: Sequence[MeasuredModel]) -> MeasuredModel:
+    """Put the pieces together in the order of the whole graph."""
+    place = {name: (piece, op) for piece in measured for op, name in enumerate(piece.reading.graph.op_names)}
+    if place.keys() != set(reading.graph.op_names):
+        raise InputError("has ops that are not the same in a piece of it", source=executable.source)
+    found = [place[name] for name in reading.graph.op_names]
+    ops = [piece.ops for piece in measured]
+    return MeasuredModel(
+        reading,
+        MeasuredOps(
+            kernel=tuple(piece.ops.kernel[op] for piece, op in found),
+            quartiles=tuple(piece.ops.quartiles[op] for piece, op in found),
+            cost=tuple(piece.ops.cost[op] for piece, op in found),
+            wall=_sums([one.wall for one in ops]),
+            profiled_wall=_sums([one.profiled_wall for one in ops]),
+            kernels=sum((one.kernels for one in ops), Fraction(0)),
+            between_kernels=sum((one.between_kernels for one in ops), Fraction(0)),
+        ),
+        {name: size for piece in measured for name, size in piece.sizes.items()},
+        False,
+        {},
+    )
+
+
+def _sums(figures: Sequence[Quartiles]) -> Quartiles:
+    first, second, third = (sum(column, Fraction(0)) for column in zip(*figures, strict=True))
+    return first, second, third

@@ -1,0 +1,34 @@
+"""What is asked of a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from mtpp.runtime.profiling import ProfileChoices
+from mtpp.runtime.random_values import Array
+from mtpp.system import System
+
+
+@dataclass(frozen=True)
+class ProfileRequest:
+    """What is asked for.
+
+    Attributes
+    ----------
+    dims
+        Sizes of symbolic dimensions.
+    arrays
+        Contents of inputs.
+    system
+        Models the costs that measured ones are compared with.
+    memory_bytes
+        That may be taken; None for no limit.
+    """
+
+    choices: ProfileChoices
+    system: System
+    dims: Mapping[str, int] = field(default_factory=dict)
+    arrays: Mapping[str, Array] = field(default_factory=dict)
+    seed: int = 0
+    memory_bytes: int | None = None
