@@ -34,8 +34,9 @@ def test_examples_print_what_the_readme_shows(command: str, shown: str) -> None:
 
 
 def test_every_example_was_found() -> None:
-    """Partition, the pipe to verify, inspect, compare and certify are shown."""
-    assert [command.split()[1] for command, _ in EXAMPLES] == ["partition", "convert", "inspect", "compare", "certify"]
+    """Partition, the pipes to verify and to split, inspect, compare and certify are shown."""
+    shown = ["partition", "convert", "inspect", "partition", "compare", "certify"]
+    assert [command.split()[1] for command, _ in EXAMPLES] == shown
 
 
 @pytest.mark.parametrize("end", [r"mtpp partition \S+\.onnx -k \d+", r"python -m pytest -n logical"])
