@@ -24,6 +24,7 @@ _EDGE_NUMBERS = ("bytes", "transfer")
 _LONGEST_SHOWN = 60
 _PLAIN = re.compile("[0-9]{1,18}")
 _POINTER = re.compile(r"/(nodes|edges)/(\d+)(.*)", re.DOTALL)
+_NODE = re.compile(r"(?<=first used at )/nodes/(\d+)")
 _TENSOR_POINTER = "/graph/tensors/"
 _ROOT = re.compile(rb"\s*(?>(?:<(?:\?.*?\?|!--.*?--|!DOCTYPE[^>\[]*)>\s*)*)<(?:[\w.-]+:)?graphml[\s/>]", re.DOTALL)
 _BOM = b"\xef\xbb\xbf"
@@ -170,7 +171,10 @@ def _json(text: str, where: str) -> Any:
 
 def _in_graphml_terms(error: InputError, elements: Elements) -> InputError:
     """Translate a pointer into node-link data to a line of the file."""
-    where = error.where or ""
+    where, remedy = error.where or "", error.remedy
+    problem = _NODE.sub(lambda found: f"line {elements.nodes[int(found[1])].line}", error.problem)
+    if "time unit" in problem:
+        remedy = "give the graph the data time_unit, one of ps, ns, us, ms, s"
     if match := _POINTER.fullmatch(where):
         rows = elements.nodes if match[1] == "nodes" else elements.edges
         where = f"line {rows[int(match[2])].line}{match[3].replace('/', ', ', 1)}"
@@ -180,4 +184,4 @@ def _in_graphml_terms(error: InputError, elements: Elements) -> InputError:
         where = f"tensor {name[:_LONGEST_SHOWN]!r}" + (f", {key}" if key else "")
     else:
         where = where.removeprefix("/graph").strip("/")
-    return InputError(error.problem, source=error.source, where=where or None, remedy=error.remedy)
+    return InputError(problem, source=error.source, where=where or None, remedy=remedy)

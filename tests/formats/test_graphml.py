@@ -35,6 +35,7 @@ GRAPH = CostGraph.build(
 
 HEAD = (
     '<graphml><key id="w" for="node" attr.name="work"/><key id="t" for="edge" attr.name="tensor"/>'
+    '<key id="b" for="node" attr.name="bytes"/>'
     '<key id="m" for="graph" attr.name="metadata"/><key id="u" for="graph" attr.name="unread"/>'
 )
 
@@ -156,6 +157,11 @@ _FILE = '<!DOCTYPE graphml [<!ENTITY a SYSTEM "file:///etc/passwd">]>' + _body("
         (
             _body(_data("m", "{") + _AB),
             "x: metadata, line 1, column 2: not valid JSON",
+        ),
+        (_body(_AB + _AB), "x: line 5, id: duplicate id 'a', first used at line 3"),
+        (
+            _body('<node id="a"><data key="w">1</data><data key="b">1</data></node>'),
+            "x: line 3: bytes without transfer in a graph without a time unit; give the graph the data",
         ),
         (_body(_data("u", "[[0, 1]]") + _AB), "x: unread: a row is not [place in the list of tensors, name"),
         (
