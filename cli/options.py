@@ -241,7 +241,11 @@ def read_model(
         dims = {name: size for name, size in dims.items() if name in taken}
     costs = None
     if options.get("costs") is not None:
+        from mtpp.formats.measured_costs import caveats
+
         costs, graph = measured(graph, options["costs"], options["max_input_size"], path)
+        for text in caveats(graph.metadata["costs"]):
+            warn(f"{options['costs']}: {text}")
     streams = system.fast_memory_bytes is not None
     if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
         warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")

@@ -96,6 +96,19 @@ def with_costs(graph: CostGraph, costs: MeasuredCosts) -> CostGraph:
     return replace(graph, work=work, metadata={**graph.metadata, "costs": said})
 
 
+def caveats(said: Mapping[str, Any]) -> list[str]:
+    """Return what a user should know of measured times, from the ``costs`` in the metadata of a graph with them."""
+    texts = []
+    elsewhere = [name for name in said.get("providers", ()) if name != _ON_CPU]
+    if elsewhere:
+        texts.append(f"kernels of {', '.join(elsewhere)}: their times may be those of launching them")
+    if said.get("other_nodes_us", 0) * 20 > said.get("kernels_us", 0):
+        share = float(Fraction(said["other_nodes_us"]) / Fraction(said["kernels_us"]))
+        texts.append(f"{said['other_nodes']} nodes are no ops of the model: {share:.1%} of the time is left out")
+    return texts
+
+
+_ON_CPU = "CPUExecutionProvider"
 _REMEDY = "profile this very model: `mtpp profile MODEL -o FILE`"
 
 

@@ -10,7 +10,7 @@ import pytest
 from trace_events import kernel, run
 
 from mtpp.errors import InputError
-from mtpp.formats.measured_costs import read_costs, with_costs
+from mtpp.formats.measured_costs import caveats, read_costs, with_costs
 from mtpp.formats.native import write_native
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph, Op, Tensor
@@ -125,3 +125,16 @@ def test_other_files_hold_no_times(data: bytes) -> None:
     """One line says what to give."""
     with pytest.raises(InputError, match=r"holds no measured times.*mtpp profile"):
         read_costs(source(data))
+
+
+def test_what_a_user_should_know_is_said() -> None:
+    """Times of launching kernels are no times of kernels; more than a twentieth of the time may not go unsaid."""
+    shape = kernel("shape", 10, 2, "Shape", 7)
+    events = [kernel("a", 1, 5, provider="CUDAExecutionProvider"), shape, kernel("b", 20, 9), kernel("c", 40, 4)]
+    assert caveats(with_costs(graph(), read_costs(trace(*events))).metadata["costs"]) == [
+        "kernels of CUDAExecutionProvider: their times may be those of launching them",
+        "1 nodes are no ops of the model: 10.0% of the time is left out",
+    ]
+    quiet = [kernel("a", 1, 500), shape, kernel("b", 2000, 9), kernel("c", 4000, 4)]
+    assert caveats(with_costs(graph(), read_costs(trace(*quiet))).metadata["costs"]) == []
+    assert caveats(with_costs(graph(), read_costs(source(write_native(graph())))).metadata["costs"]) == []
