@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import onnx
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
 from mtpp.formats.onnx.topology import subgraphs
 
 
@@ -62,7 +63,7 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     ------
     InputError
         If the place is absolute, leads out of the folder, passes through a symbolic link, is no regular file, or ends
-        behind the end of the file.
+        behind the end of the file; if its length is not what the tensor's shape and type take.
     """
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return None
@@ -81,9 +82,26 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     if problem:
         raise InputError(problem, source=source, where=where, remedy="save the model with its weights beside it")
     offset, length = (_whole(entries, key, source, where) for key in ("offset", "length"))
+    needed = _needed(tensor, source, where)
+    if None not in (needed, length) and needed != length:
+        raise InputError(
+            f"its length is {length} bytes, but its shape and type take {needed}",
+            source=source,
+            where=where,
+            remedy="export the model again",
+        )
     place = ExternalPlace("/".join(parts), folder.joinpath(*parts), offset or 0, length)
-    _check_file(place, folder, source, where)
+    _check_file(place, needed or length or 0, folder, source, where)
     return place
+
+
+def _needed(tensor: onnx.TensorProto, source: str, where: str) -> int | None:
+    """Return how many bytes a tensor takes, None where its type does not tell."""
+    if any(size < 0 for size in tensor.dims):
+        raise InputError(f"{list(tensor.dims)} is no shape", source=source, where=where)
+    if tensor.data_type == onnx.TensorProto.STRING or not is_known_dtype(tensor.data_type):
+        return None
+    return TensorType(tensor.data_type, tuple(tensor.dims)).bytes
 
 
 def _whole(entries: dict[str, str], key: str, source: str, where: str) -> int | None:
@@ -95,7 +113,7 @@ def _whole(entries: dict[str, str], key: str, source: str, where: str) -> int | 
     return int(text)
 
 
-def _check_file(place: ExternalPlace, folder: Path, source: str, where: str) -> None:
+def _check_file(place: ExternalPlace, size: int, folder: Path, source: str, where: str) -> None:
     shown = place.location if len(place.location) < _LONGEST_SHOWN else place.location[:_LONGEST_SHOWN] + "…"
     path = folder
     try:
@@ -115,7 +133,7 @@ def _check_file(place: ExternalPlace, folder: Path, source: str, where: str) -> 
         raise InputError(f"{shown!r} cannot be read: {error.strerror}", source=source, where=where) from None
     if not stat.S_ISREG(found.st_mode):
         raise InputError(f"{shown!r} is no regular file", source=source, where=where)
-    if place.offset + (place.length or 0) > found.st_size:
+    if place.offset + size > found.st_size:
         raise InputError(
             f"{shown!r} has {found.st_size} bytes, fewer than the model needs of it",
             source=source,
