@@ -18,6 +18,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import Described, StageManifest
+from mtpp.free_memory import free_bytes
 from mtpp.runtime.random_values import Array, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
 from mtpp.runtime.weights import absent_weights
@@ -124,7 +125,7 @@ def check_split(
     whole = onnx.ModelProto.FromString(model)
     feeds = {value.name: _random(ort, value, seed) for value in manifest.inputs}
     tell("running the whole model")
-    absent = absent_weights(whole, folder or Path(), display, seed)
+    absent = absent_weights(whole, folder or Path(), display, seed, limit=free_bytes())
     random = tuple(_random_nodes(whole))
     del whole
     names = [output.name for output in manifest.outputs]
@@ -151,7 +152,9 @@ def _run_stages(
     for stage in manifest.stages:
         tell(f"running {stage.file}")
         path = folder / stage.file
-        weights = absent_weights(onnx.load(path, load_external_data=False), folder, stage.file, seed)
+        model = onnx.load(path, load_external_data=False)
+        weights = absent_weights(model, folder, stage.file, seed, limit=free_bytes())
+        del model
         session = open_session(path, display=stage.file, weights=weights)
         inputs = {tensor.name: live[tensor.name] for tensor in stage.inputs}
         made = _run(session, [tensor.name for tensor in stage.outputs], inputs, stage.file)

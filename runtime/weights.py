@@ -7,26 +7,40 @@ from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.runtime.random_values import Array, random_weight
+from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
     import onnx
 
 
-def absent_weights(model: onnx.ModelProto, folder: Path, source: str, seed: int = 0) -> dict[str, Array]:
+_COPIES = 2
+"""Made up, and packed by ONNX Runtime for its own use."""
+
+
+def absent_weights(
+    model: onnx.ModelProto, folder: Path, source: str, seed: int = 0, *, limit: int | None = None
+) -> dict[str, Array]:
     """Return random contents for every initializer whose external data file does not exist, by name.
 
     The same name gives the same contents in any model, so the parts of a split model get what the whole one has.
+
+    Parameters
+    ----------
+    limit
+        Bytes that a session with them may take; None where that has been seen to.
 
     Raises
     ------
     InputError
         If a place is refused (:func:`mtpp.formats.onnx.external_data.external_place`), or contents are absent that
-        cannot be given to a session: those of an attribute, of a sparse tensor or of the body of control flow.
+        cannot be given to a session: those of an attribute, of a sparse tensor or of the body of control flow. If they
+        take more than *limit*.
     """
     from mtpp.formats.onnx.external_data import all_tensors, external_place
+    from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
 
     initializers = len(model.graph.initializer)
-    found: dict[str, Array] = {}
+    absent: list[onnx.TensorProto] = []
     for position, tensor in enumerate(all_tensors(model.graph)):  # initializers come first
         place = external_place(tensor, folder, source)
         if place is None or place.is_there:
@@ -38,5 +52,13 @@ def absent_weights(model: onnx.ModelProto, folder: Path, source: str, seed: int 
                 where=f"tensor {tensor.name!r}",
                 remedy="put the file beside the model",
             )
-        found[tensor.name] = random_weight(tensor.name, tensor.data_type, tuple(tensor.dims), seed)
-    return found
+        absent.append(tensor)
+    size = sum(TensorType(t.data_type, tuple(t.dims)).bytes for t in absent if is_known_dtype(t.data_type))
+    if limit is not None and _COPIES * size > limit:
+        raise InputError(
+            f"running it with random weights in place of absent ones takes {format_bytes(_COPIES * size)}, and "
+            f"{format_bytes(limit)} are free",
+            source=source,
+            remedy="do it on a larger machine",
+        )
+    return {t.name: random_weight(t.name, t.data_type, tuple(t.dims), seed) for t in absent}

@@ -64,9 +64,11 @@ class ModelFile:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=display) from None
         from mtpp.formats.onnx.loading import parse_model
+        from mtpp.free_memory import free_bytes
         from mtpp.runtime.weights import absent_weights
 
-        return absent_weights(parse_model(data, display), self.path.parent, display, self.seed)
+        model = parse_model(data, display)
+        return absent_weights(model, self.path.parent, display, self.seed, limit=free_bytes())
 
     def _check(self, what: str, found: Sequence[Any], expected: Sequence[Expected], *, all_of_them: bool) -> None:
         found_by_name = {tensor.name: tensor for tensor in found}

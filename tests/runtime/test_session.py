@@ -88,6 +88,14 @@ def test_absent_weights_are_made_up(tmp_path: Path) -> None:
     assert np.allclose(y, np.maximum(x @ weights["w"] + 1, 0))
 
 
+def test_absent_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    """Before anything is made up: 16 bytes, and as many again for ONNX Runtime."""
+    model = _model(external="w.data")
+    assert list(absent_weights(model, tmp_path, "m.onnx", limit=32)) == ["w"]
+    with pytest.raises(InputError, match=r"m\.onnx: running it with random weights .* takes 32 B, and 31 B are free"):
+        absent_weights(model, tmp_path, "m.onnx", limit=31)
+
+
 def test_what_cannot_be_run_is_one_line(tmp_path: Path) -> None:
     """An op that does not exist, and contents that a session cannot be given."""
     broken = _model()
