@@ -8,6 +8,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from mtpp.visible import visible
+
 if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.status import Status
@@ -47,7 +49,7 @@ class Console:
 
     def _print(self, text: str) -> None:
         if sys.stderr is not None:  # closed; print would take standard output for it
-            print(text, file=sys.stderr, flush=True)
+            print("\n".join(map(visible, text.split("\n"))), file=sys.stderr, flush=True)
 
 
 class LiveLine(AbstractContextManager["LiveLine"]):

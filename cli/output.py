@@ -6,6 +6,7 @@ import os
 import sys
 
 from mtpp.errors import InputError
+from mtpp.visible import visible_table
 
 
 class OutputClosed(Exception):
@@ -13,7 +14,7 @@ class OutputClosed(Exception):
 
 
 def write_stdout(text: str) -> None:
-    """Print *text* on standard output, whatever its encoding can show.
+    """Print *text* on standard output, whatever its encoding can show; a terminal gets no control characters.
 
     Raises
     ------
@@ -26,6 +27,8 @@ def write_stdout(text: str) -> None:
         raise InputError("is closed", source="standard output", remedy="send it somewhere, or use -o FILE")
     if not text.endswith("\n"):
         text += "\n"
+    if sys.stdout.isatty():
+        text = visible_table(text)
     try:
         try:
             sys.stdout.write(text)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.output import write_stdout
+from mtpp.visible import visible, visible_table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -29,7 +30,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a pipe table; text columns left, numbers right."""
-    body = [[str(cell).replace("|", "\\|") for cell in row] for row in rows]
+    body = [[visible(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
     numeric = [bool(body) and all(_numeric(row[i]) for row in body) for i in range(len(header))]
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join("---:" if right else "---" for right in numeric) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in body]
@@ -72,7 +73,7 @@ def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
     with terminal.capture() as capture:
         for part in parts:
             terminal.print(part)
-    return "\n".join(line.rstrip() for line in capture.get().splitlines()) + "\n"
+    return "\n".join(line.rstrip() for line in visible_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
 
 
 def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
@@ -84,7 +85,7 @@ def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in figures:
-        grid.add_row(Text(name), Text(value))
+        grid.add_row(Text(name), Text(visible(value)))
     return grid
 
 

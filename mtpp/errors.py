@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mtpp.visible import visible
+
 _LONGEST = 900
 """Characters of a message: names in a graph may be of any length."""
 
@@ -38,12 +40,12 @@ class MtppError(Exception):
         super().__init__(problem)
 
     def __str__(self) -> str:
-        """Return ``source: where: problem; remedy`` on one line, leaving out what is unknown."""
+        """Return ``source: where: problem; remedy`` on one line that is safe to show, leaving out what is unknown."""
         place = [part for part in (self.source, self.where) if part]
         text = ": ".join([*place, self.problem])
         if self.remedy:
             text = f"{text}; {self.remedy}"
-        text = " ".join(text.split())
+        text = visible(" ".join(text.split()))
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 2 // 3]} … {text[-_LONGEST // 3 :]}"
 
 
