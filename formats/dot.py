@@ -19,6 +19,9 @@ from mtpp.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.plan import Plan
 from mtpp.units import PICOSECONDS, Exact, format_bytes, format_picoseconds
 
+_LARGEST_SHOWN = 10**18
+"""Of any cost: no larger one can be computed with, and files may hold numbers that no float holds."""
+
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "&": "&amp;"})
 """Labels know backslash sequences (``\\N`` is the name of the node) and HTML entities."""
@@ -98,6 +101,7 @@ def _edges(graph: CostGraph, stages: list[int] | None) -> Iterator[str]:
 
 
 def _time(cost: Exact, time_unit: str) -> str:
+    shown = min(cost, _LARGEST_SHOWN)
     if time_unit == "1":
-        return str(cost) if isinstance(cost, int) else f"{float(cost):g}"
-    return format_picoseconds(float(cost * PICOSECONDS[time_unit]))
+        return str(shown) if isinstance(shown, int) else f"{float(shown):g}"
+    return format_picoseconds(float(shown * PICOSECONDS[time_unit]))

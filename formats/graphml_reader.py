@@ -136,7 +136,7 @@ def _tensors(edges: list[Element], unread: str | None) -> dict[str, dict[str, An
     placed: dict[str, dict[str, Any]] = {}
     read = iter(tensors.items())
     for place, name, producer, size, transfer in sorted(_unread_rows(unread), key=lambda row: row[0]):
-        placed.update(islice(read, max(0, place - len(placed))))
+        placed.update(islice(read, min(max(0, place - len(placed)), len(tensors))))
         if name in tensors or name in placed:
             raise InputError(f"tensor {name[:_LONGEST_SHOWN]!r} is listed twice, or an op reads it", where="unread")
         costs = {"bytes": size, "transfer": transfer}

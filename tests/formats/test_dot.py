@@ -117,6 +117,13 @@ def test_boxes_and_edges_say_name_kind_time_and_size() -> None:
     ]
 
 
+@pytest.mark.parametrize(("time_unit", "shown"), [("ms", "1,000,000,000,000,000 s"), ("1", "1000000000000000000")])
+def test_costs_beyond_all_numbers(time_unit: str, shown: str) -> None:
+    """A drawing shows a large one: what cannot be computed with can still be looked at."""
+    graph = CostGraph.build(name="g", time_unit=time_unit, ops=[Op("a", 10**400), Op("b", 10**308)], tensors=[])
+    assert write_dot(graph).count(shown) == 2
+
+
 def test_stages_are_clusters() -> None:
     """Each op is in the cluster of its stage, edges between them stand out, and an empty stage draws nothing."""
     drawing = Drawing(write_dot_stages(_plan(GRAPH, [0, 2, 2])))

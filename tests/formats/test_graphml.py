@@ -179,6 +179,14 @@ def test_what_is_refused(text: str, message: str) -> None:
     assert str(caught.value).startswith(message)
 
 
+def test_places_beyond_the_end() -> None:
+    """Tensors that no op reads come last then, however large the number is."""
+    text = write_graphml(GRAPH)
+    beyond = text.replace(">[[2, ", f">[[{10**30}, ")
+    assert beyond != text
+    assert read_graphml(beyond.encode(), "x").tensor_names == GRAPH.tensor_names
+
+
 def test_it_is_recognised_by_content() -> None:
     """Whatever the suffix, and whatever stands before the first element; a file that is no GraphML is not."""
     text = "<?xml version='1.0'?>\n<!-- a -- > <graphml> -->\n" + _body(_AB)
