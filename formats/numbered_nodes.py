@@ -6,13 +6,11 @@ Two of the formats that are read are of this kind: ``{"nodes": [{"id": 7, …}],
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import kind_of, pointer, require_list, require_object, require_text
 
 _LARGEST_ID = 2**63
@@ -25,7 +23,7 @@ class NumberedNode:
     Attributes
     ----------
     name
-        What the file calls it, else ``node 7``; :func:`distinct_names` tells nodes of one name apart.
+        What the file calls it, else ``node 7``; several may have one name.
     """
 
     id: int
@@ -129,15 +127,3 @@ def read_edges(document: Mapping[str, Any], nodes: Mapping[int, NumberedNode]) -
             raise InputError(f"duplicate edge from node {source} to node {target}, first at {first}", where=where)
         edges[source, target] = NumberedEdge(source, target, row, where)
     return list(edges.values())
-
-
-def distinct_names(nodes: Iterable[NumberedNode]) -> dict[int, str]:
-    """Return a name for each id that no other has: the node's own where only one bears it, else with the id behind."""
-    listed = list(nodes)
-    bearers = Counter(node.name for node in listed)
-    names = {node.id: node.name for node in listed if bearers[node.name] == 1}
-    taken = set(names.values())
-    for node in listed:
-        if bearers[node.name] > 1:
-            names[node.id] = untaken(f"{node.name} #{node.id}", taken)
-    return names

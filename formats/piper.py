@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.distinct import untaken
+from mtpp.formats.distinct import distinct_names, untaken
 from mtpp.formats.json_shape import (
     attributed,
     pointer,
@@ -52,7 +52,6 @@ from mtpp.formats.json_shape import (
 from mtpp.formats.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
-    distinct_names,
     looks_like,
     node_id,
     read_edges,
@@ -139,7 +138,7 @@ def read_workload(document: Any, source: str) -> Workload:
         document = require_object(document, "")
         nodes = read_nodes(document)
         edges = read_edges(document, nodes)
-        names = distinct_names(nodes.values())
+        names = distinct_names({identity: node.name for identity, node in nodes.items()})
         keys = [key for key in ("maxBatchSize", "mbsInBatch") if document.get(key) is not None]
         if len({document[key] for key in keys if isinstance(document[key], int)}) > 1:
             raise InputError("maxBatchSize and mbsInBatch differ", where="/mbsInBatch", remedy="give one of them")

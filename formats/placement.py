@@ -38,12 +38,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.distinct import untaken
+from mtpp.formats.distinct import distinct_names, untaken
 from mtpp.formats.json_shape import attributed, kind_of, require_cost, require_object, require_size
 from mtpp.formats.numbered_nodes import (
     NumberedEdge,
     NumberedNode,
-    distinct_names,
     looks_like,
     node_id,
     read_edges,
@@ -105,7 +104,7 @@ def graph_from_placement(
         document = require_object(document, "")
         rows = read_nodes(document)
         edges = [_edge(edge) for edge in read_edges(document, rows)]
-        names = distinct_names(rows.values())
+        names = distinct_names({identity: node.name for identity, node in rows.items()})
         nodes = {identity: _node(row, names[identity]) for identity, row in rows.items()}
         dropped = [] if backward else [node.id for node in nodes.values() if node.backward]
         kept = {identity: node for identity, node in nodes.items() if not node.backward or backward}

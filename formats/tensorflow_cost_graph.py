@@ -22,6 +22,8 @@ What becomes of it
 * Every ``output_info`` is a tensor of ``size`` bytes; a size below zero says that it is not known, and counts as none.
   One that is listed for a node's n-th port and read from there has these bytes; a port that is not listed has none.
 * A control input is an edge without bytes: one tensor of no bytes for all of a node's, unless data flows there anyway.
+* The graph of a run on several devices is one per device in a row, each with a ``_SOURCE`` and a ``_SINK`` of its own:
+  nodes of one name get their ids behind it.
 * ``persistent_memory_size`` (or ``device_persistent_memory_size``) are the parameters.
 """
 
@@ -29,12 +31,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import NamedTuple
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats.distinct import untaken
+from mtpp.formats.distinct import distinct_names, untaken
 from mtpp.formats.json_shape import attributed, shown
 from mtpp.formats.json_text import no_garbage_collection
 from mtpp.formats.protobuf_text import Message, Token, parse_text
@@ -118,15 +120,12 @@ def _nodes(document: Message) -> dict[int, _Node]:
         raise InputError("a second cost_graph", where=where, remedy="give a file with one")
     rows = (graphs[0] if graphs else document).fields.get("node", [])
     nodes: dict[int, _Node] = {}
-    names: dict[str, int] = {}
     for row in rows:
         node = _node(_message(row, "node"))
         where = f"line {node.line}"
         if node.id in nodes:
             raise InputError(f"duplicate id {node.id}, first used in line {nodes[node.id].line}", where=where)
-        if node.name in names:
-            raise InputError(f"duplicate name {shown(node.name)}, first used in line {names[node.name]}", where=where)
-        nodes[node.id], names[node.name] = node, node.line
+        nodes[node.id] = node
     if not nodes:
         raise InputError("the graph has no nodes", remedy="give at least one")
     for node in nodes.values():
@@ -136,7 +135,8 @@ def _nodes(document: Message) -> dict[int, _Node]:
             if given.node == node.id:
                 problem = f"node {shown(node.name)} reads its own output (self-loop)"
                 raise InputError(problem, where=f"line {given.line}")
-    return nodes
+    names = distinct_names({node.id: node.name for node in nodes.values()})
+    return {identity: replace(node, name=names[identity]) for identity, node in nodes.items()}
 
 
 def _node(row: Message) -> _Node:

@@ -88,6 +88,16 @@ def test_a_port_below_zero_is_a_control_input() -> None:
     assert (graph.tensor_names, graph.tensor_bytes.tolist()) == (("^a",), [0])
 
 
+def test_the_graphs_of_several_devices() -> None:
+    """Each has a source of its own under the same name, and edges go by id."""
+    graph = _read(
+        "node { name: '_SOURCE' compute_cost: 1 } node { name: 'a' id: 2 control_input: 0 }"
+        "node { name: '_SOURCE' id: 3 compute_cost: 2 } node { name: 'b' id: 5 control_input: 3 }"
+    )
+    assert (graph.op_names, graph.work) == (("_SOURCE #0", "a", "_SOURCE #3", "b"), (1, 0, 2, 0))
+    assert [[graph.op_names[v] for v in graph.tensor_consumers(t)] for t in range(2)] == [["a"], ["b"]]
+
+
 def test_a_port_that_is_not_listed_has_no_bytes() -> None:
     """The edge is there all the same."""
     graph = _read("node { name: 'a' } node { name: 'b' id: 1 input_info { preceding_port: 2 } }")
@@ -105,7 +115,6 @@ def test_a_port_that_is_not_listed_has_no_bytes() -> None:
         ("node { name: a }", "line 1: a node without a name"),
         ("node { name: 'a' name: 'b' }", "line 1: name is given twice"),
         ("node { name: 'a' }\nnode { name: 'b' }", "line 2: duplicate id 0, first used in line 1"),
-        ("node { name: 'a' }\nnode { name: 'a' id: 1 }", "line 2: duplicate name 'a', first used in line 1"),
         ("node { name: 'a' computecost: 1 }", "line 1: unknown field 'computecost'; did you mean 'compute_cost'?"),
         ("node { name: 'a' compute_cost: -1 }", "line 1: compute_cost cannot be negative"),
         ("node { name: 'a' compute_cost: '1' }", "line 1: compute_cost must be a number"),
