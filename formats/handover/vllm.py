@@ -1,7 +1,7 @@
 """``vllm``: the number of layers of each pipeline stage, as vLLM's environment variable takes it.
 
 ``VLLM_PP_LAYER_PARTITION=8,8,6,6`` with ``--pipeline-parallel-size 4``: one number per stage, which have to add up to
-the number of hidden layers (``get_pp_indices`` in ``vllm/distributed/utils.py``, vLLM 0.5 and later). Embeddings are
+the number of hidden layers (``get_pp_indices`` in ``vllm/distributed/utils.py``, vLLM 0.5.4 and later). Embeddings are
 in the first stage, the final norm and the head in the last.
 """
 
