@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
+    from mtpp.formats.handover.request import Request
 
 
 def check_forms(names: Sequence[str]) -> None:
@@ -26,7 +28,51 @@ def check_forms(names: Sequence[str]) -> None:
             raise InputError(f"unknown form {name!r}", source="--emit", remedy=f"use one of {', '.join(NAMES)}")
 
 
-def handover_text(model: PlannedModel, names: Sequence[str]) -> str:
+def read_request(model: str, plan: str, options: Mapping[str, Any], console: Console) -> Request:
+    """Read a model or graph in any format, and the stages of its ops.
+
+    Raises
+    ------
+    InputError, InvalidPartition
+        If one of them is broken, or they do not belong together.
+    """
+    from mtpp.cli.given import given_plan, labels_of_assignment
+    from mtpp.cli.options import Model, input_limit, parse_dims
+    from mtpp.cli.split_plan import read_planned_model
+    from mtpp.formats.handover.request import Request
+    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.formats.recognise import read_graph
+    from mtpp.formats.source import read_source
+    from mtpp.system import load_system
+
+    limit = input_limit(options["max_input_size"])
+    source = read_source(model, max_bytes=limit)
+    if looks_like_onnx(source.data):
+        return request_of(read_planned_model(model, plan, options, console, source))
+    graph = read_graph(source, dims=parse_dims(options["dims"]), warn=console.warn)
+    labels = labels_of_assignment(graph, plan, read_source(plan, max_bytes=limit))
+    given = given_plan(Model(source, graph, load_system(), {}), labels, None)
+    if given.partition.assignment.tolist() != labels:
+        console.warn("the stages were numbered anew, in the order of the data flow")
+    return Request(graph, given.partition.assignment, given.partition.k)
+
+
+def request_of(model: PlannedModel) -> Request:
+    """Return what a hand-over is made of, the modules that ops came from included."""
+    import numpy as np
+
+    from mtpp.formats.handover.request import Request
+    from mtpp.formats.onnx.module_names import module_names
+
+    return Request(
+        graph=model.reading.graph,
+        assignment=np.array(model.plan.labels, dtype=np.int32),
+        k=model.plan.k,
+        modules=module_names(model.reading),
+    )
+
+
+def handover_text(request: Request, names: Sequence[str]) -> str:
     """Return the plan in each of the forms asked for, one after the other.
 
     Raises
@@ -34,16 +80,6 @@ def handover_text(model: PlannedModel, names: Sequence[str]) -> str:
     InputError
         If the stages cannot be said in one of them.
     """
-    import numpy as np
-
     from mtpp.formats.handover.registry import emit
-    from mtpp.formats.handover.request import Request
-    from mtpp.formats.onnx.module_names import module_names
 
-    request = Request(
-        graph=model.reading.graph,
-        assignment=np.array(model.plan.labels, dtype=np.int32),
-        k=model.plan.k,
-        modules=module_names(model.reading),
-    )
     return "".join(emit(name, request) for name in dict.fromkeys(names))

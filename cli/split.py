@@ -35,10 +35,11 @@ def command(
     """Write one ONNX model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
 
     PLAN may also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights
-    are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json.
+    are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For
+    --emit alone, MODEL may be a graph in any format.
     """
     from mtpp.cli.console import Console
-    from mtpp.cli.handing_over import check_forms, handover_text
+    from mtpp.cli.handing_over import check_forms, handover_text, read_request, request_of
     from mtpp.cli.output import write_stdout
     from mtpp.cli.split_plan import read_planned_model
     from mtpp.cli.split_view import split_text
@@ -60,11 +61,11 @@ def command(
         onnxruntime()  # says so at once if it is not there
     check_forms(forms)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    planned = read_planned_model(model, plan, options, console)
-    text = handover_text(planned, forms) if forms else None
     if output is None and not options["check"]:
-        write_stdout(text or "")
+        write_stdout(handover_text(read_request(model, plan, options, console), forms))
         return
+    planned = read_planned_model(model, plan, options, console)
+    text = handover_text(request_of(planned), forms) if forms else None
     seed = options["seed"] if options["check"] else None
     result = split_planned(planned, output, console, force=options["force"], check_seed=seed)
     write_stdout(split_text(result, output, output_format) if text is None else text)

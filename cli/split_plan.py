@@ -56,13 +56,17 @@ class PlannedModel:
         return None if self.source.path is None else self.source.path.parent
 
 
-def read_planned_model(model: str, plan: str, options: Mapping[str, Any], console: Console) -> PlannedModel:
+def read_planned_model(
+    model: str, plan: str, options: Mapping[str, Any], console: Console, source: Source | None = None
+) -> PlannedModel:
     """Read a model and a plan, and see that they belong together.
 
     Parameters
     ----------
     plan
         Path of a plan, or of what ``evaluate --assignment`` takes: that is scored on the reference system.
+    source
+        The model's bytes, where they have been read.
 
     Raises
     ------
@@ -84,7 +88,7 @@ def read_planned_model(model: str, plan: str, options: Mapping[str, Any], consol
     given = parse_dims(options["dims"])
     is_plan = isinstance(document, dict) and "format" in document
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
-    source = read_source(model, max_bytes=limit)
+    source = source or read_source(model, max_bytes=limit)
     if not looks_like_onnx(source.data):
         raise InputError("not an ONNX model", source=source.display, remedy="give the model that the plan is about")
     system = load_system()
