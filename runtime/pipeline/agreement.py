@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mtpp.runtime.pipeline.memory import Array
-from mtpp.runtime.split_check import TOLERANCES
+from mtpp.runtime.tolerances import tolerance
 
 
 @dataclass
@@ -21,12 +21,15 @@ class Agreement:
         Sets of outputs: all; those equal bit for bit; those equal within tolerance, the exact ones included.
     largest
         Difference that there was, as a part of the largest value of its tensor.
+    between
+        Element types of the tensors between stages.
     """
 
     compared: int = 0
     exact: int = 0
     near: int = 0
     largest: float = 0.0
+    between: frozenset[str] = frozenset()
 
     @property
     def holds(self) -> bool:
@@ -36,22 +39,22 @@ class Agreement:
     def add(self, found: Mapping[str, Array], expected: Mapping[str, Array]) -> None:
         """Compare a set of outputs with those expected, which may be more."""
         self.compared += 1
-        differences = [_difference(array, expected[name]) for name, array in found.items()]
+        differences = [_difference(array, expected[name], self.between) for name, array in found.items()]
         self.exact += all(difference == 0 for difference, _ in differences)
-        self.near += all(difference <= tolerance for difference, tolerance in differences)
+        self.near += all(difference <= allowed for difference, allowed in differences)
         self.largest = max([self.largest, *(difference for difference, _ in differences)])
 
 
-def _difference(found: Array, expected: Array) -> tuple[float, float]:
+def _difference(found: Array, expected: Array, between: frozenset[str]) -> tuple[float, float]:
     """Return the largest difference, as a part of the largest value expected, and how large it may be."""
     if found.tobytes() == expected.tobytes():
         return 0.0, 0.0
     if found.dtype.kind != "f":
         return float("inf"), 0.0
-    tolerance = TOLERANCES[found.dtype.name]
+    allowed = tolerance(found.dtype.name, between)
     own, other = found.astype(np.float64), expected.astype(np.float64)
     same = (own == other) | (np.isnan(own) & np.isnan(other))
     if not np.isfinite(own[~same]).all() or not np.isfinite(other[~same]).all():
-        return float("inf"), tolerance
+        return float("inf"), allowed
     scale = float(np.abs(other[np.isfinite(other)]).max(initial=0.0)) or 1.0
-    return float(np.abs(own[~same] - other[~same]).max(initial=0.0)) / scale, tolerance
+    return float(np.abs(own[~same] - other[~same]).max(initial=0.0)) / scale, allowed

@@ -21,6 +21,7 @@ from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import random_input
 from mtpp.runtime.session import SessionChoices
+from mtpp.runtime.tolerances import types_between
 
 _MOST_SETS = 4
 _SETS_BYTES = 64 << 20
@@ -162,7 +163,7 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
             own = ring("outputs")
             model = _whole_model(wiring, request.model, request.seed)
             unsplit = reference("the unsplit model", (model,), own)
-            agreement = Agreement()
+            agreement = Agreement(between=types_between(wiring.manifest))
             for views, others in zip(outputs.views(), own.views(), strict=True) if alone.repeatable else ():
                 agreement.add(views, others)
             whole = unsplit.seconds[:, 0], agreement

@@ -219,6 +219,19 @@ def test_random_numbers_cannot_be_compared(tmp_path: Path) -> None:
     assert "the values are random" in done.stdout
 
 
+def test_a_model_that_gives_others_every_time_cannot_be_compared(tmp_path: Path) -> None:
+    """A Dropout that trains draws random numbers though most do not: running the model twice tells."""
+    model = _chain("Relu", "Dropout")
+    model.graph.initializer.append(helper.make_tensor("ratio", TensorProto.FLOAT, [], [0.5]))
+    model.graph.initializer.append(helper.make_tensor("training", TensorProto.BOOL, [], [True]))
+    model.graph.node[1].input.extend(["ratio", "training"])
+    onnx.save(model, tmp_path / "m.onnx")
+    (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
+    done = _split(tmp_path / "m.onnx", tmp_path / "a.json", "--check")
+    assert done.exit_code == 0, done.output
+    assert "the model draws random numbers: only types and shapes" in done.stderr
+
+
 def test_an_interruption_leaves_nothing_behind(tmp_path: Path) -> None:
     """SIGTERM while the stages are written or checked removes what was there of them."""
     model = LIGHT / "light_vgg19.onnx"

@@ -290,6 +290,40 @@ def test_sequences_cross_a_cut(tmp_path: Path) -> None:
     _run(tmp_path)
 
 
+def test_sequences_are_results(tmp_path: Path) -> None:
+    """The check takes their tensors out of them, one by one."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["a"]),
+        helper.make_node("SequenceConstruct", ["x", "a"], ["s"]),
+        helper.make_node("SequenceInsert", ["s", "x"], ["y"]),
+    ]
+    outputs = [helper.make_tensor_sequence_value_info("y", F, [2, 4])]
+    _split(_model(nodes, outputs=outputs), tmp_path, [0, 0, 1])
+    _run(tmp_path)
+
+
+def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
+    """A cut rounds what kernels keep in single precision: as inexact as that may the result be, and no more."""
+    pytest.importorskip("onnxruntime")
+    from mtpp.formats.stage_manifest import read_manifest
+    from mtpp.runtime.split_check import check_split
+
+    nodes = [
+        helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT16),
+        helper.make_node("Relu", ["a"], ["b"]),
+        helper.make_node("Add", ["b", "b"], ["c"]),
+        helper.make_node("Cast", ["c"], ["y"], to=F),
+    ]
+    _split(_model(nodes), tmp_path, [0, 0, 1, 1])
+    manifest, data = read_manifest(tmp_path / "stages"), (tmp_path / "model.onnx").read_bytes()
+    checks = [
+        check_split(data, tmp_path, manifest, tmp_path / "stages", display="m", seed=seed).outputs[0]
+        for seed in range(8)
+    ]
+    assert all(check.passed for check in checks)
+    assert 0 < max(check.relative_difference for check in checks) < 2**-10
+
+
 def test_optionals_do_not_cross_a_cut(tmp_path: Path) -> None:
     """They are refused: what is known of them is what is in them."""
     nodes = [
