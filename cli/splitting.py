@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.errors import InputError
+
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
@@ -101,8 +103,15 @@ def _place(output: str | None, *, force: bool) -> Iterator[Path]:
     from mtpp.formats.onnx.stages.folder import new_folder
 
     if output is None:
-        with tempfile.TemporaryDirectory() as folder:
-            yield Path(folder)
+        try:
+            with tempfile.TemporaryDirectory(prefix="mtpp-split-") as folder:
+                yield Path(folder)
+        except OSError as error:
+            raise InputError(
+                f"cannot be written: {error.strerror or error}",
+                source=tempfile.gettempdir(),
+                remedy="set TMPDIR to a folder with room for the stages, or give -o FOLDER",
+            ) from None
     else:
         with new_folder(output, force=force) as draft:
             yield draft

@@ -209,6 +209,21 @@ def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monke
     assert (tmp_path / "stages" / "manifest.json").exists()
 
 
+def test_a_check_without_room_for_the_stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stages that are checked only lie in a temporary folder: one line says that it is full."""
+    from mtpp.formats.onnx.stages.data_files import DataFiles
+
+    def full(self: DataFiles, folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DataFiles, "copy", full)
+    onnx.save(_chain("Tanh", "Neg"), tmp_path / "m.onnx")
+    (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
+    done = _split(tmp_path / "m.onnx", tmp_path / "a.json", "--check")
+    assert isinstance(done.exception, InputError)
+    assert "cannot be written: No space left on device; set TMPDIR to a folder with room" in str(done.exception)
+
+
 def test_random_numbers_cannot_be_compared(tmp_path: Path) -> None:
     """The check says so, and compares types and shapes."""
     onnx.save(_chain("RandomNormalLike", "Relu"), tmp_path / "m.onnx")

@@ -33,10 +33,12 @@ def check_folder(target: str | Path, *, force: bool = False) -> None:
     Raises
     ------
     InputError
-        If its parent is missing or not writable, if it is a file, or holds something: anything but the stages of an
-        earlier run is never replaced.
+        If it is no name of a folder, its parent is missing or not writable, if it is a file, or holds something:
+        anything but the stages of an earlier run is never replaced.
     """
     path, display = _resolved(target), str(target)
+    if not display:
+        raise InputError("names no folder", source="-o ''")
     if not path.parent.is_dir():
         raise InputError(f"there is no directory {str(path.parent)!r}", source=display, remedy="make it first")
     if not os.access(path.parent, os.W_OK):

@@ -450,4 +450,6 @@ def test_a_folder_is_filled_at_once_or_not_at_all(tmp_path: Path) -> None:
         check_folder(tmp_path / "out" / "mine")
     with pytest.raises(InputError, match="there is no directory"):
         check_folder(tmp_path / "none" / "out")
+    with pytest.raises(InputError, match="names no folder"):
+        check_folder("")  # not the one that the program happens to be in
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
