@@ -15,9 +15,10 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import Trace, read_trace
 from mtpp.runtime.company import company
+from mtpp.runtime.contents import contents_of
 from mtpp.runtime.executable import Executable
 from mtpp.runtime.random_values import Array
-from mtpp.runtime.session import SessionChoices, first_line, open_session
+from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
 MOST_EVENTS = 1_000_000
 """That the profiler keeps (``kMaxNumEvents`` in ``core/common/profiler.h``); later ones are lost."""
@@ -59,7 +60,7 @@ class Measurement:
     interleaved
         Whether runs with and without the profiler took turns, so that a change of the machine's pace meets both.
     results
-        What the last run gave, by name.
+        What the last run gave, by name; tensors only.
     """
 
     trace: Trace
@@ -95,21 +96,22 @@ def measure(
     total = runs if room_for_two else 2 * runs
     walls: list[Fraction] = []
     profiled_walls: list[Fraction] = []
-    results: Sequence[Array] = ()
+    results: Sequence[Any] = ()
     with tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
         profiled = _session(executable, choices, os.path.join(folder, "run"))
         plain = _session(executable, choices, None) if room_for_two else profiled
-        others = [partial(_run, _session(executable, choices, None), executable) for _ in range(choices.beside)]
+        feeds = {name: ort_value(onnxruntime(), array) for name, array in executable.feeds.items()}
+        others = [partial(_run, _session(executable, choices, None), executable, feeds) for _ in range(choices.beside)]
         with company(others):
             for done in range(runs):
-                profiled_walls.append(_run(profiled, executable)[0])
+                profiled_walls.append(_run(profiled, executable, feeds)[0])
                 if room_for_two:
-                    wall, results = _run(plain, executable)
+                    wall, results = _run(plain, executable, feeds)
                     walls.append(wall)
                 progress(done + 1, total)
             path = Path(profiled.end_profiling())
             for done in range(0 if room_for_two else runs):
-                wall, results = _run(plain, executable)
+                wall, results = _run(plain, executable, feeds)
                 walls.append(wall)
                 progress(runs + done + 1, total)
         names = [output.name for output in plain.get_outputs()]
@@ -121,7 +123,7 @@ def measure(
             remedy="lower --repeats",
         )
     warm = choices.warm_up
-    made = dict(zip(names, results, strict=True))
+    made = {name: contents_of(value)[0] for name, value in zip(names, results, strict=True) if value.is_tensor()}
     return Measurement(trace, tuple(walls[warm:]), tuple(profiled_walls[warm:]), room_for_two, made)
 
 
@@ -140,11 +142,11 @@ def _session(executable: Executable, choices: ProfileChoices, prefix: str | None
     )
 
 
-def _run(session: Any, executable: Executable) -> tuple[Fraction, Sequence[Array]]:
-    """Run a model once and return how long it took, in microseconds, and what it gave."""
+def _run(session: Any, executable: Executable, feeds: Mapping[str, Any]) -> tuple[Fraction, Sequence[Any]]:
+    """Run a model once and return how long it took, in microseconds, and what it gave, as ``OrtValue`` like *feeds*."""
     start = time.perf_counter_ns()
     try:
-        results: Sequence[Array] = session.run(None, executable.feeds)
+        results: Sequence[Any] = session.run_with_ort_values(None, feeds)
     except Exception as error:  # its exceptions have no base of their own
         problem = f"ONNX Runtime cannot run it: {first_line(error)}"
         remedy = "give real inputs with --inputs FILE.npz" if executable.made_up else None

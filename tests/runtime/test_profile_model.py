@@ -70,6 +70,20 @@ def test_sizes_that_depend_on_data_are_those_of_the_run(tmp_path: Path) -> None:
     }
 
 
+def test_results_that_numpy_has_no_name_for(tmp_path: Path) -> None:
+    """A model may read and give bfloat16, and give sequences."""
+    nodes = [
+        helper.make_node("Cast", ["x"], ["h"], to=TensorProto.FLOAT),
+        helper.make_node("Cast", ["h"], ["y"], to=TensorProto.BFLOAT16),
+        helper.make_node("SequenceConstruct", ["h", "h"], ["s"]),
+    ]
+    model = built(nodes, {"x": [4]}, ["y", "s"])
+    model.graph.input[0].type.tensor_type.elem_type = TensorProto.BFLOAT16
+    graph = profiled(model, tmp_path).graph
+    assert graph.tensor_bytes.tolist() == [16, 8, 32]
+    assert all(work > 0 for work in graph.work)
+
+
 def test_a_loop_is_one_op(tmp_path: Path) -> None:
     """What the nodes of a body take is in the time of the loop, once."""
     profile = profiled(looped(), tmp_path)
