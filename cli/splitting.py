@@ -139,7 +139,8 @@ def _checked(
     source = model.source
     found = check_split(source.data, model.folder, manifest, folder, display=source.display, seed=seed, tell=tell)
     if found.absent:
-        console.warn(f"{found.absent:,} weights are absent: checked with random ones")
+        weights = "weight is" if found.absent == 1 else "weights are"
+        console.warn(f"{found.absent:,} {weights} absent: checked with random ones")
     if found.random:
         console.warn(f"{found.random[0]} draws random numbers: only types and shapes of the outputs were compared")
     for output in found.outputs:

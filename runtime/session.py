@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,9 @@ _CHANGES_OPS = (
 What is left of the basic level folds constants: weights that the file computes, as quantised and generated ones, would
 otherwise be computed again in every run.
 """
+
+_CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
+"""What its messages begin with: the number and the name of a kind of error."""
 
 
 @dataclass(frozen=True)
@@ -149,8 +153,8 @@ def open_session(
 
 def first_line(error: BaseException) -> str:
     """Return what an error of ONNX Runtime says, on one line and without its source files."""
-    text = " ".join(str(error).split())
-    for mark in ("Status Message: ", "Message: ", " : FAIL : ", " : INVALID_ARGUMENT : "):
+    text = _CODE.sub("", " ".join(str(error).split()))
+    for mark in ("Status Message: ", "Message: "):
         _, found, rest = text.partition(mark)
         text = rest if found else text
     return text[:400]

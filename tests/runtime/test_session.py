@@ -88,6 +88,14 @@ def test_absent_weights_are_made_up(tmp_path: Path) -> None:
     assert np.allclose(y, np.maximum(x @ weights["w"] + 1, 0))
 
 
+def test_a_damaged_file_is_said_without_codes(tmp_path: Path) -> None:
+    """What ONNX Runtime says begins with the number of the kind of error, which helps nobody."""
+    (tmp_path / "m.onnx").write_bytes(_model().SerializeToString()[:60])
+    with pytest.raises(InputError) as caught:
+        open_session(tmp_path / "m.onnx", display="m.onnx")
+    assert str(caught.value).startswith("m.onnx: ONNX Runtime cannot load it: Load model from ")
+
+
 def test_absent_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     """Before anything is made up: 16 bytes, and as many again for ONNX Runtime."""
     model = _model(external="w.data")
