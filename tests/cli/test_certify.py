@@ -63,6 +63,7 @@ def test_rows_by_model_and_k(folder: Path, jobs: str) -> None:
         assert set(row["assignment"]) == {f"op{v}" for v in range(row["ops"])}
 
 
+@pytest.mark.slow
 def test_output_file_and_notes(folder: Path, tmp_path: Path) -> None:
     """The table goes to standard output, the JSON to the file, a note for each cell to standard error."""
     out = tmp_path / "certs.json"
@@ -184,6 +185,7 @@ def test_model_from_standard_input(folder: Path) -> None:
     assert figures(rows) == [("-", 2, 61, 61), ("-", 4, 41, 41)]
 
 
+@pytest.mark.slow
 def test_infeasible_cells(folder: Path) -> None:
     """A stage memory that nothing meets is told of for each cell; the exit code is 1."""
     graph = folder / "c.json"
@@ -296,6 +298,7 @@ def _no_files_at_all() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.slow
 def test_interruption_shows_what_is_done(folder: Path, tmp_path: Path, number: signal.Signals) -> None:
     """Exit code 130 with the table so far; the cell at work is in it, but not in the store."""
     hard = tmp_path / "hard.json"

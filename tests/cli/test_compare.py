@@ -264,6 +264,7 @@ def test_models_without_work_are_left_out(folder: Path) -> None:
     assert alone.stderr == f"error: {idle}: no op takes time, so there is nothing to compare\n"
 
 
+@pytest.mark.slow
 def test_same_seed_gives_the_same_rows_for_any_jobs(random_file: Path, folder: Path) -> None:
     """Apart from the seconds, the JSON does not depend on --jobs."""
     arguments = (random_file, folder, "-k", "3,5", "--seed", "3", "--algorithms", "random-500,auto")

@@ -38,6 +38,7 @@ def test_every_family_has_a_small_draw_here() -> None:
 
 
 @pytest.mark.parametrize("family", SMALL)
+@pytest.mark.slow
 def test_what_is_drawn_can_be_partitioned(family: str, tmp_path: Path) -> None:
     """The same seed gives the same file, to standard output and to -o alike; partition takes it and verify agrees."""
     model, plan = tmp_path / "g.json", tmp_path / "plan.json"

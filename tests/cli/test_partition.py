@@ -164,6 +164,7 @@ def test_fast_memory_costs_overflow(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("peak", ["reserve", "order"])
+@pytest.mark.slow
 def test_stage_memory_is_kept_to(tmp_path: Path, peak: str) -> None:
     """No stage exceeds the limit, groups included; the plan verifies; what cannot be met exits 1 and says why."""
     model = tmp_path / "model.json"
@@ -297,6 +298,7 @@ def test_output_appears_whole_with_ordinary_permissions(chain_file: Path, tmp_pa
     assert (folder / "plan.json").stat().st_mode & 0o777 == 0o644
 
 
+@pytest.mark.slow
 def test_algorithms_with_a_number_of_evaluations(random_file: Path) -> None:
     """As tables of results name them: random-30 draws 30 orders, brkga-100 evolves 10 generations of 10."""
 

@@ -73,6 +73,7 @@ def test_costs_go_into_the_plan_and_its_verification(folder: Path) -> None:
     assert "WRONG  measured costs" in wrong.stdout
 
 
+@pytest.mark.slow
 def test_costs_go_into_tables_of_bounds(folder: Path) -> None:
     """Rows name the file too."""
     model = ("model.onnx", "--dim", "batch=2", "--costs", "graph.json")

@@ -188,6 +188,7 @@ def test_plans_of_mtpp_partition_pass(options: Callable[[CostGraph], list[str]],
 
 
 @pytest.mark.parametrize(("name", "k"), [("resnet50", 16), ("bert-base", 16), ("tinyllama", 16)])
+@pytest.mark.slow
 def test_plans_of_real_models_pass(name: str, k: int, shared_data: Path, tmp_path: Path) -> None:
     """Up to 1,400 ops and 68,000 pairs."""
     model, output = shared_data / "instances" / f"{name}.json", tmp_path / "plan.json"

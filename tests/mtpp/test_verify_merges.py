@@ -95,6 +95,7 @@ def dearer_stages(graph: CostGraph, system: System, moves: dict[int, int]) -> li
 
 
 @pytest.mark.parametrize("rule", ALL_RULES)
+@pytest.mark.slow
 def test_what_passes_makes_no_stage_dearer(rule: str) -> None:
     """Any merge that somebody might think of: it is refused, or no partition suffers from it."""
     passed = 0

@@ -73,6 +73,7 @@ def test_a_problem_for_each_kind_of_kernel() -> None:
             assert [one.peaks_in_order for one in instances] == [False, peak == "order"]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_compile_for_pieces_and_cores() -> None:
     """Series, pieces side by side and cores of a graph find their kernels ready."""
     system = override(LINK, fast_memory_bytes=300)
@@ -86,6 +87,7 @@ def test_nothing_is_left_to_compile_for_pieces_and_cores() -> None:
     assert [len(kernel.signatures) for kernel in kernels] == [1, 1, 1, 1]
 
 
+@pytest.mark.slow
 def test_nothing_is_left_to_compile_for_searches_run_again() -> None:
     """A proof by all rules finds the kernels of its cuts and of its search ready."""
     load_recheck()

@@ -38,6 +38,7 @@ def figures(found: Found) -> tuple[int, int, str] | None:
 
 
 @pytest.mark.parametrize("seeds", [range(s, s + 50) for s in range(0, 300, 50)], ids=str)
+@pytest.mark.slow
 def test_all_ways_to_search_agree_with_the_definition(seeds: range) -> None:
     """On all downsets and pairs of small graphs: counts, digest, and that there is a partition just above OPT."""
     for seed in seeds:
@@ -57,6 +58,7 @@ def test_all_ways_to_search_agree_with_the_definition(seeds: range) -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
+@pytest.mark.slow
 def test_the_kernel_agrees_with_plain_python_on_larger_graphs(seed: int) -> None:
     """With 12 to 15 ops, by all rules, around the least limit that there is a partition within."""
     case = plain_case(random_graph(seed, 12 + seed % 4, largest_cost=20, consumers_per_tensor=1 + seed % 2), 4)

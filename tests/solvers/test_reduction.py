@@ -84,6 +84,7 @@ def test_the_optimum_stays_whatever_the_graph(graph: CostGraph, k: int) -> None:
 
 
 @pytest.mark.parametrize("rules", EACH_AND_ALL)
+@pytest.mark.slow
 def test_no_stage_of_any_partition_gets_dearer(rules: tuple[str, ...]) -> None:
     """Carried into the smaller instance, every stage costs at most what it did, and lifted again the same."""
     for seed in range(40):

@@ -189,6 +189,7 @@ def test_small_cases() -> None:
         assert bool(tree.cores()) == (name in ("bridge", "two inputs, two outputs"))
 
 
+@pytest.mark.slow
 def test_deep_and_long_graphs() -> None:
     """A chain of 50,000 ops, shortcuts nested as deep, and cores nested 300 deep, need no deep recursion."""
     n = 50_000

@@ -66,6 +66,7 @@ def test_what_is_kept(rows: list[Row], limited: bool) -> None:
 
 @settings(max_examples=100)
 @given(points, points, st.integers(5, 40), st.integers(1, 5))
+@pytest.mark.slow
 def test_sums_of_fronts(left: list[Row], right: list[Row], cutoff: int, stages: int) -> None:
     """Each sum of two points that is below the cutoff is dominated by one that is kept, and each kept one is a sum."""
     left, right = ([(*row[:4], 0, 0) for row in rows] for rows in (left, right))
@@ -99,6 +100,7 @@ def test_thinning_keeps_both_ends() -> None:
 
 
 @pytest.mark.parametrize("seed", range(30))
+@pytest.mark.slow
 def test_stages_of_a_core(seed: int) -> None:
     """Every pair of downsets of a core is a stage of the cost that the definition gives, none is missing."""
     draw = random.Random(seed)

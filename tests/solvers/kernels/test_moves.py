@@ -63,6 +63,7 @@ def test_costs_after_any_moves(problem: tuple[CostGraph, System, int], seed: int
 
 @settings(max_examples=60)
 @given(problems(max_ops=7), st.integers(0, 2**32), st.sampled_from((HOT, COOL)))
+@pytest.mark.slow
 def test_annealing_keeps_the_best_that_it_met(
     problem: tuple[CostGraph, System, int], seed: int, schedule: object
 ) -> None:
