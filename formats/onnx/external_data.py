@@ -148,15 +148,20 @@ def all_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     for sparse in graph.sparse_initializer:
         yield from (sparse.values, sparse.indices)
     for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            yield from attribute.tensors
-            sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
-            for part in (*sparse, *attribute.sparse_tensors):
-                yield from (part.values, part.indices)
-        for _, body in subgraphs(node):
-            yield from all_tensors(body)
+        yield from tensors_of_node(node)
+
+
+def tensors_of_node(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
+    """Yield every tensor stored in a node: in its attributes, and in its bodies."""
+    for attribute in node.attribute:
+        if attribute.HasField("t"):
+            yield attribute.t
+        yield from attribute.tensors
+        sparse = [attribute.sparse_tensor] if attribute.HasField("sparse_tensor") else []
+        for part in (*sparse, *attribute.sparse_tensors):
+            yield from (part.values, part.indices)
+    for _, body in subgraphs(node):
+        yield from all_tensors(body)
 
 
 _DIGITS = 18

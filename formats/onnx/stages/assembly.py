@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import onnx
 from onnx import numpy_helper
 
-from mtpp.formats.onnx.external_data import all_tensors
+from mtpp.formats.onnx.external_data import all_tensors, tensors_of_node
 from mtpp.formats.onnx.naming import unique_names
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
@@ -85,7 +85,7 @@ class Assembly:
         yield from all_tensors(model.graph)
         for function in model.functions:
             for node in function.node:
-                yield from _tensors_of(node)
+                yield from tensors_of_node(node)
 
     def _add_nodes(self, graph: onnx.GraphProto, needs: Needs) -> None:
         """Add the nodes, each under a name of its own: bodies of functions repeat theirs, and ONNX Runtime minds."""
@@ -126,14 +126,3 @@ def _copy_rest(whole: onnx.ModelProto | onnx.GraphProto, part: onnx.ModelProto |
             getattr(part, field.name).CopyFrom(value)
         else:
             getattr(part, field.name).extend(value)
-
-
-def _tensors_of(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
-    for attribute in node.attribute:
-        if attribute.HasField("t"):
-            yield attribute.t
-        yield from attribute.tensors
-        for part in (attribute.sparse_tensor, *attribute.sparse_tensors):
-            yield from (part.values, part.indices)
-        for body in (attribute.g, *attribute.graphs):
-            yield from all_tensors(body)
