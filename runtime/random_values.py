@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,11 +43,7 @@ def random_input(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0
     InputError
         For strings and other types without numbers.
     """
-    dtype = _numpy_dtype(onnx_dtype, name)
-    random = _generator(name, seed)
-    if dtype.kind in "iub":
-        return random.integers(0, 2, shape).astype(dtype)
-    return random.standard_normal(shape, dtype=np.float32).astype(dtype)
+    return _values(name, onnx_dtype, shape, seed, lambda random: random.standard_normal(shape, dtype=np.float32))
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
@@ -62,14 +58,23 @@ def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 
     InputError
         For strings and other types without numbers.
     """
+
+    def floats(random: np.random.Generator) -> Array:
+        if len(shape) < 2:
+            return random.random(shape, dtype=np.float32) + np.float32(0.5)
+        # Kernels are (out, in, …); matrices may stand either way, and the larger side is safe.
+        fan_in = math.prod(shape[1:]) if len(shape) > 2 else max(shape)
+        values = random.standard_normal(shape, dtype=np.float32)
+        values *= np.float32(1 / math.sqrt(max(1, fan_in)))
+        return values
+
+    return _values(name, onnx_dtype, shape, seed, floats)
+
+
+def _values(
+    name: str, onnx_dtype: int, shape: Sequence[int], seed: int, floats: Callable[[np.random.Generator], Array]
+) -> Array:
+    """Return whole numbers and truth values of 0 or 1, or what *floats* draws, in the type asked for."""
     dtype = _numpy_dtype(onnx_dtype, name)
     random = _generator(name, seed)
-    if dtype.kind in "iub":
-        return random.integers(0, 2, shape).astype(dtype)
-    if len(shape) < 2:
-        return (random.random(shape, dtype=np.float32) + np.float32(0.5)).astype(dtype)
-    # Kernels are (out, in, …); matrices may stand either way, and the larger side is safe.
-    fan_in = math.prod(shape[1:]) if len(shape) > 2 else max(shape)
-    values = random.standard_normal(shape, dtype=np.float32)
-    values *= np.float32(1 / math.sqrt(max(1, fan_in)))
-    return values.astype(dtype)
+    return (random.integers(0, 2, shape) if dtype.kind in "iub" else floats(random)).astype(dtype)

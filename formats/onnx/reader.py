@@ -75,8 +75,7 @@ def read_onnx(
     -----
     O(size of the graph) time and memory; weights are not looked at.
     """
-    options: dict[str, Any] = {"dims": dims, "system": system, "name": name, "spare_dims": spare_dims}
-    return read_with_nodes(path, data, source=source, **options).graph
+    return read_with_nodes(path, data, source=source, dims=dims, system=system, name=name, spare_dims=spare_dims).graph
 
 
 @dataclass(frozen=True)
