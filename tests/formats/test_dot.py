@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from given_plans import given_plan
 from graph_strategies import random_graph
 
 from mtpp.errors import InputError
@@ -12,11 +13,6 @@ from mtpp.formats.dot import looks_like_dot, write_dot, write_dot_stages
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.partition import Partition
-from mtpp.plan import Plan
-from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.system import load_system
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|->|[{}\[\];=,]|[A-Za-z0-9_]+)', re.DOTALL)
 
@@ -89,21 +85,6 @@ class Drawing:
                 return found
 
 
-def _plan(graph: CostGraph, stages: list[int]) -> Plan:
-    instance = Instance.build(graph, load_system(), max(stages) + 1)
-    return Plan(
-        graph,
-        instance,
-        Partition.from_stages(instance, stages),
-        simple_bound(instance),
-        "given",
-        "given",
-        0,
-        1,
-        "finished",
-    )
-
-
 def test_boxes_and_edges_say_name_kind_time_and_size() -> None:
     """Quotes, backslashes, entities and control characters show as they are; an unknown size gives way to a time."""
     drawing = Drawing(write_dot(GRAPH))
@@ -126,7 +107,7 @@ def test_costs_beyond_all_numbers(time_unit: str, shown: str) -> None:
 
 def test_stages_are_clusters() -> None:
     """Each op is in the cluster of its stage, edges between them stand out, and an empty stage draws nothing."""
-    drawing = Drawing(write_dot_stages(_plan(GRAPH, [0, 2, 2])))
+    drawing = Drawing(write_dot_stages(given_plan(GRAPH, [0, 2, 2])))
     assert drawing.clusters == {"cluster_0": ["n0"], "cluster_2": ["n1", "n2"]}
     assert drawing.cluster_labels["cluster_0"].startswith('"stage 0: 1 ops, 1.0')
     assert [edge[2].get("style") for edge in drawing.edges] == ["bold", "bold", None]
@@ -137,7 +118,7 @@ def test_random_graphs(seed: int) -> None:
     """There is one box per op and one edge per use of a tensor, with stages as without."""
     graph = random_graph(seed, 30, time_unit="1" if seed % 2 else "ms")
     stages = [0] * 30
-    for drawing in (Drawing(write_dot(graph)), Drawing(write_dot_stages(_plan(graph, stages)))):
+    for drawing in (Drawing(write_dot(graph)), Drawing(write_dot_stages(given_plan(graph, stages)))):
         assert sorted(drawing.nodes) == sorted(f"n{v}" for v in range(30))
         sources, targets = graph.edges
         expected = [(f"n{u}", f"n{v}") for u, v in zip(sources.tolist(), targets.tolist(), strict=True)]

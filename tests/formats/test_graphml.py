@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import networkx as nx
 import pytest
+from given_plans import given_plan
 
 from mtpp.errors import InputError
 from mtpp.formats.graph_format import Content
@@ -16,11 +17,6 @@ from mtpp.formats.native import write_native
 from mtpp.formats.recognise import recognise
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.partition import Partition
-from mtpp.plan import Plan
-from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.system import load_system
 
 GRAPH = CostGraph.build(
     name="g",
@@ -40,21 +36,6 @@ HEAD = (
 )
 
 
-def _plan(graph: CostGraph, stages: list[int]) -> Plan:
-    instance = Instance.build(graph, load_system(), max(stages) + 1)
-    return Plan(
-        graph,
-        instance,
-        Partition.from_stages(instance, stages),
-        simple_bound(instance),
-        "given",
-        "given",
-        0,
-        1,
-        "finished",
-    )
-
-
 def test_networkx_reads_what_is_written() -> None:
     """Nodes are called as the ops are, and every use of a tensor is an edge."""
     digraph = nx.read_graphml(io.BytesIO(write_graphml(GRAPH).encode()))
@@ -69,7 +50,7 @@ def test_networkx_reads_what_is_written() -> None:
 
 def test_stages_are_data_and_colours_of_nodes() -> None:
     """Other programs see the stage and one colour per stage; the graph that is read back is the one without them."""
-    text = write_graphml_stages(_plan(GRAPH, [0, 1, 1]))
+    text = write_graphml_stages(given_plan(GRAPH, [0, 1, 1]))
     nodes = dict(nx.read_graphml(io.BytesIO(text.encode())).nodes(data=True))
     assert [nodes[op]["stage"] for op in "abc"] == [0, 1, 1]
     colours = [(nodes[op]["r"], nodes[op]["g"], nodes[op]["b"]) for op in "abc"]
