@@ -1,0 +1,352 @@
+"""Which pipelines keep every stage within a time: for each downset, the fewest devices by sum of degrees.
+
+The paper's dynamic programme (section 4) for one threshold: ``dp[D][k][s] <= T`` for some k, so that k is a value and no
+index. A *state* of a downset is a pair (s, k): its layers can be cut into stages, each within the threshold, whose
+degrees of data parallelism sum up to s, on k devices. Of two states with s and k both no larger, the other is not needed:
+fewer micro-batches are in flight in front of it, and fewer devices are taken.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.graph import Int64Array
+from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.stage_choices import NOTHING_FITS, UNDECIDED, bang_per_buck, gather_members, least_cost
+
+if TYPE_CHECKING:
+    from mtpp.solvers.kernels.stage_choices import KnapsackScratch
+    from mtpp.solvers.planners.layer_downsets import LayerDownsets
+    from mtpp.solvers.planners.piper_arrays import ChoiceArrays
+
+NO_STATE = 2**31 - 1
+
+EXACT_KNAPSACK, HEURISTIC_KNAPSACK = 0, 1
+
+NOT_KNOWN = -9
+"""Entry of the table of least compute that has not been worked out."""
+
+
+class Threshold(NamedTuple):
+    """What is asked: one time per sample, a memory, and how many devices and micro-batches there are.
+
+    Attributes
+    ----------
+    data_degrees
+        Degrees of data parallelism that may be used, ascending; shape (G,).
+    scale_p, scale_w, budget
+        A stage of degree ``data_degrees[g]`` is within the threshold if ``scale_p[g] · (compute and edges) +
+        scale_w[g] · weights ≤ budget[g]``.
+    rest_devices, rest_degrees
+        For each downset, devices and degrees that the layers outside need at least; shape (D,).
+    numbers
+        Memory, devices K, micro-batches N, the threshold in ticks rounded up, whether degrees have to sum up to exactly
+        N, which knapsack is meant, and whether undecided knapsacks count as solved.
+    """
+
+    data_degrees: Int64Array
+    scale_p: Int64Array
+    scale_w: Int64Array
+    budget: Int64Array
+    rest_devices: Int64Array
+    rest_degrees: Int64Array
+    numbers: Int64Array
+
+
+MEMORY, DEVICES, MICRO_BATCHES, TICKS, EXACTLY, KNAPSACK, OPTIMISTIC = range(7)
+
+
+class States(NamedTuple):
+    """The states of each downset, by ascending s; up to Q of them.
+
+    Attributes
+    ----------
+    count
+        Number of states, shape (D,).
+    degrees, devices
+        s and k of each, shape (D, Q).
+    inner, state, tensor, data
+        How the state comes about: the downset behind its first stage, the state of that one, and the positions of the
+        stage's degrees t and d; shape (D, Q).
+    """
+
+    count: Int64Array
+    degrees: NDArray[np.int32]
+    devices: NDArray[np.int32]
+    inner: NDArray[np.int32]
+    state: NDArray[np.int32]
+    tensor: NDArray[np.int32]
+    data: NDArray[np.int32]
+
+
+class LeastCompute(NamedTuple):
+    """Least Σ compute of choices that fit into the memory, for stages whose choices differ in nothing else.
+
+    Attributes
+    ----------
+    pair
+        Number of the pair (outer, inner) or -1, shape (D, D); shape (0, 0) without a table.
+    start
+        Entries of a pair and degree j: from ``start[pair · J + j]``, one for each number of micro-batches in flight.
+    ticks
+        The entries, or :data:`NOT_KNOWN`; written by several threads, always with the same values.
+    """
+
+    pair: Int64Array
+    start: Int64Array
+    ticks: Int64Array
+
+
+class StateScratch(NamedTuple):
+    """Space for one thread: the best state of a downset by s, and the edges that lead into it."""
+
+    devices: NDArray[np.int32]
+    inner: NDArray[np.int32]
+    state: NDArray[np.int32]
+    tensor: NDArray[np.int32]
+    data: NDArray[np.int32]
+    crossing_ticks: Int64Array
+
+
+@kernel
+def _stage_fits(
+    g: int,
+    j: int,
+    degrees_before: int,
+    outer: int,
+    inner: int,
+    edges: int,
+    threshold: Threshold,
+    downsets: LayerDownsets,
+    arrays: ChoiceArrays,
+    table: LeastCompute,
+    knapsack: KnapsackScratch,
+) -> bool:
+    """Tell whether the stage *outer* without *inner* fits with the g-th degree, at which its fastest choices would."""
+    d = threshold.data_degrees[g]
+    scale_p, scale_w, budget = threshold.scale_p[g], threshold.scale_w[g], threshold.budget[g]
+    memory = threshold.numbers[MEMORY]
+    in_flight = 1 + (degrees_before + d - 1) // d
+    listed = min(in_flight, downsets.least_memory.shape[1] - 1)
+    if downsets.least_memory[j, listed, outer] - downsets.least_memory[j, listed, inner] > memory:
+        return False
+    if arrays.plain[j] and listed == in_flight:
+        if downsets.fastest_memory[j, listed, outer] - downsets.fastest_memory[j, listed, inner] <= memory:
+            return True
+    heuristic = threshold.numbers[KNAPSACK] == HEURISTIC_KNAPSACK
+    bits, behind = downsets.sets[outer], downsets.sets[inner]
+    if arrays.plain[j] and len(table.pair) and listed == in_flight and not heuristic:
+        at = table.start[table.pair[outer, inner] * len(arrays.degrees) + j] + in_flight
+        ticks = table.ticks[at]
+        if ticks == NOT_KNOWN:
+            count = gather_members(bits, behind, knapsack)
+            ticks = least_cost(count, j, 1, 0, in_flight, memory, 2**62, True, arrays, bits, behind, knapsack)
+            table.ticks[at] = ticks
+        if ticks >= 0:
+            weights = downsets.weights[j, outer] - downsets.weights[j, inner]
+            return scale_p * (ticks + edges) + scale_w * weights <= budget
+        if ticks == NOTHING_FITS:
+            return False
+    count = gather_members(bits, behind, knapsack)
+    left = budget - scale_p * edges
+    if heuristic:
+        cost = bang_per_buck(count, j, scale_p, scale_w, in_flight, memory, arrays, bits, behind, knapsack)
+        return 0 <= cost <= left
+    cost = least_cost(count, j, scale_p, scale_w, in_flight, memory, left, False, arrays, bits, behind, knapsack)
+    if cost == UNDECIDED:
+        return threshold.numbers[OPTIMISTIC] == 1
+    return cost >= 0
+
+
+@kernel
+def extend_to(
+    first: int,
+    last: int,
+    threshold: Threshold,
+    downsets: LayerDownsets,
+    arrays: ChoiceArrays,
+    table: LeastCompute,
+    states: States,
+    scratch: StateScratch,
+    knapsack: KnapsackScratch,
+) -> bool:
+    """Work out the states of downsets *first* to *last*, all of one size, from those of smaller ones.
+
+    Returns
+    -------
+    False if a downset had more states than there is space for: what comes of it may be incomplete.
+
+    Notes
+    -----
+    O(D) a downset for stages that cannot fit, a few nanoseconds each; the others take the evaluation of a stage for
+    each degree t and a binary search over d.
+    """
+    words = downsets.sets.shape[1]
+    tensor_degrees = len(arrays.degrees)
+    everything = len(downsets.sizes) - 1
+    devices, most_degrees = threshold.numbers[DEVICES], threshold.numbers[MICRO_BATCHES]
+    exactly = threshold.numbers[EXACTLY] == 1
+    # Slightly too small: what is derived from it must never be too large.
+    per_tick = (1.0 - 1e-12) / threshold.numbers[TICKS]
+    lone = tensor_degrees == 1 and arrays.degrees[0] == 1 and not exactly
+    complete = True
+    for outer in range(first, last):
+        rest_devices, rest_degrees = threshold.rest_devices[outer], threshold.rest_degrees[outer]
+        most = min(most_degrees - rest_degrees, devices - rest_devices)
+        states.count[outer] = 0
+        if most < 1:
+            continue
+        for s in range(most + 1):
+            scratch.devices[s] = NO_STATE
+        lone_best = most + 1
+        lone_least = max(1, int(np.ceil(downsets.degree_work[outer] * per_tick)))
+        crossing_first = downsets.crossing_start[outer]
+        crossing = downsets.crossing_start[outer + 1] - crossing_first
+        for inner in range(outer - 1, -1, -1):
+            known = states.count[inner]
+            if known == 0 or downsets.sizes[inner] == downsets.sizes[outer]:
+                continue
+            fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
+            work = downsets.degree_work[outer] - downsets.degree_work[inner]
+            least = int(np.ceil(work * per_tick))
+            if fewest_s + least > most_degrees - rest_degrees:
+                continue
+            if lone:
+                if fewest_s + max(least, 1) >= lone_best:
+                    continue
+            else:
+                work = downsets.device_work[outer] - downsets.device_work[inner]
+                if fewest_k + int(np.ceil(work * per_tick)) > devices - rest_devices:
+                    continue
+            inside = True
+            for word in range(words):
+                if downsets.sets[inner, word] & ~downsets.sets[outer, word]:
+                    inside = False
+                    break
+            if not inside:
+                continue
+            for j in range(tensor_degrees):
+                if downsets.missing[j, outer] != downsets.missing[j, inner]:
+                    continue
+                if downsets.least_memory[j, 1, outer] - downsets.least_memory[j, 1, inner] > threshold.numbers[MEMORY]:
+                    continue
+                t = arrays.degrees[j]
+                edges = downsets.entering[j, outer] + downsets.leaving[j, inner]
+                for i in range(crossing_first, crossing_first + crossing):
+                    e = downsets.crossing[i]
+                    v = arrays.target[e]
+                    if (downsets.sets[inner, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+                        edges -= arrays.pays_in[j, e] + arrays.pays_out[j, e]
+                compute = downsets.compute[j, outer] - downsets.compute[j, inner] + edges
+                weights = downsets.weights[j, outer] - downsets.weights[j, inner]
+                start = _first_in_time(compute, weights, threshold)
+                for q in range(known):
+                    s0, k0 = states.degrees[inner, q], states.devices[inner, q]
+                    # The last degree that leaves enough for the layers outside.
+                    room = min(most_degrees - rest_degrees - s0, (devices - rest_devices - k0) // t)
+                    if lone:
+                        room = min(room, lone_best - 1 - s0)
+                    end = _last_at_most(threshold.data_degrees, room)
+                    found = -1
+                    if start == 0 and end >= 0:
+                        if _stage_fits(0, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
+                            found = 0
+                        else:
+                            start = 1 + _first_in_time_of_several(compute, weights, threshold)
+                    # From two devices on, more of them take less time and less memory each.
+                    low, high, step = max(start, 1), end, 1
+                    probe = low
+                    while found != 0 and low <= high:
+                        if _stage_fits(probe, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
+                            found, high, step = probe, probe - 1, 0
+                        else:
+                            low = probe + 1
+                        if step:
+                            probe = min(low + step, high)
+                            step *= 2
+                        else:
+                            probe = (low + high) // 2
+                    if found > 0:
+                        start = found  # later states have more in flight: they need as many devices
+                    elif found < 0:
+                        start = max(start, end + 1)
+                        continue
+                    several = 1
+                    if exactly and found == 0:
+                        several = 1 + _first_in_time_of_several(compute, weights, threshold)
+                    for g in range(found, end + 1 if exactly else found + 1):
+                        if found == 0 and g > 0:  # one device may do where two would not
+                            if g < several or not _stage_fits(
+                                g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
+                            ):
+                                continue
+                        d = threshold.data_degrees[g]
+                        s, k = s0 + d, k0 + t * d
+                        if k < scratch.devices[s]:
+                            scratch.devices[s] = k
+                            scratch.inner[s] = inner
+                            scratch.state[s] = q
+                            scratch.tensor[s] = j
+                            scratch.data[s] = g
+                            if lone:
+                                lone_best = s
+            if lone and lone_best <= lone_least:
+                break
+        kept = 0
+        fewest = NO_STATE
+        for s in range(most + 1):
+            k = scratch.devices[s]
+            if k == NO_STATE or (k >= fewest and not exactly):
+                continue
+            fewest = min(fewest, k)
+            if outer == everything and exactly and s != most_degrees:
+                continue
+            if kept == states.degrees.shape[1]:
+                complete = False
+                break
+            states.degrees[outer, kept] = s
+            states.devices[outer, kept] = k
+            states.inner[outer, kept] = scratch.inner[s]
+            states.state[outer, kept] = scratch.state[s]
+            states.tensor[outer, kept] = scratch.tensor[s]
+            states.data[outer, kept] = scratch.data[s]
+            kept += 1
+        states.count[outer] = kept
+    return complete
+
+
+@kernel
+def _first_in_time(compute: int, weights: int, threshold: Threshold) -> int:
+    """Return the position of the first degree at which a stage with these sums is within the threshold."""
+    if threshold.scale_p[0] * compute + threshold.scale_w[0] * weights <= threshold.budget[0]:
+        return 0
+    return 1 + _first_in_time_of_several(compute, weights, threshold)
+
+
+@kernel
+def _first_in_time_of_several(compute: int, weights: int, threshold: Threshold) -> int:
+    """Return how many degrees behind the first one are not enough; time falls from the second one on."""
+    low, high = 1, len(threshold.data_degrees)
+    while low < high:
+        middle = (low + high) // 2
+        if threshold.scale_p[middle] * compute + threshold.scale_w[middle] * weights <= threshold.budget[middle]:
+            high = middle
+        else:
+            low = middle + 1
+    return low - 1
+
+
+@kernel
+def _last_at_most(degrees: Int64Array, most: int) -> int:
+    """Return the position of the last degree that is at most *most*, or -1."""
+    low, high = 0, len(degrees)
+    while low < high:
+        middle = (low + high) // 2
+        if degrees[middle] <= most:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1

@@ -1,0 +1,239 @@
+"""One threshold decided: is there a plan all of whose stages are within a time, and which?"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from mtpp.graph import Int64Array
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.kernels.pipeline_states import (
+    EXACT_KNAPSACK,
+    HEURISTIC_KNAPSACK,
+    NOT_KNOWN,
+    LeastCompute,
+    States,
+    StateScratch,
+    Threshold,
+    extend_to,
+)
+from mtpp.solvers.kernels.stage_choices import (
+    KnapsackScratch,
+    bang_per_buck,
+    gather_members,
+    knapsack_scratch,
+    least_cost,
+)
+from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
+from mtpp.solvers.planners.piper_arrays import ChoiceArrays
+from mtpp.solvers.planners.planning import PlanLimits
+from mtpp.solvers.threads import Threads
+from mtpp.training_plan import Stage
+from mtpp.units import ceil_ratio
+
+NO_BUDGET = 2**62
+"""More than any stage costs: asks for plans of any time."""
+
+_TABLE_ENTRIES = 2**25
+_MEMORY_ENTRIES = 2**26
+_STATE_ENTRIES = 2**26
+
+
+@dataclass(frozen=True, eq=False)
+class Decision:
+    """What one threshold came to.
+
+    Attributes
+    ----------
+    front
+        Pairs (Σ d, devices) of which one at least is no larger in every plan within the threshold; empty if there is
+        no such plan. By ascending Σ d.
+    complete
+        Whether that is so for plans over all downsets that were looked at. False: there may be more plans.
+    """
+
+    front: Sequence[tuple[int, int]]
+    complete: bool
+
+
+class PipelineSearch:
+    """Plans whose stages end at downsets of one family, threshold by threshold.
+
+    Parameters
+    ----------
+    sets
+        The family; has to hold the empty and the full downset.
+    threads
+        Where the states of downsets of one size are worked out side by side.
+    """
+
+    def __init__(
+        self, problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, limits: PlanLimits, threads: Threads
+    ) -> None:
+        self.problem, self.arrays = problem, arrays
+        self._limits, self._threads = limits, threads
+        most = min(problem.devices, problem.micro_batches)
+        in_flight = max(1, min(most, _MEMORY_ENTRIES // (len(problem.degrees) * len(sets)) - 1))
+        self.downsets = layer_downsets(problem, arrays, sets, in_flight)
+        self._data_degrees = np.array(problem.data_degrees, dtype=np.int64)
+        count = len(sets)
+        lone = list(problem.degrees) == [1] and not problem.exact_micro_batches
+        width = 1 if lone else max(1, min(most, _STATE_ENTRIES // count))
+        shape = (count, width)
+        self.states = States(
+            np.zeros(count, dtype=np.int64), *(np.zeros(shape, dtype=np.int32) for _ in range(6))
+        )
+        self._table = least_compute_table(self.downsets, arrays, problem.memory_bytes)
+        rows = sum(len(choices) for by_layer in problem.choices for choices in by_layer)
+        jobs = max(1, limits.jobs)
+        self._scratches = [
+            (
+                StateScratch(
+                    *(np.zeros(most + 2, dtype=np.int32) for _ in range(5)), np.zeros(1, dtype=np.int64)
+                ),
+                knapsack_scratch(len(problem.model.layers), rows),
+            )
+            for _ in range(jobs)
+        ]
+        self._starts = np.flatnonzero(np.diff(self.downsets.sizes, prepend=-1, append=-1)).tolist()
+
+    @property
+    def knapsack(self) -> KnapsackScratch:
+        """Space for a knapsack of the calling thread."""
+        return self._scratches[0][1]
+
+    def decide(self, time: Fraction | None, *, strictly: bool = False, devices: int | None = None,
+               memory: int | None = None, optimistic: bool = False) -> Decision | None:
+        """Look for plans whose stages take at most *time*, or less than it if *strictly*; any time if it is None.
+
+        Parameters
+        ----------
+        devices, memory
+            In place of the problem's; *memory* leaves the tables of least compute unused.
+        optimistic
+            Take it that choices exist where their search was ended: for proofs that there is no plan.
+
+        Returns
+        -------
+        The decision; None if the search had to end.
+        """
+        problem = self.problem
+        threshold = self._threshold(time, strictly, devices or problem.devices, memory, optimistic)
+        table = self._table if memory is None else no_table()
+        states, downsets = self.states, self.downsets
+        states.count[0] = 1
+        states.degrees[0, 0] = states.devices[0, 0] = 0
+        complete = True
+
+        def work(task: tuple[int, int, int]) -> bool:
+            """Work out a range of downsets with the scratch of one thread."""
+            number, first, last = task
+            scratch, knapsack = self._scratches[number]
+            return extend_to(first, last, threshold, downsets, self.arrays, table, states, scratch, knapsack)
+
+        for first, last in zip(self._starts[1:], self._starts[2:], strict=False):
+            if self._limits.stop:
+                return None
+            parts = min(len(self._scratches), last - first) if last - first > _ALONE else 1
+            cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
+            tasks = [(i, cuts[i], cuts[i + 1]) for i in range(parts)]
+            done = [work(tasks[0])] if parts == 1 else self._threads.map(work, tasks)
+            complete = complete and all(done)
+        last = len(downsets.sizes) - 1
+        count = int(states.count[last])
+        front = list(zip(states.degrees[last, :count].tolist(), states.devices[last, :count].tolist(), strict=True))
+        return Decision(front, complete)
+
+    def _threshold(self, time: Fraction | None, strictly: bool, devices: int, memory: int | None, optimistic: bool) -> Threshold:
+        problem, d = self.problem, self._data_degrees
+        spread = d if problem.convention == "paper" else np.full(len(d), problem.micro_batches, dtype=np.int64)
+        budgets = []
+        for degree, spreading in zip(d.tolist(), spread.tolist(), strict=True):
+            if time is None:
+                budgets.append(NO_BUDGET)
+                continue
+            most = time * degree * spreading
+            budgets.append(min(NO_BUDGET, ceil_ratio(most.numerator, most.denominator) - 1 if strictly else most.__floor__()))
+        ticks = NO_BUDGET if time is None else max(1, min(NO_BUDGET, time.__ceil__()))
+        downsets = self.downsets
+        leaving = downsets.leaving.min(axis=0)
+        numbers = [
+            problem.memory_bytes if memory is None else memory, devices, problem.micro_batches, ticks,
+            int(problem.exact_micro_batches),
+            EXACT_KNAPSACK if self._limits.knapsack == "exact" else HEURISTIC_KNAPSACK, int(optimistic),
+        ]
+        return Threshold(
+            d, spread, d - 1, np.array(budgets, dtype=np.int64),
+            -(-(downsets.device_work[-1] - downsets.device_work + leaving) // ticks),
+            -(-(downsets.degree_work[-1] - downsets.degree_work + leaving) // ticks),
+            np.array(numbers, dtype=np.int64),
+        )
+
+    def stages(self, state: int) -> list[Stage]:
+        """Return the stages behind a pair of the front that the last decision found, each with its fastest choices."""
+        outer = len(self.downsets.sizes) - 1
+        stages = []
+        states = self.states
+        while self.downsets.sizes[outer]:
+            inner = int(states.inner[outer, state])
+            j, g = int(states.tensor[outer, state]), int(states.data[outer, state])
+            later = int(states.degrees[outer, state])
+            stages.append(self.stage(outer, inner, j, int(self._data_degrees[g]), later))
+            outer, state = inner, int(states.state[outer, state])
+        return stages
+
+    def stage(self, outer: int, inner: int, j: int, d: int, degrees_sum: int) -> Stage:
+        """Return the stage between two downsets with the choices that the limits' knapsack makes."""
+        problem, scratch = self.problem, self.knapsack
+        bits, behind = self.downsets.sets[outer], self.downsets.sets[inner]
+        count = gather_members(bits, behind, scratch)
+        spread = d if problem.convention == "paper" else problem.micro_batches
+        in_flight = ceil_ratio(degrees_sum, d)
+        memory = problem.memory_bytes
+        if self._limits.knapsack == "exact":
+            cost = least_cost(count, j, spread, d - 1, in_flight, memory, NO_BUDGET, True, self.arrays, bits, behind, scratch)
+        else:
+            cost = bang_per_buck(count, j, spread, d - 1, in_flight, memory, self.arrays, bits, behind, scratch)
+        if cost < 0:
+            raise AssertionError("a stage that fitted does not fit")
+        layers = scratch.members[:count].tolist()
+        n = len(problem.model.layers)
+        firsts = [int(self.arrays.start[j * n + v]) for v in layers]
+        chosen = [row - first for row, first in zip(scratch.chosen[:count].tolist(), firsts, strict=True)]
+        return Stage(layers, d, problem.degrees[j], chosen)
+
+
+_ALONE = 8
+"""So few downsets of one size are not worth a second thread."""
+
+
+def no_table() -> LeastCompute:
+    """Return the table without an entry."""
+    empty = np.zeros(0, dtype=np.int64)
+    return LeastCompute(np.zeros((0, 0), dtype=np.int64), empty, empty)
+
+
+def least_compute_table(downsets: LayerDownsets, arrays: ChoiceArrays, memory: int) -> LeastCompute:
+    """Return a table for all pairs of downsets, to be filled in as it is used; without an entry if it were large."""
+    count, degrees = len(downsets.sizes), len(arrays.degrees)
+    if count * count * degrees > _TABLE_ENTRIES // 4:
+        return no_table()
+    pairs = np.full((count, count), -1, dtype=np.int64)
+    entries: list[Int64Array] = []
+    number = 0
+    for outer in range(count):
+        inside = ~(downsets.sets & ~downsets.sets[outer]).any(axis=1)
+        inner = np.flatnonzero(inside & (downsets.sizes < downsets.sizes[outer]))
+        pairs[outer, inner] = number + np.arange(len(inner))
+        number += len(inner)
+        room = downsets.least_memory[:, :, outer, None] - downsets.least_memory[:, :, inner] <= memory
+        missing = downsets.missing[:, outer, None] != downsets.missing[:, inner]
+        entries.append(np.where(missing, 0, room.sum(axis=1)).T.ravel() + 1)
+    start = np.zeros(number * degrees + 1, dtype=np.int64)
+    np.cumsum(np.concatenate(entries), out=start[1:])
+    if start[-1] > _TABLE_ENTRIES:
+        return no_table()
+    return LeastCompute(pairs, start, np.full(int(start[-1]) + 1, NOT_KNOWN, dtype=np.int64))
