@@ -1,0 +1,171 @@
+"""What any plan takes at least, and what memory it needs at least, from the costs of single layers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mtpp.planning_problem import Choice, PlanningProblem
+from mtpp.training_plan import TimeBound
+
+METHOD = "work"
+
+MIXES = 1000
+"""So many pairs of α and β are tried at most, evenly spread over those that there are."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Way:
+    """A way to run a layer: choice *c* for *t* devices."""
+
+    t: int
+    choice: Choice
+
+
+def work_bound(problem: PlanningProblem) -> TimeBound | None:
+    """Return the best of four bounds on the time per sample of every plan; None if no plan exists.
+
+    Let T be what a plan takes, f ≤ T the time of a stage S with degrees d and t, and let every layer v run as X(v).
+    Crossing edges and gradients cost nothing or more, so d · f ≥ Σ over S of X(v).p. Only configurations with
+    X.a + X.b ≤ M can be in a plan, as at least one micro-batch is in flight and other layers only add to the memory of
+    a stage; "allowed" means these, for the degrees t that the problem has.
+
+    ``devices``
+        Σ d · t ≤ K over stages, so K · T ≥ Σ d · t · f ≥ Σ over all v of the least t · p allowed.
+    ``degrees``
+        Σ d ≤ D = min(N, K), and without data parallelism the number of layers, for there are no more stages. So D · T ≥
+        Σ over all v of the least p allowed.
+    ``mixed``
+        Both at once, with α ≥ 0 for a device and β ≥ 0 for a micro-batch: (α · K + β · D) · T ≥ Σ d · (α · t + β) · f
+        ≥ Σ over all v of the least (α · t + β) · p allowed. The best α and β are where that least one changes.
+    ``layer``
+        The stage with layer v takes X(v).p / d and its part of synchronising gradients, for the t, the d ≤ min(N, K/t)
+        and the X(v) that are allowed; its other layers and its edges only add to that. In 1 / d this is concave (linear
+        under the convention ``program``), so its least value is at the smallest or largest d.
+
+    Nothing is left out of what a plan may do, so all four hold under both conventions, with any schemes left out, and
+    with N met exactly. Rational numbers throughout: tier ``exact``.
+
+    Notes
+    -----
+    The proof of the first three holds ``work`` (the sum), ``per_device`` and ``per_degree`` (α and β), ``devices`` and
+    ``degrees`` (K and D); that of ``layer`` the id of the layer, and the degrees and configuration best for it.
+    O(layers · configurations) for three of them; ``mixed`` looks at all places where a least one changes, in floating
+    point, and takes the best of them exactly.
+    """
+    ways = [list(_allowed(problem, v)) for v in range(len(problem.model.layers))]
+    if not all(ways) or least_memory(problem) > problem.memory_bytes:
+        return None
+    shares = [(1, 0), (0, 1)]
+    best_mix = _best_mix(problem, ways)
+    if best_mix is not None:
+        shares.append(best_mix)
+    bounds = [_shared(problem, ways, *share) for share in shares]
+    bounds.append(_single(problem, ways))
+    return max(bounds, key=lambda bound: bound.value)
+
+
+def least_memory(problem: PlanningProblem) -> int:
+    """Return bytes that a device must have for there to be a plan; less is proven to be too little.
+
+    The largest of: the least X.a + X.b of any layer, since it is in some stage; and what ``devices`` and ``degrees`` of
+    :func:`work_bound` come to with X.a + X.b in place of X.p, for each device of a stage holds as much.
+    O(layers · configurations).
+    """
+    layers = range(len(problem.model.layers))
+    ways = [list(_ways(problem, v)) for v in layers]
+
+    def held(one: Choice) -> int:
+        return one.memory_a + one.memory_b
+
+    by_devices = sum(min(way.t * held(way.choice) for way in here) for here in ways)
+    alone = [min(held(way.choice) for way in here) for here in ways]
+    return max(*alone, -(-by_devices // problem.devices), -(-sum(alone) // most_degrees(problem)))
+
+
+def most_degrees(problem: PlanningProblem) -> int:
+    """Return what the degrees of data parallelism of all stages can sum up to at most."""
+    most = min(problem.micro_batches, problem.devices)
+    return most if problem.schemes.data_parallel else min(most, len(problem.model.layers))
+
+
+def _ways(problem: PlanningProblem, layer: int) -> Iterator[_Way]:
+    for t, by_layer in zip(problem.degrees, problem.choices, strict=True):
+        for choice in by_layer[layer]:
+            yield _Way(t, choice)
+
+
+def _allowed(problem: PlanningProblem, layer: int) -> Iterator[_Way]:
+    for way in _ways(problem, layer):
+        if way.choice.memory_a + way.choice.memory_b <= problem.memory_bytes:
+            yield way
+
+
+def _shared(problem: PlanningProblem, ways: Sequence[Sequence[_Way]], per_device: int, per_degree: int) -> TimeBound:
+    work = sum(min((per_device * way.t + per_degree) * way.choice.compute_ticks for way in here) for here in ways)
+    devices, degrees = problem.devices, most_degrees(problem)
+    rule = "mixed" if per_device and per_degree else "devices" if per_device else "degrees"
+    proof: dict[str, Any] = {
+        "rule": rule, "work": work, "per_device": per_device, "per_degree": per_degree, "devices": devices,
+        "degrees": degrees,
+    }  # fmt: skip
+    return TimeBound(Fraction(work, per_device * devices + per_degree * degrees), METHOD, "exact", proof)
+
+
+def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple[int, int] | None:
+    """Return α and β above zero with the largest bound, as far as floating point can tell; None if none can matter.
+
+    The sum is concave and piecewise linear in α : β, the divisor linear: their ratio is largest at a corner.
+    """
+    corners: set[tuple[int, int]] = set()
+    for here in ways:
+        # Of the ways for one t only the fastest can be the least.
+        fastest = {way.t: way.choice.compute_ticks for way in sorted(here, key=lambda way: -way.choice.compute_ticks)}
+        for t, p in fastest.items():
+            for other, q in fastest.items():
+                per_device, per_degree = q - p, t * p - other * q
+                if per_device > 0 and per_degree > 0:
+                    corner = Fraction(per_device, per_degree)
+                    corners.add((corner.numerator, corner.denominator))
+    if not corners:
+        return None
+    mixes = sorted(corners, key=lambda mix: Fraction(*mix))
+    mixes = mixes[:: -(-len(mixes) // MIXES)]
+    weights = np.array(mixes, dtype=np.float64)
+    weights /= weights.sum(axis=1, keepdims=True)
+    work = np.zeros(len(mixes))
+    for here in ways:
+        t = np.array([way.t for way in here], dtype=np.float64)
+        p = np.array([way.choice.compute_ticks for way in here], dtype=np.float64)
+        work += ((weights[:, :1] * t + weights[:, 1:]) * p).min(axis=1)
+    bounds = work / (weights @ np.array([problem.devices, most_degrees(problem)], dtype=np.float64))
+    return mixes[int(bounds.argmax())]
+
+
+def _single(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> TimeBound:
+    best: dict[int, tuple[int, ...]] = {}
+    for t in problem.degrees:
+        fit = [d for d in problem.data_degrees if d * t <= problem.devices]
+        best[t] = (fit[0], fit[-1])
+    slowest = Fraction(-1)
+    proof: dict[str, Any] = {}
+    for layer, here in zip(problem.model.layers, ways, strict=True):
+        time, t, d, choice = min(
+            (
+                (problem.stage_time(way.choice.compute_ticks, way.choice.weight_ticks, d), way.t, d, way.choice)
+                for way in here
+                for d in best[way.t]
+            ),
+            key=lambda entry: entry[:3],
+        )
+        if time > slowest:
+            slowest = time
+            proof = {
+                "rule": "layer", "layer": layer.id, "tensor_parallel": t, "data_parallel": d,
+                "configuration": choice.configuration.id,
+            }  # fmt: skip
+    return TimeBound(slowest, METHOD, "exact", proof)
