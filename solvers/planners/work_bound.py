@@ -57,9 +57,9 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
     O(layers · configurations) for three of them; ``mixed`` looks at all places where a least one changes, in floating
     point, and takes the best of them exactly.
     """
-    ways = [list(_allowed(problem, v)) for v in range(len(problem.model.layers))]
-    if not all(ways) or least_memory(problem) > problem.memory_bytes:
+    if no_plan_because(problem) is not None:
         return None
+    ways = [list(_allowed(problem, v)) for v in range(len(problem.model.layers))]
     shares = [(1, 0), (0, 1)]
     best_mix = _best_mix(problem, ways)
     if best_mix is not None:
@@ -67,6 +67,17 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
     bounds = [_shared(problem, ways, *share) for share in shares]
     bounds.append(_single(problem, ways))
     return max(bounds, key=lambda bound: bound.value)
+
+
+def no_plan_because(problem: PlanningProblem) -> str | None:
+    """Return for people why there is no plan, if that is clear from single layers; None if there may be one."""
+    if problem.exact_micro_batches and problem.micro_batches > most_degrees(problem):
+        limit = most_degrees(problem)
+        return f"degrees of data parallelism cannot sum up to {problem.micro_batches}, only to {limit} at most"
+    least = least_memory(problem)
+    if least > problem.memory_bytes:
+        return f"any plan needs devices with at least {least} bytes of memory"
+    return None
 
 
 def least_memory(problem: PlanningProblem) -> int:

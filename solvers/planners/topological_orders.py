@@ -1,0 +1,63 @@
+"""Several topological orders of a model's layers, for planners that cut orders into stages."""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+from mtpp.training_model import TrainingModel
+
+Next = Literal["newest", "oldest", "first"]
+"""Which of the layers that could come next does: the one freed last, the one freed first, or the first in the file."""
+
+
+def topological_orders(model: TrainingModel) -> list[Sequence[int]]:
+    """Return different topological orders of the layers, the model's own first.
+
+    Each comes from the sources to the sinks, or, turned around, from the sinks to the sources; with layers and edges in
+    the file's order, or against it; and takes next what :data:`Next` says. Taking the newest walks along branches, one
+    after the other, as the published program of Piper does; taking the oldest goes through all branches at once.
+    O(layers · log layers + edges) each, twelve at most.
+    """
+    orders = [tuple(model.order)]
+    for following in ("newest", "oldest", "first"):
+        for reverse_file in (False, True):
+            for from_sinks in (False, True):
+                orders.append(_walk(model, following, reverse_file=reverse_file, from_sinks=from_sinks))
+    return list(dict.fromkeys(orders))
+
+
+def _walk(model: TrainingModel, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
+    after: list[list[int]] = [[] for _ in model.layers]
+    waiting = [0] * len(model.layers)
+    for source, target in model.ends:
+        tail, head = (target, source) if from_sinks else (source, target)
+        after[tail].append(head)
+        waiting[head] += 1
+    free = [v for v, count in enumerate(waiting) if not count]
+    if reverse_file:
+        free.reverse()
+        for targets in after:
+            targets.reverse()
+    order = tuple(_take(free, after, waiting, following, -1 if reverse_file else 1))
+    return order[::-1] if from_sinks else order
+
+
+def _take(
+    free: Sequence[int], after: Sequence[Sequence[int]], waiting: list[int], following: Next, sign: int
+) -> Iterator[int]:
+    ready = deque(free)
+    heap = sorted(sign * v for v in free)
+    while ready if following != "first" else heap:
+        if following == "first":
+            v = sign * heapq.heappop(heap)
+        else:
+            v = ready.pop() if following == "newest" else ready.popleft()
+        yield v
+        for w in after[v]:
+            waiting[w] -= 1
+            if not waiting[w]:
+                ready.append(w)
+                heapq.heappush(heap, sign * w)
