@@ -47,8 +47,8 @@ def kind_of(name: str) -> str:
 def repeated_layers(model: TrainingModel) -> RepeatedLayers | None:
     """Return the layers of the kind that comes up most often among those that follow one another; None if none do.
 
-    A kind counts if it has at least :data:`LEAST_REPEATS` layers and each needs the one before it, directly or by way of
-    other layers. O(layers + edges) for each kind.
+    A kind counts if it has at least :data:`LEAST_REPEATS` layers and each needs the one before it, directly or by way
+    of other layers. O(layers + edges) for each kind.
     """
     by_kind: dict[str, list[int]] = {}
     for v in model.order:

@@ -1,7 +1,7 @@
 """The planner of PipeDream-2BW as Piper's paper stands in for it: equal division without tensor parallelism.
 
-Tarnawski et al. 2021, section 5, "equi-no TP". PipeDream-2BW (Narayanan et al. 2021) cuts models of repeated layers into
-equal stages, replicates all of them as often, and recomputes activations in all layers or in none.
+Tarnawski et al. 2021, section 5, "equi-no TP". PipeDream-2BW (Narayanan et al. 2021) cuts models of repeated layers
+into equal stages, replicates all of them as often, and recomputes activations in all layers or in none.
 """
 
 from __future__ import annotations

@@ -150,9 +150,9 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple
     weights /= weights.sum(axis=1, keepdims=True)
     work = np.zeros(len(mixes))
     for here in ways:
-        t = np.array([way.t for way in here], dtype=np.float64)
-        p = np.array([way.choice.compute_ticks for way in here], dtype=np.float64)
-        work += ((weights[:, :1] * t + weights[:, 1:]) * p).min(axis=1)
+        degrees = np.array([way.t for way in here], dtype=np.float64)
+        times = np.array([way.choice.compute_ticks for way in here], dtype=np.float64)
+        work += ((weights[:, :1] * degrees + weights[:, 1:]) * times).min(axis=1)
     bounds = work / (weights @ np.array([problem.devices, most_degrees(problem)], dtype=np.float64))
     return mixes[int(bounds.argmax())]
 

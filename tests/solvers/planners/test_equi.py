@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from itertools import pairwise
 
 import pytest
 from small_training import all_plans, is_plan, random_problem, time_of
@@ -23,7 +24,7 @@ def family(problem: PlanningProblem) -> Iterator[list[Stage]]:
     for order in topological_orders(problem.model):
         for w in range(1, n + 1):
             ends = [i * (n // w) + max(0, i - (w - n % w)) for i in range(w + 1)]
-            groups = [order[a:b] for a, b in zip(ends, ends[1:], strict=False)]
+            groups = [order[a:b] for a, b in pairwise(ends)]
             for t in problem.degrees:
                 by_layer = problem.choices[problem.degrees.index(t)]
                 for d in problem.data_degrees:
