@@ -20,12 +20,14 @@ __all__ = [
     "kind_of",
     "pointer",
     "require_cost",
+    "require_degree",
     "require_list",
     "require_number",
     "require_object",
     "require_size",
     "require_text",
     "require_whole",
+    "require_whole_key",
     "shown",
 ]
 
@@ -33,6 +35,7 @@ SIZE_LIMIT = 2**62
 """No tensor and no op's parameters have as many bytes."""
 
 _LONGEST_SHOWN = 60
+_KEY_DIGITS = 19
 
 
 @contextmanager
@@ -116,6 +119,23 @@ def require_size(value: Any, where: str) -> int:
     if not 0 <= size < SIZE_LIMIT:
         raise InputError("a size must be at least 0 and below 2^62 bytes", where=where)
     return size
+
+
+def require_whole_key(key: str, where: str, what: str) -> int:
+    """Return the whole number that a key of an object spells in the only way there is: ``"1"``, never ``"01"``."""
+    digits = key.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) < _KEY_DIGITS) or str(int(key)) != key:
+        raise InputError(f"{shown(key)} is not {what}", where=where, remedy="write it as a whole number in quotes")
+    return int(key)
+
+
+def require_degree(key: str, where: str) -> int:
+    """Return the degree of tensor parallelism that a key spells: a whole number above zero."""
+    what = "a degree of tensor parallelism"
+    degree = require_whole_key(key, where, what)
+    if degree < 1:
+        raise InputError(f"{what} must be at least 1", where=where)
+    return degree
 
 
 def check_keys(row: Mapping[str, Any], where: str, required: Collection[str], optional: Collection[str] = ()) -> None:

@@ -10,44 +10,39 @@ Format (section 3.6 of the paper; github.com/msr-fiddle/piper, README)::
      "edges": [{"sourceId": 3, "destId": 5, "communicationCost": bytes}, …]}
 
 ``TMPCs`` lists the configurations of a layer by degree t of tensor parallelism. ``name`` is optional, other keys are
-passed over. What the paper's code and its description disagree about, or leave open:
+passed over. Sizes are rounded up to whole bytes. What the paper's code and its description disagree about, or leave
+open:
 
 * ``maxBatchSize`` is called ``mbsInBatch`` in the published files: N, micro-batches in a batch. Either is read.
 * ``syncTimeFw`` and ``syncTimeBw`` are bytes, not times: what it takes to hand a tensor to all t devices, by the id of
-  the node at the other end of the edge, a predecessor for ``Fw`` and a successor for ``Bw``.
+  the node at the other end of the edge. In the published files that is a predecessor for ``Fw`` and a successor for
+  ``Bw``, and the program insists on it; the description has it the other way round.
 * The unit of time is not said: the published ``bert32a100.json`` is in seconds, ``gnmt.json`` and ``resnet.json`` are
   in milliseconds. ``bandwidth`` is in bytes per second in all of them.
 
-What :func:`graph_from_piper` makes of it
------------------------------------------
-An inference graph of the configurations for t = 1: ``vanilla`` where there are several, so never the one called
-``activation recomp``. Work is the ``timePerSample`` as it stands: forward *and* backward pass of one micro-batch.
-``parameterSize`` are the parameters. Out-edges of a node with the same cost carry the same tensor, those with different
-costs different ones.
-
-The unit of time is what the caller says. Without that it is guessed, and ``metadata["assumptions"]`` says so: layers
-get through their parameters at 50 MB/s to 50 GB/s (0.2 to 6 GB/s in the published profiles), and only one unit from
-nanoseconds to seconds can put them into that range.
+:mod:`mtpp.formats.piper_graph` and :mod:`mtpp.formats.piper_training` say what becomes of it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.distinct import distinct_names, untaken
+from mtpp.formats.distinct import distinct_names
 from mtpp.formats.json_shape import (
     attributed,
     pointer,
     require_cost,
+    require_degree,
     require_list,
     require_object,
     require_size,
     require_text,
     require_whole,
-    shown,
+    require_whole_key,
 )
 from mtpp.formats.numbered_nodes import (
     NumberedEdge,
@@ -58,62 +53,24 @@ from mtpp.formats.numbered_nodes import (
     read_nodes,
     required,
 )
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.units import PICOSECONDS, Exact
+from mtpp.training_model import Configuration, Edge, Layer, LayerId
+from mtpp.units import PICOSECONDS
 
 VANILLA = "vanilla"
 """What the published files call the configuration without recomputation of activations."""
+
+_RECOMPUTATION = re.compile(r"activation[\s_-]*(?:recomp|checkpoint)|\brecomp", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:no|non|not|without|w/o)\b", re.IGNORECASE)
 
 _SLOWEST_BYTES_PER_S, _FASTEST_BYTES_PER_S = 5 * 10**7, 5 * 10**10
 _GUESSED_UNITS = ("s", "ms", "us", "ns")
 
 
 @dataclass(frozen=True)
-class Configuration:
-    """One way to run a layer on t devices, the paper's TMPC.
-
-    Attributes
-    ----------
-    time_per_sample
-        Forward and backward pass, in the file's unit.
-    memory_a, memory_b
-        Bytes on each device: a for each micro-batch in flight, and b.
-    forward_sync_bytes, backward_sync_bytes
-        Bytes that spreading a tensor over the devices takes, by the id of the predecessor or successor.
-    """
-
-    id: str
-    time_per_sample: Exact
-    parameter_bytes: int
-    memory_a: int
-    memory_b: int
-    forward_sync_bytes: Mapping[int, int]
-    backward_sync_bytes: Mapping[int, int]
-
-
-@dataclass(frozen=True)
-class Layer:
-    """One node; *configurations* are by degree of tensor parallelism. *name* is the only one of its kind."""
-
-    id: int
-    name: str
-    configurations: Mapping[int, Sequence[Configuration]]
-
-
-@dataclass(frozen=True)
-class Edge:
-    """One edge, by ids of layers."""
-
-    source: int
-    target: int
-    communication_bytes: int
-
-
-@dataclass(frozen=True)
 class Workload:
-    """A whole document, without an opinion on its unit of time; what a planner needs. None: not given."""
+    """A whole document, without an opinion on its unit of time. None: not given."""
 
-    layers: Mapping[int, Layer]
+    layers: Mapping[LayerId, Layer]
     edges: Sequence[Edge]
     max_devices: int | None
     memory_bytes_per_device: int | None
@@ -126,8 +83,14 @@ def looks_like_piper(document: Any) -> bool:
     return looks_like(document, "TMPCs", ("maxDevices", "maxMemoryPerDevice"))
 
 
-def read_workload(document: Any, source: str) -> Workload:
+def read_workload(document: Any, source: str, *, for_training: bool = False) -> Workload:
     """Check a parsed document and return what it says.
+
+    Parameters
+    ----------
+    for_training
+        Whether ids and memory of all configurations are needed, as the published program does; else they may be left
+        out.
 
     Raises
     ------
@@ -142,8 +105,9 @@ def read_workload(document: Any, source: str) -> Workload:
         keys = [key for key in ("maxBatchSize", "mbsInBatch") if document.get(key) is not None]
         if len({document[key] for key in keys if isinstance(document[key], int)}) > 1:
             raise InputError("maxBatchSize and mbsInBatch differ", where="/mbsInBatch", remedy="give one of them")
+        needed = ("id", "memoryUsageA", "memoryUsageB") if for_training else ()
         return Workload(
-            layers={identity: _layer(node, names[identity], nodes) for identity, node in nodes.items()},
+            layers={identity: _layer(node, names[identity], nodes, needed) for identity, node in nodes.items()},
             edges=[_edge(edge) for edge in edges],
             max_devices=_whole(document, "maxDevices"),
             memory_bytes_per_device=_bytes(document, "maxMemoryPerDevice"),
@@ -162,49 +126,59 @@ def _whole(document: Mapping[str, Any], key: str) -> int | None:
 
 
 def _bytes(document: Mapping[str, Any], key: str) -> int | None:
-    return None if document.get(key) is None else require_size(document[key], f"/{key}")
+    if document.get(key) is None:
+        return None
+    size = require_size(document[key], f"/{key}")
+    if not size:
+        raise InputError("must be above zero", where=f"/{key}")
+    return size
 
 
-def _layer(node: NumberedNode, name: str, nodes: Mapping[int, NumberedNode]) -> Layer:
+def _layer(node: NumberedNode, name: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Layer:
     where = f"{node.where}/TMPCs"
     configurations: dict[int, Sequence[Configuration]] = {}
     for key, rows in require_object(required(node.row, "TMPCs", node.where), where).items():
-        place = f"{where}/{pointer(key)[1:]}"
-        degree = _number_of_key(key, place, "a degree of tensor parallelism")
-        if degree < 1:
-            raise InputError("a degree of tensor parallelism must be at least 1", where=place)
+        place = f"{where}{pointer(key)}"
+        degree = require_degree(key, place)
         configurations[degree] = [
-            _configuration(row, f"{place}/{i}", nodes) for i, row in enumerate(require_list(rows, place))
+            _configuration(row, f"{place}/{i}", nodes, needed) for i, row in enumerate(require_list(rows, place))
         ]
     return Layer(node.id, name, configurations)
 
 
-def _number_of_key(key: str, where: str, what: str) -> int:
-    digits = key.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) < 19) or str(int(key)) != key:
-        raise InputError(f"{shown(key)} is not {what}", where=where, remedy="write it as a whole number in quotes")
-    return int(key)
-
-
-def _configuration(row: Any, where: str, nodes: Mapping[int, NumberedNode]) -> Configuration:
+def _configuration(row: Any, where: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Configuration:
     row = require_object(row, where)
+    for key in needed:
+        required(row, key, where)
+    name = require_text(row.get("id", ""), f"{where}/id")
+    if needed and not name:
+        raise InputError("a configuration without a name", where=f"{where}/id", remedy="give it one")
     return Configuration(
-        id=require_text(row.get("id", ""), f"{where}/id"),
+        id=name,
         time_per_sample=require_cost(required(row, "timePerSample", where), f"{where}/timePerSample"),
         parameter_bytes=require_size(required(row, "parameterSize", where), f"{where}/parameterSize"),
         memory_a=require_size(row.get("memoryUsageA", 0), f"{where}/memoryUsageA"),
         memory_b=require_size(row.get("memoryUsageB", 0), f"{where}/memoryUsageB"),
         forward_sync_bytes=_sync(row, "syncTimeFw", where, nodes),
         backward_sync_bytes=_sync(row, "syncTimeBw", where, nodes),
+        recomputes=is_recomputation(name),
     )
 
 
-def _sync(row: Mapping[str, Any], key: str, where: str, nodes: Mapping[int, NumberedNode]) -> dict[int, int]:
+def is_recomputation(name: str) -> bool:
+    """Return whether a configuration of this name recomputes activations.
+
+    The published files call it ``activation recomp``; ``activation-recomputation`` and ``dim 1, recompute`` are too.
+    """
+    return bool(_RECOMPUTATION.search(name.replace("_", " "))) and not _NEGATED.search(name)
+
+
+def _sync(row: Mapping[str, Any], key: str, where: str, nodes: Mapping[int, NumberedNode]) -> dict[LayerId, int]:
     where = f"{where}/{key}"
-    sizes = {}
+    sizes: dict[LayerId, int] = {}
     for neighbour, size in require_object(row.get(key, {}), where).items():
-        place = f"{where}/{pointer(neighbour)[1:]}"
-        identity = node_id(_number_of_key(neighbour, place, "a node's id"), place)
+        place = f"{where}{pointer(neighbour)}"
+        identity = node_id(require_whole_key(neighbour, place, "a node's id"), place)
         if identity not in nodes:
             raise InputError(f"no node has the id {identity}", where=place)
         sizes[identity] = require_size(size, place)
@@ -216,48 +190,28 @@ def _edge(edge: NumberedEdge) -> Edge:
     return Edge(edge.source, edge.target, require_size(cost, f"{edge.where}/communicationCost"))
 
 
-def graph_from_piper(document: Any, source: str, *, name: str = "graph", time_unit: str | None = None) -> CostGraph:
-    """Make an inference graph of the configurations for t = 1, as the module says.
+def guessed_unit(chosen: Sequence[Configuration]) -> str | None:
+    """Return the only unit of time with which layers get through their parameters at 50 MB/s to 50 GB/s, or None.
 
-    Parameters
-    ----------
-    time_unit
-        Unit of the file's times; by default it is guessed from them and the sizes of the parameters.
+    In the published profiles it is 0.2 to 6 GB/s. *chosen* is a configuration for one device of each layer.
+    """
+    time = sum(one.time_per_sample for one in chosen)
+    size = sum(one.parameter_bytes for one in chosen)
+    for unit in _GUESSED_UNITS:
+        scaled = time * PICOSECONDS[unit]
+        if scaled and _SLOWEST_BYTES_PER_S <= size * PICOSECONDS["s"] / scaled < _FASTEST_BYTES_PER_S:
+            return unit
+    return None
+
+
+def without_parallelism(layer: Layer, index: int) -> Configuration:
+    """Return how the layer at *index* of the file runs on one device: ``vanilla`` where there is a choice.
 
     Raises
     ------
     InputError
-        With a JSON pointer into this document; also if there is nothing to guess the unit of time from.
+        If it cannot, or if none or several configurations are called so.
     """
-    workload = read_workload(document, source)
-    with attributed(source):
-        chosen = [_without_parallelism(layer, i) for i, layer in enumerate(workload.layers.values())]
-        assumptions = ["times are of the forward and the backward pass, without tensor parallelism"]
-        if time_unit is None:
-            time_unit = _guessed_unit(chosen)
-            assumptions.insert(0, f"times are taken to be in {time_unit}: the file does not say (--time-unit does)")
-        layers = workload.layers.values()
-        try:
-            return CostGraph.build(
-                name=name,
-                time_unit=time_unit,
-                ops=[
-                    Op(layer.name, one.time_per_sample, "", one.parameter_bytes)
-                    for layer, one in zip(layers, chosen, strict=True)
-                ],
-                tensors=_tensors(workload),
-                metadata={
-                    "source_format": "piper",
-                    "nodes": {layer.name: [layer.id] for layer in layers},
-                    "assumptions": assumptions,
-                },
-            )
-        except InputError as error:
-            where = "/edges" if error.where == "/tensors" else error.where
-            raise InputError(error.problem, where=where, remedy=error.remedy) from None
-
-
-def _without_parallelism(layer: Layer, index: int) -> Configuration:
     where = pointer("nodes", index, "TMPCs", "1")
     choices = layer.configurations.get(1, ())
     if not choices:
@@ -267,32 +221,3 @@ def _without_parallelism(layer: Layer, index: int) -> Configuration:
         problem = f"{len(plain) or 'none'} of {len(choices)} configurations is called {VANILLA!r}"
         raise InputError(problem, where=where, remedy="one has to be")
     return plain[0]
-
-
-def _guessed_unit(chosen: Sequence[Configuration]) -> str:
-    time = sum(one.time_per_sample for one in chosen)
-    size = sum(one.parameter_bytes for one in chosen)
-    for unit in _GUESSED_UNITS:
-        scaled = time * PICOSECONDS[unit]
-        if scaled and _SLOWEST_BYTES_PER_S <= size * PICOSECONDS["s"] / scaled < _FASTEST_BYTES_PER_S:
-            return unit
-    raise InputError(
-        "the file does not say what unit its times are in",
-        where="/nodes",
-        remedy="give it: --time-unit s, ms, us or ns",
-    )
-
-
-def _tensors(workload: Workload) -> list[Tensor]:
-    readers: dict[int, dict[int, list[str]]] = {identity: {} for identity in workload.layers}
-    for edge in workload.edges:
-        target = workload.layers[edge.target].name
-        readers[edge.source].setdefault(edge.communication_bytes, []).append(target)
-    taken: set[str] = set()
-    tensors = []
-    for identity, by_size in readers.items():
-        producer = workload.layers[identity].name
-        for i, (size, consumers) in enumerate(by_size.items()):
-            name = untaken(producer + (f":{i}" if i else ""), taken)
-            tensors.append(Tensor(name, producer, tuple(consumers), size))
-    return tensors

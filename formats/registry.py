@@ -9,6 +9,7 @@ from mtpp.formats import (
     node_link,
     pipedream,
     piper,
+    piper_graph,
     placement,
     stage_csv,
     tensorflow_cost_graph,
@@ -38,7 +39,7 @@ def _read_placement(content: Content, options: ReadOptions) -> CostGraph:
 
 def _read_piper(content: Content, options: ReadOptions) -> CostGraph:
     source = content.source
-    return piper.graph_from_piper(content.document, source.display, name=source.stem, time_unit=options.time_unit)
+    return piper_graph.graph_from_piper(content.document, source.display, name=source.stem, time_unit=options.time_unit)
 
 
 def _read_pipedream(content: Content, options: ReadOptions) -> CostGraph:

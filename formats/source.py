@@ -69,13 +69,20 @@ class Source:
         return path.with_suffix("") if path.suffix.lower() == ".gz" else path
 
 
-def read_source(path_or_dash: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Source:
+def read_source(
+    path_or_dash: str,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    expected: str = "an ONNX model or a graph in JSON",
+) -> Source:
     """Read a file, or standard input for ``-``; gzip is recognised by its first two bytes.
 
     Parameters
     ----------
     max_bytes
         Limit on the bytes in the file and on the bytes after decompression.
+    expected
+        What to give in place of nothing.
 
     Raises
     ------
@@ -99,7 +106,7 @@ def read_source(path_or_dash: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Sou
             reader = _HashingReader(file, display, max_bytes)
             data = _read_all(reader, display, max_bytes)
     if not data:
-        raise InputError("the input is empty", source=display, remedy="give an ONNX model or a graph in JSON")
+        raise InputError("the input is empty", source=display, remedy=f"give {expected}")
     return Source(display=display, data=data, sha256=reader.digest.hexdigest(), path=path)
 
 

@@ -106,7 +106,7 @@ class PlanningProblem:
         ------
         InputError
             If a number is not positive, if a layer is left without any configuration by the schemes, or if the costs
-            are too large for 64 bits; *where* is a pointer ``/layers/3``.
+            are too large for 64 bits; *where* is what the model's places say.
         """
         schemes = schemes or Schemes()
         for value, what, source in (
@@ -167,10 +167,10 @@ class PlanningProblem:
     def _check(self) -> None:
         for i, layer in enumerate(self.model.layers):
             if not any(by_layer[i] for by_layer in self.choices):
-                raise InputError(
+                raise self.model.fault(
                     f"layer {layer.name!r} has no configuration that may be used",
-                    where=f"/layers/{i}",
-                    remedy=f"with {self.devices} devices and these schemes it needs one for "
+                    self.model.places.layer(i, self.model.places.configurations),
+                    f"with {self.devices} devices and these schemes it needs one for "
                     + ("a smaller degree" if self.schemes.tensor_parallel else "t = 1"),
                 )
         total = sum(self.edge_ticks) * 2
@@ -185,6 +185,7 @@ class PlanningProblem:
         if spread * total >= LARGEST_TOTAL or memory >= LARGEST_TOTAL:
             raise InputError(
                 "the costs are too large: all layers together, over all devices, reach 2^62",
+                source=self.model.places.source,
                 remedy="check the costs, the time unit and the bandwidth",
             )
 

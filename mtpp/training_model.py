@@ -7,14 +7,21 @@ belong to edges, as in that paper: a tensor that two layers read is paid for twi
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.model_places import OWN_FORMAT, ModelPlaces
+from mtpp.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import PICOSECONDS, Exact
+
+TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
+"""Units that times may be in."""
+
+LARGEST_COST = 2**62
+"""No time comes to as many picoseconds, and nothing has as many bytes."""
 
 LayerId = int | str
 """What a file calls a layer: a number in Piper's files, a name in the native ones."""
@@ -74,10 +81,14 @@ class TrainingModel:
     Attributes
     ----------
     time_unit
-        A key of :data:`mtpp.units.PICOSECONDS`.
+        One of :data:`TIME_UNITS`.
     defaults
         What the file says of the machine it was written for: any of ``devices``, ``memory_bytes``,
         ``bandwidth_bytes_per_s`` and ``micro_batches``. Shown, never used unasked.
+    metadata
+        Any JSON; kept, and nothing is computed from it. ``assumptions``, where a reader made some, lists them.
+    places
+        Where the file has all this.
     """
 
     name: str
@@ -85,6 +96,8 @@ class TrainingModel:
     layers: Sequence[Layer]
     edges: Sequence[Edge]
     defaults: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    places: ModelPlaces = OWN_FORMAT
 
     @classmethod
     def build(
@@ -94,6 +107,9 @@ class TrainingModel:
         layers: Sequence[Layer],
         edges: Sequence[Edge],
         defaults: Mapping[str, Any] | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        places: ModelPlaces = OWN_FORMAT,
     ) -> TrainingModel:
         """Check that layers and edges make an acyclic graph and that all costs belong to something.
 
@@ -101,18 +117,26 @@ class TrainingModel:
         ------
         InputError
             If a layer has no configuration, an id or a name is taken, an edge leads to no layer, to itself or where
-            another one leads, the layers make a cycle, or a configuration names a neighbour that is none; *where* is
-            a pointer ``/layers/3/…`` or ``/edges/7``. A format that is written otherwise says so itself before.
+            another one leads, the layers make a cycle, a cost is negative or too large for 64 bits, or a configuration
+            names a neighbour that is none; *where* is what *places* says.
         """
-        if time_unit not in PICOSECONDS:
-            raise InputError(f"{time_unit!r} is no unit of time", where="/time_unit", remedy="use s, ms, us, ns or ps")
+        if time_unit not in TIME_UNITS:
+            remedy = f"use one of {', '.join(TIME_UNITS)}"
+            raise InputError(
+                f"unknown unit of time {time_unit!r}", source=places.source, where="/time_unit", remedy=remedy
+            )
+        model = cls(name, time_unit, tuple(layers), tuple(edges), dict(defaults or {}), dict(metadata or {}), places)
         if not layers:
-            raise InputError("the model has no layers", where="/layers", remedy="give at least one")
-        model = cls(name, time_unit, tuple(layers), tuple(edges), dict(defaults or {}))
+            raise model.fault("the model has no layers", f"/{places.layers}", "give at least one")
         _check_layers(model)
         _check_edges(model)
         _check_neighbours(model)
+        _check_costs(model)
         return model
+
+    def fault(self, problem: str, where: str, remedy: str | None = None) -> InputError:
+        """Return the error that something is wrong with the file of this model, at a place from :attr:`places`."""
+        return InputError(problem, source=self.places.source, where=where, remedy=remedy)
 
     @cached_property
     def index_of(self) -> Mapping[LayerId, int]:
@@ -136,100 +160,113 @@ class TrainingModel:
         Raises
         ------
         InputError
-            If there is none: the edges make a cycle; it names one of its layers.
+            If there is none: the edges make a cycle; the message names the layers on it.
         """
-        return _topological_order(self)
+        order = first_come_order(len(self.layers), self.ends)
+        if len(order) < len(self.layers):
+            cycle = find_cycle(len(self.layers), self.ends, order)
+            names = cycle_text([self.layers[i].name for i in cycle])
+            remedy = "remove an edge: every layer comes after those that it needs"
+            raise self.fault(
+                f"the layers make a cycle: {names}", self.places.edge(self.ends.index(_step(cycle))), remedy
+            )
+        return order
+
+    def each_configuration(self) -> Iterator[tuple[int, int, int, Configuration]]:
+        """Go through all configurations: the position of the layer, its degree, the position in that list, itself."""
+        for i, layer in enumerate(self.layers):
+            for t, choices in layer.configurations.items():
+                for c, choice in enumerate(choices):
+                    yield i, t, c, choice
+
+    @cached_property
+    def neighbours(self) -> Mapping[LayerId, tuple[Sequence[LayerId], Sequence[LayerId]]]:
+        """Ids of the layers before and after each, in the order of the edges."""
+        around: dict[LayerId, tuple[list[LayerId], list[LayerId]]] = {layer.id: ([], []) for layer in self.layers}
+        for edge in self.edges:
+            around[edge.target][0].append(edge.source)
+            around[edge.source][1].append(edge.target)
+        return around
+
+
+def _step(cycle: Sequence[int]) -> tuple[int, int]:
+    return cycle[0], cycle[1]
 
 
 def _check_layers(model: TrainingModel) -> None:
+    places = model.places
     for key in ("id", "name"):
         first: dict[LayerId, int] = {}
         for i, layer in enumerate(model.layers):
             value = layer.id if key == "id" else layer.name
             if first.setdefault(value, i) != i:
-                raise InputError(
-                    f"duplicate {key} {value!r}, first used at /layers/{first[value]}", where=f"/layers/{i}"
-                )
+                earlier = places.layer(first[value])
+                raise model.fault(f"duplicate {key} {value!r}, first used at {earlier}", places.layer(i))
     for i, layer in enumerate(model.layers):
+        where = places.layer(i, places.configurations)
         if not any(layer.configurations.values()):
-            raise InputError(
-                f"layer {layer.name!r} has no configuration",
-                where=f"/layers/{i}",
-                remedy="give one for at least one degree of tensor parallelism",
-            )
+            remedy = "give one for at least one degree of tensor parallelism"
+            raise model.fault(f"layer {layer.name!r} has no configuration", where, remedy)
         for t, choices in layer.configurations.items():
             if t < 1:
-                raise InputError("a degree of tensor parallelism must be at least 1", where=f"/layers/{i}")
-            ids = [choice.id for choice in choices]
-            if len(set(ids)) < len(ids):
-                problem = f"layer {layer.name!r} has several configurations of one name for t = {t}"
-                raise InputError(problem, where=f"/layers/{i}", remedy="give each its own")
+                raise model.fault("a degree of tensor parallelism must be at least 1", f"{where}/{t}")
+            taken: set[str] = set()
+            for c, choice in enumerate(choices):
+                if choice.id in taken:
+                    problem = f"layer {layer.name!r} has several configurations {choice.id!r} for t = {t}"
+                    raise model.fault(problem, places.configuration(i, t, c, "id"), "give each its own id")
+                taken.add(choice.id)
 
 
 def _check_edges(model: TrainingModel) -> None:
+    places = model.places
     seen: dict[tuple[LayerId, LayerId], int] = {}
     for e, edge in enumerate(model.edges):
         for end in (edge.source, edge.target):
             if end not in model.index_of:
-                raise InputError(f"no layer has the id {end!r}", where=f"/edges/{e}")
+                raise model.fault(f"there is no layer {end!r}", places.edge(e))
         if edge.source == edge.target:
-            raise InputError(f"the edge leads from layer {edge.source!r} to itself", where=f"/edges/{e}")
+            raise model.fault(f"the edge leads from layer {edge.source!r} to itself", places.edge(e))
         first = seen.setdefault((edge.source, edge.target), e)
         if first != e:
-            raise InputError(f"duplicate edge, first given at /edges/{first}", where=f"/edges/{e}")
-    if len(model.order) < len(model.layers):
-        raise AssertionError("an order leaves no layer out")
+            problem = (
+                f"duplicate edge from layer {edge.source!r} to layer {edge.target!r}, first at {places.edge(first)}"
+            )
+            raise model.fault(problem, places.edge(e))
+    _ = model.order  # raises on a cycle
 
 
 def _check_neighbours(model: TrainingModel) -> None:
-    before: dict[LayerId, set[LayerId]] = {layer.id: set() for layer in model.layers}
-    after: dict[LayerId, set[LayerId]] = {layer.id: set() for layer in model.layers}
-    for edge in model.edges:
-        before[edge.target].add(edge.source)
-        after[edge.source].add(edge.target)
-    for i, layer in enumerate(model.layers):
-        for t, choices in layer.configurations.items():
-            for choice in choices:
-                for sizes, real, what in (
-                    (choice.forward_sync_bytes, before, "predecessor"),
-                    (choice.backward_sync_bytes, after, "successor"),
-                ):
-                    for other in sizes:
-                        if other not in real[layer.id]:
-                            raise InputError(
-                                f"configuration {choice.id!r} for t = {t} has a sync cost for {other!r}, "
-                                f"which is no {what} of layer {layer.name!r}",
-                                where=f"/layers/{i}",
-                                remedy="remove it, or add the edge",
-                            )
+    places = model.places
+    around = {identity: (set(before), set(after)) for identity, (before, after) in model.neighbours.items()}
+    for i, t, c, choice in model.each_configuration():
+        before, after = around[model.layers[i].id]
+        for sizes, real, key, what in (
+            (choice.forward_sync_bytes, before, places.forward_sync, "predecessor"),
+            (choice.backward_sync_bytes, after, places.backward_sync, "successor"),
+        ):
+            for other in sizes:
+                if other not in real:
+                    problem = f"a cost of synchronisation for an edge that does not exist: {other!r} is no {what}"
+                    where = places.configuration(i, t, c, key, other)
+                    raise model.fault(problem, where, "remove it, or add the edge")
 
 
-def _topological_order(model: TrainingModel) -> list[int]:
-    waiting = [0] * len(model.layers)
-    after: list[list[int]] = [[] for _ in model.layers]
-    for source, target in model.ends:
-        waiting[target] += 1
-        after[source].append(target)
-    ready = [i for i, count in enumerate(waiting) if not count]
-    order: list[int] = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for j in after[i]:
-            waiting[j] -= 1
-            if not waiting[j]:
-                heapq.heappush(ready, j)
-    if len(order) < len(model.layers):
-        left = min(i for i, count in enumerate(waiting) if count)
-        # Layers behind a cycle wait as well: go back along waiting predecessors until one comes up again.
-        back = {target: source for source, target in model.ends if waiting[source] and waiting[target]}
-        seen: set[int] = set()
-        while left not in seen:
-            seen.add(left)
-            left = back[left]
-        raise InputError(
-            f"the layers make a cycle through {model.layers[left].name!r}",
-            where=f"/layers/{left}",
-            remedy="remove an edge: every layer must come after those it needs",
+def _check_costs(model: TrainingModel) -> None:
+    for i, t, c, choice in model.each_configuration():
+        place = model.places.configuration(i, t, c)
+        if not 0 <= choice.time_per_sample * PICOSECONDS[model.time_unit] < LARGEST_COST:
+            problem = "a time must be at least 0 and below 2^62 ps (53 days)"
+            raise model.fault(problem, f"{place}/{model.places.time}", "check the time and its unit")
+        sizes = (
+            choice.parameter_bytes,
+            choice.memory_a,
+            choice.memory_b,
+            *choice.forward_sync_bytes.values(),
+            *choice.backward_sync_bytes.values(),
         )
-    return order
+        if not 0 <= min(sizes) <= max(sizes) < LARGEST_COST:
+            raise model.fault("a size must be at least 0 and below 2^62 bytes", place)
+    for e, edge in enumerate(model.edges):
+        if not 0 <= edge.communication_bytes < LARGEST_COST:
+            raise model.fault("a size must be at least 0 and below 2^62 bytes", model.places.edge(e))

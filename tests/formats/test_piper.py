@@ -13,7 +13,8 @@ from mtpp.errors import InputError
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.native import read_native, write_native
 from mtpp.formats.node_link import read_node_link, write_node_link
-from mtpp.formats.piper import graph_from_piper, read_workload
+from mtpp.formats.piper import read_workload
+from mtpp.formats.piper_graph import graph_from_piper
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
 from mtpp.graph import CostGraph

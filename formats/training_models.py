@@ -1,0 +1,109 @@
+"""Models to be trained, in any format that they are read in: recognised by content."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.errors import InputError, UnrecognisedInput
+from mtpp.formats import piper, stage_manifest, training_native
+from mtpp.formats.graph_format import Content
+from mtpp.formats.json_shape import shown
+from mtpp.formats.source import DEFAULT_MAX_BYTES, Source, read_source
+from mtpp.training_model import TIME_UNITS, TrainingModel
+
+EXPECTED = f"layers with their configurations, as {training_native.FORMAT} or in Piper's JSON (see docs/formats.md)"
+"""What a command that plans needs."""
+
+_FORMATS = {
+    "mtpp-graph": "a graph for inference, not a model to be trained",
+    "mtpp-plan": "a plan for inference, not a model to be trained",
+    "mtpp-training-plan": "a training plan, not the model it is for",
+    "mtpp-certificates": "a table of certificates, not a model to be trained",
+    stage_manifest.FORMAT: "a manifest of stages, not a model to be trained",
+}
+"""What a document is whose ``format`` is this."""
+
+_GRAPHS = {
+    "onnx": "an ONNX model",
+    "placement": "a workload of the placement planner",
+    "node-link": "a node-link graph",
+    "graphml": "a GraphML graph",
+    "dot": "a DOT drawing",
+    "csv": "a CSV table",
+    "pipedream": "a profile of PipeDream",
+    "tensorflow": "a cost graph of TensorFlow",
+}
+"""What a file is that :mod:`mtpp.formats.recognise` calls this."""
+
+
+def read_training_model(
+    path_or_dash: str, time_unit: str | None = None, *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> tuple[TrainingModel, str]:
+    """Read a model to be trained from a file, or from standard input for ``-``; gzip is recognised.
+
+    Parameters
+    ----------
+    time_unit
+        Unit of the times in a file that does not name it (Piper's), one of :data:`TIME_UNITS`.
+    max_bytes
+        Limit on the bytes in the file and on the bytes after decompression.
+
+    Returns
+    -------
+    The model, and the SHA-256 of the file's bytes, in hexadecimal.
+
+    Raises
+    ------
+    UnrecognisedInput
+        If it is something else; the message says what.
+    InputError
+        If it cannot be read, if it is broken (*where* is a pointer into the file as it is), or if *time_unit* is
+        missing, unknown or of no effect.
+    """
+    source = read_source(path_or_dash, max_bytes=max_bytes, expected=EXPECTED)
+    return training_model_from_source(source, time_unit), source.sha256
+
+
+def training_model_from_source(source: Source, time_unit: str | None = None) -> TrainingModel:
+    """Make a model of bytes that were read; as :func:`read_training_model`."""
+    if time_unit is not None and time_unit not in TIME_UNITS:
+        problem = f"unknown unit of time {time_unit!r}"
+        raise InputError(problem, source="--time-unit", remedy=f"use one of {', '.join(TIME_UNITS)}")
+    content = Content(source)
+    document = content.document if content.is_json else None
+    if isinstance(document, dict):
+        if document.get("format") == training_native.FORMAT:
+            if time_unit is not None:
+                problem = f"has no effect on {training_native.FORMAT}: {source.display}"
+                raise InputError(problem, source="--time-unit", remedy="leave it out; the file names its unit of time")
+            return training_native.training_model_from_document(document, source.display)
+        if "format" not in document and _may_be_piper(document):
+            from mtpp.formats.piper_training import training_model_from_piper
+
+            return training_model_from_piper(document, source.display, name=source.stem, time_unit=time_unit)
+    raise _something_else(content, document)
+
+
+def _may_be_piper(document: dict[str, Any]) -> bool:
+    if piper.looks_like_piper(document):
+        return True
+    nodes = document.get("nodes")
+    return isinstance(nodes, list) and any(isinstance(node, dict) and "TMPCs" in node for node in nodes)
+
+
+def _something_else(content: Content, document: Any) -> UnrecognisedInput:
+    source = content.source.display
+    remedy = f"planning needs {EXPECTED}"
+    if isinstance(document, dict) and "format" in document:
+        name = document["format"]
+        known = _FORMATS.get(name) if isinstance(name, str) else None
+        problem = known or f"unknown format {shown(name)}"
+        return UnrecognisedInput(problem, source=source, where="/format", remedy=remedy)
+    from mtpp.formats.recognise import recognise
+
+    try:
+        what = _GRAPHS[recognise(content).name] + ", not a model to be trained"
+    except UnrecognisedInput as error:
+        plain = error.problem.startswith(("not a graph", "in no format"))
+        what = "not a model to be trained" if plain else error.problem
+    return UnrecognisedInput(what, source=source, remedy=remedy)
