@@ -86,15 +86,18 @@ def parse_bytes(text: str) -> int:
 
 
 def parse_bandwidth(text: str) -> int:
-    """Read a bandwidth such as ``25GB/s``, ``25GiB/s`` or ``100Gbit/s``, in bytes per second."""
+    """Read a bandwidth such as ``25GB/s``, ``100Gbit/s`` or ``25GiB/ms``, in bytes per second."""
     what, example = "bandwidth", "25GB/s or 100Gbit/s"
     number, unit = _split(text, what, example)
     if not unit:
         raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
-    for suffix, bits in (("bit/s", 1), ("b/s", 1), ("B/s", 8), ("Bps", 8)):
-        prefix = unit.removesuffix(suffix)
-        if prefix != unit and prefix in _PREFIX:
-            return _whole_positive(Fraction(number * _PREFIX[prefix] * bits, 8), text, what)
+    spelled_out = f"{unit.removesuffix('ps')}/s" if unit.endswith("Bps") else unit
+    amount, _, time = spelled_out.partition("/")
+    for suffix, bits in (("bit", 1), ("b", 1), ("B", 8)):
+        prefix = amount.removesuffix(suffix)
+        if prefix != amount and prefix in _PREFIX and time in PICOSECONDS:
+            per_s = PICOSECONDS["s"] // PICOSECONDS[time]
+            return _whole_positive(Fraction(number * _PREFIX[prefix] * bits * per_s, 8), text, what)
     raise InputError(f"{what} {text!r} has an unknown unit {unit!r}", remedy=f"write it like {example}")
 
 

@@ -93,10 +93,16 @@ def test_sizes(text: str, value: int) -> None:
         ("1B/s", 1),
         ("8bit/s", 1),
         ("3.35 TB/s", 3_350_000_000_000),
+        ("25GiB/ms", 25_000 * 2**30),
+        ("25 MB/us", 25 * 10**12),
+        ("1.5kB/µs", 1_500_000_000),
+        ("2Gbit/ms", 250_000_000_000),
+        ("3B/ns", 3_000_000_000),
+        ("0.001B/ms", 1),
     ],
 )
 def test_bandwidths(text: str, value: int) -> None:
-    """Bits and bytes, decimal and binary prefixes come to whole bytes per second."""
+    """Bits and bytes, decimal and binary prefixes, any unit of time come to whole bytes per second."""
     assert parse_bandwidth(text) == value
 
 
@@ -169,6 +175,12 @@ def test_malformed_quantities(what: str, text: str, problem: str) -> None:
         (parse_bytes, "0.5B", "whole number"),
         (parse_bytes, "1.0000001MB", "whole number"),
         (parse_bandwidth, "1bit/s", "whole number"),
+        (parse_bandwidth, "25GB/h", "unknown unit 'GB/h'"),
+        (parse_bandwidth, "25GB", "unknown unit 'GB'"),
+        (parse_bandwidth, "25/ms", "unknown unit '/ms'"),
+        (parse_bandwidth, "25GBps/ms", "unknown unit"),
+        (parse_bandwidth, "25TiB/us", "below 2"),
+        (parse_bandwidth, "0GB/ms", "above zero"),
         (parse_bytes, "1e30GB", "below 2"),
         (parse_bytes, "1e500B", "out of range"),
         (parse_duration, "1e500s", "out of range"),
