@@ -1,0 +1,164 @@
+"""Plans for training, ``mtpp-training-plan`` version 1: written here, judged by the verifier of training plans.
+
+Times are given twice: as floats in the model's unit, for people and plots, and as fractions of ticks in lowest terms,
+``[numerator, denominator]``, for whoever checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mtpp.formats.json_text import dump_lines
+from mtpp.planning_problem import PlanningProblem
+from mtpp.training_plan import FORMAT, VERSION, StageFigures, TimeBound, TrainingPlan, chosen_of
+from mtpp.units import PICOSECONDS
+
+
+def write_training_plan(document: Mapping[str, Any]) -> str:
+    """Return the text of a plan: one line per key and per stage."""
+    return dump_lines(document, ("stages",)) + "\n"
+
+
+def plan_document(
+    plan: TrainingPlan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+) -> dict[str, Any]:
+    """Return a plan as JSON takes it.
+
+    Parameters
+    ----------
+    sha256
+        Of the model's file.
+    knapsack
+        How configurations were chosen, ``exact`` or ``heuristic``.
+    heuristic_differs
+        Stages for which bang per buck would have chosen slower configurations, or none at all.
+    elapsed_s
+        Seconds that planning took, without starting the program and reading the model.
+    """
+    problem = plan.problem
+    time = plan.time_per_sample
+    return {
+        **_header(problem, plan.planner, sha256),
+        "feasible": True,
+        "time_per_sample": in_units(time, problem),
+        "time_per_sample_ticks": fraction(time),
+        "throughput_per_s": per_second(time),
+        "lower_bound": bound_document(plan.lower),
+        "ratio": plan.ratio,
+        "optimal": plan.optimal,
+        "devices_used": plan.devices_used,
+        "degrees_sum": plan.degrees_sum,
+        "stages": [_stage(plan, i, figures) for i, figures in enumerate(plan.figures)],
+        "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
+        "notes": list(plan.notes),
+        "stopped": plan.stopped,
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def no_plan_document(
+    problem: PlanningProblem,
+    *,
+    planner: str,
+    sha256: str,
+    proven: bool,
+    least_memory_bytes: int | None,
+    reason: str,
+    stopped: str,
+    elapsed_s: float,
+) -> dict[str, Any]:
+    """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.planning.NoPlan`."""
+    return {
+        **_header(problem, planner, sha256),
+        "feasible": False,
+        "proven": proven,
+        "least_memory_bytes": least_memory_bytes,
+        "reason": reason,
+        "stages": [],
+        "stopped": stopped,
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def model_document(problem: PlanningProblem, sha256: str) -> dict[str, Any]:
+    """Return what a document says of the model."""
+    model = problem.model
+    return {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)}
+
+
+def system_document(problem: PlanningProblem) -> dict[str, Any]:
+    """Return what a document says of the devices, of the batch, and of the rules."""
+    return {
+        "devices": problem.devices,
+        "memory_bytes": problem.memory_bytes,
+        "bandwidth_bytes_per_s": problem.bandwidth_bytes_per_s,
+        "max_micro_batches": problem.micro_batches,
+        "exact_micro_batches": problem.exact_micro_batches,
+        "convention": problem.convention,
+        "data_parallel": problem.schemes.data_parallel,
+        "tensor_parallel": problem.schemes.tensor_parallel,
+        "recompute": problem.schemes.recompute,
+        "topology": None,
+    }
+
+
+def in_units(ticks: Fraction, problem: PlanningProblem) -> float:
+    """Return a time in the model's unit, correctly rounded."""
+    return float(ticks / PICOSECONDS[problem.model.time_unit])
+
+
+def fraction(ticks: Fraction) -> list[int]:
+    """Return a time in ticks as numerator and denominator in lowest terms."""
+    return [ticks.numerator, ticks.denominator]
+
+
+def per_second(time: Fraction) -> float | None:
+    """Return how many micro-batches a second are done at so many ticks each; None where they take no time."""
+    return float(PICOSECONDS["s"] / time) if time else None
+
+
+def bound_document(bound: TimeBound) -> dict[str, Any]:
+    """Return a lower bound as JSON takes it."""
+    return {
+        "value": fraction(bound.value),
+        "method": bound.method,
+        "tier": bound.tier,
+        "proof": dict(bound.proof),
+    }
+
+
+def _header(problem: PlanningProblem, planner: str, sha256: str) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "planner": planner,
+        "model": model_document(problem, sha256),
+        "time_unit": problem.model.time_unit,
+        "ticks_per_unit": PICOSECONDS[problem.model.time_unit],
+        "system": system_document(problem),
+    }
+
+
+def _stage(plan: TrainingPlan, index: int, figures: StageFigures) -> dict[str, Any]:
+    problem, stage = plan.problem, plan.stages[index]
+    ids = [problem.model.layers[layer].id for layer in stage.layers]
+    chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
+    return {
+        "index": index,
+        "layers": ids,
+        "data_parallel": stage.data_parallel,
+        "tensor_parallel": stage.tensor_parallel,
+        "devices": stage.data_parallel * stage.tensor_parallel,
+        "in_flight": figures.in_flight,
+        "memory_bytes": figures.memory_bytes,
+        "time": in_units(figures.time, problem),
+        "time_ticks": fraction(figures.time),
+        "compute": in_units(figures.compute, problem),
+        "communication": in_units(figures.edges + figures.gradients, problem),
+        "edges": in_units(figures.edges, problem),
+        "gradients": in_units(figures.gradients, problem),
+        "utilization": float(figures.time / plan.time_per_sample) if plan.time_per_sample else 1.0,
+        "configurations": {str(layer): choice for layer, choice in zip(ids, chosen, strict=True)},
+    }
