@@ -6,7 +6,7 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mtpp.visible import visible
 
@@ -14,7 +14,12 @@ if TYPE_CHECKING:
     from rich.progress import Progress
     from rich.status import Status
 
-    from mtpp.instance import Instance
+
+class Costs(Protocol):
+    """What can say costs in ticks to people: an instance, or a planner's problem."""
+
+    def describe(self, ticks: float) -> str:
+        """Return so many ticks with their unit."""
 
 
 class Console:
@@ -61,7 +66,7 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         Whose ticks are told of: those of an abstract graph depend on k.
     """
 
-    def __init__(self, console: Console, instance: Instance) -> None:
+    def __init__(self, console: Console, instance: Costs) -> None:
         self._console = console
         self.instance = instance
         self._status: Status | None = None

@@ -275,7 +275,7 @@ def input_limit(text: str) -> int:
     """Read ``--max-input-size``, in bytes."""
     from mtpp.units import parse_bytes
 
-    limit: int = _named("--max-input-size", parse_bytes, text)
+    limit: int = option_value("--max-input-size", parse_bytes, text)
     return limit
 
 
@@ -283,7 +283,7 @@ def bytes_option(option: str, text: str | None) -> int | None:
     """Read an option that is a size, in bytes; None if it is not given."""
     from mtpp.units import parse_bytes
 
-    size: int | None = _named(option, parse_bytes, text)
+    size: int | None = option_value(option, parse_bytes, text)
     return size
 
 
@@ -301,16 +301,17 @@ def system_of(options: dict[str, Any]) -> System:
     from mtpp.units import parse_bandwidth, parse_bytes
 
     return override(
-        _named("--system", load_system, options["system"]) or load_system(DEFAULT_PRESET),
-        bandwidth_bytes_per_s=_named("--bandwidth", parse_bandwidth, options["bandwidth"]),
-        fast_memory_bytes=_named("--fast-memory", parse_bytes, options["fast_memory"]),
-        activation_reserve_bytes=_named("--activation-reserve", parse_bytes, options["activation_reserve"]),
+        option_value("--system", load_system, options["system"]) or load_system(DEFAULT_PRESET),
+        bandwidth_bytes_per_s=option_value("--bandwidth", parse_bandwidth, options["bandwidth"]),
+        fast_memory_bytes=option_value("--fast-memory", parse_bytes, options["fast_memory"]),
+        activation_reserve_bytes=option_value("--activation-reserve", parse_bytes, options["activation_reserve"]),
         peak=options["peak"],
-        stage_memory_bytes=_named("--stage-memory", parse_bytes, options["stage_memory"]),
+        stage_memory_bytes=option_value("--stage-memory", parse_bytes, options["stage_memory"]),
     )
 
 
-def _named(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
+def option_value(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
+    """Read an option's value; what is wrong with it is said of the option. None if it is not given."""
     if text is None:
         return None
     try:

@@ -12,7 +12,7 @@ from typing import Any
 
 from mtpp.formats.json_text import dump_lines
 from mtpp.planning_problem import PlanningProblem
-from mtpp.training_plan import FORMAT, VERSION, StageFigures, TimeBound, TrainingPlan, chosen_of
+from mtpp.training_plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
 from mtpp.units import PICOSECONDS
 
 
@@ -50,7 +50,7 @@ def plan_document(
         "optimal": plan.optimal,
         "devices_used": plan.devices_used,
         "degrees_sum": plan.degrees_sum,
-        "stages": [_stage(plan, i, figures) for i, figures in enumerate(plan.figures)],
+        "stages": [stage_document(plan, i) for i in range(len(plan.stages))],
         "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
         "notes": list(plan.notes),
         "stopped": plan.stopped,
@@ -141,8 +141,9 @@ def _header(problem: PlanningProblem, planner: str, sha256: str) -> dict[str, An
     }
 
 
-def _stage(plan: TrainingPlan, index: int, figures: StageFigures) -> dict[str, Any]:
-    problem, stage = plan.problem, plan.stages[index]
+def stage_document(plan: TrainingPlan, index: int) -> dict[str, Any]:
+    """Return what JSON says of a stage; times are per sample, in the unit of the model."""
+    problem, stage, figures = plan.problem, plan.stages[index], plan.figures[index]
     ids = [problem.model.layers[layer].id for layer in stage.layers]
     chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
     return {

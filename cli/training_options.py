@@ -1,0 +1,221 @@
+"""Options of ``mtpp plan``: devices, batch, schemes, and the problem that they make of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mtpp.cli.options import FiniteRange, stack
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.source import Source
+    from mtpp.planning_problem import PlanningProblem
+    from mtpp.training_model import TrainingModel
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+MOST_DEVICES = 1_000_000
+_MOST_MICRO_BATCHES = 10**9
+_EXAMPLES = {
+    "--devices": "--devices 64",
+    "--memory": "--memory 16GiB",
+    "--bandwidth": "--bandwidth 25GB/s",
+    "--max-micro-batches": "--max-micro-batches 512, or --batch-size 1024 --micro-batch-size 2",
+}
+_BATCH = ("batch_size", "micro_batch_size", "gradient_accumulation")
+
+
+def system_options() -> Callable[[F], F]:
+    """Add what says which devices there are and how large a batch may be; see :class:`TrainingSystem`."""
+    return stack(
+        click.option("--devices", type=click.IntRange(1, MOST_DEVICES), metavar="K", help="Devices at most."),
+        click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB."),
+        click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s."),
+        click.option(
+            "--max-micro-batches", type=click.IntRange(1, _MOST_MICRO_BATCHES), metavar="N",
+            help="Degrees of data parallelism add up to at most N.",
+        ),
+        click.option(
+            "--batch-size", type=click.IntRange(1), metavar="B", help="Largest safe batch; gives N = ⌊B / (g · b)⌋."
+        ),
+        click.option(
+            "--micro-batch-size", type=click.IntRange(1), metavar="b", help="Samples that the layers' times are of."
+        ),
+        click.option(
+            "--gradient-accumulation", type=click.IntRange(1), metavar="g", help="Passes to an update [default: 1]."
+        ),
+        click.option("--exact-micro-batches", is_flag=True, help="Degrees of data parallelism add up to exactly N."),
+    )  # fmt: skip
+
+
+def rule_options() -> Callable[[F], F]:
+    """Add what says which plans are allowed and what they cost."""
+    return stack(
+        click.option(
+            "--convention", type=click.Choice(("paper", "program")), default="paper", show_default=True,
+            help="Piper's paper, or its published program: gradients cost less, every d divides N.",
+        ),
+        click.option("--no-data-parallel", is_flag=True, help="Only d = 1."),
+        click.option("--no-tensor-parallel", is_flag=True, help="Only t = 1."),
+        click.option("--no-recompute", is_flag=True, help="No configurations that compute activations twice."),
+    )  # fmt: skip
+
+
+def run_options() -> Callable[[F], F]:
+    """Add what bounds a planner."""
+    return stack(
+        click.option(
+            "--knapsack", type=click.Choice(("exact", "heuristic")), default="exact", show_default=True,
+            help="Choose configurations of layers as well as possible, or by the paper's bang per buck.",
+        ),
+        click.option(
+            "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="From process start."
+        ),
+        click.option("-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]."),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """N, and where it comes from.
+
+    Attributes
+    ----------
+    text
+        N for people, with the sizes that it follows from.
+    size
+        Samples of a micro-batch; None where nobody said.
+    """
+
+    count: int
+    text: str
+    size: int | None = None
+
+
+@dataclass(frozen=True)
+class TrainingSystem:
+    """The devices and the batch as far as options say; None: not given."""
+
+    devices: int | None
+    memory_bytes: int | None
+    bandwidth_bytes_per_s: int | None
+    micro_batches: MicroBatches | None
+    exact_micro_batches: bool
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> TrainingSystem:
+        """Read what :func:`system_options` collected."""
+        from mtpp.cli.options import option_value
+        from mtpp.units import parse_bandwidth, parse_bytes
+
+        memory: int | None = option_value("--memory", parse_bytes, options["memory"])
+        bandwidth: int | None = option_value("--bandwidth", parse_bandwidth, options["bandwidth"])
+        if memory == 0:
+            raise InputError("must be above zero", source="--memory")
+        return cls(options["devices"], memory, bandwidth, micro_batches_of(options), options["exact_micro_batches"])
+
+    def problem(
+        self, model: TrainingModel, source: Source, options: Mapping[str, Any]
+    ) -> tuple[PlanningProblem, MicroBatches]:
+        """Return the problem that *model* makes on this system, with the rules of :func:`rule_options`.
+
+        Raises
+        ------
+        InputError
+            If something was not given; the model's file may say what it was written for, but is not asked unsaid: its
+            numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
+        """
+        from mtpp.formats.json_shape import attributed
+        from mtpp.planning_problem import PlanningProblem, Schemes
+
+        if None in (self.devices, self.memory_bytes, self.bandwidth_bytes_per_s, self.micro_batches):
+            raise self._incomplete(model, source)
+        assert self.devices is not None
+        assert self.memory_bytes is not None
+        assert self.bandwidth_bytes_per_s is not None
+        assert self.micro_batches is not None
+        with attributed(source.display):
+            problem = PlanningProblem.build(
+                model,
+                devices=self.devices,
+                memory_bytes=self.memory_bytes,
+                bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
+                micro_batches=self.micro_batches.count,
+                exact_micro_batches=self.exact_micro_batches,
+                convention=options["convention"],
+                schemes=Schemes(
+                    data_parallel=not options["no_data_parallel"],
+                    tensor_parallel=not options["no_tensor_parallel"],
+                    recompute=not options["no_recompute"],
+                ),
+            )
+        return problem, self.micro_batches
+
+    def _incomplete(self, model: TrainingModel, source: Source) -> InputError:
+        given = {
+            "--devices": self.devices,
+            "--memory": self.memory_bytes,
+            "--bandwidth": self.bandwidth_bytes_per_s,
+            "--max-micro-batches": self.micro_batches,
+        }
+        missing = [option for option, value in given.items() if value is None]
+        hints = {
+            "--devices": ("devices", str),
+            "--memory": ("memory_bytes", exact_bytes),
+            "--bandwidth": ("bandwidth_bytes_per_s", lambda rate: f"{exact_bytes(rate)}/s"),
+            "--max-micro-batches": ("micro_batches", str),
+        }
+        written_for = [
+            f"{option} {write(model.defaults[key])}"
+            for option, (key, write) in hints.items()
+            if option in missing and model.defaults.get(key)
+        ]
+        remedy = f"the file is written for {' '.join(written_for)}" if written_for else f"write {_EXAMPLES[missing[0]]}"
+        return InputError(f"{', '.join(missing)} must be given", source=source.display, remedy=remedy)
+
+
+def micro_batches_of(options: Mapping[str, Any]) -> MicroBatches | None:
+    """Return N, given as such or by the sizes of appendix A of the paper; None where neither is.
+
+    Raises
+    ------
+    click.UsageError
+        If both are given, a size is missing, or N comes to 0.
+    """
+    count = options["max_micro_batches"]
+    sizes = [f"--{name.replace('_', '-')}" for name in _BATCH if options[name] is not None]
+    if count is not None:
+        if sizes:
+            raise click.UsageError(f"--max-micro-batches and {sizes[0]} say the same: give one of them")
+        return MicroBatches(count, f"{count:,}")
+    if not sizes:
+        return None
+    batch, micro, steps = (options[name] for name in _BATCH)
+    if batch is None or micro is None:
+        missing = "--batch-size" if batch is None else "--micro-batch-size"
+        raise click.UsageError(
+            f"{sizes[0]} needs {missing} as well: N = batch size / (accumulation · micro-batch size)"
+        )
+    steps = steps or 1
+    count, rest = divmod(batch, steps * micro)
+    text = f"{batch:,} / ({steps:,} × {micro:,})" if steps > 1 else f"{batch:,} / {micro:,}"
+    if rest:
+        text = f"⌊{text}⌋"
+    if count < 1:
+        raise click.UsageError(f"no micro-batch fits into the batch: N = {text} = 0")
+    if count > _MOST_MICRO_BATCHES:
+        raise click.UsageError(f"N = {text} is above {_MOST_MICRO_BATCHES:,}")
+    return MicroBatches(count, f"{count:,} = {text}", micro)
+
+
+def exact_bytes(count: int) -> str:
+    """Write an amount of memory so that it reads back as what it is: ``80GB``, ``8GiB``, ``1234567B``."""
+    units = {f"{prefix}iB": 2**power for prefix, power in (("T", 40), ("G", 30), ("M", 20), ("K", 10))}
+    units |= {f"{prefix}B": 10**power for prefix, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3))}
+    fitting = [(count // size, unit) for unit, size in units.items() if count and count % size == 0]
+    number, unit = min(fitting, default=(count, "B"))
+    return f"{number}{unit}"

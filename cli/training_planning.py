@@ -1,0 +1,191 @@
+"""From the options of ``mtpp plan`` to a plan, and from a plan to its readers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.cli.console import Console
+    from mtpp.cli.interruption import Interruption
+    from mtpp.cli.training_options import MicroBatches
+    from mtpp.formats.source import Source
+    from mtpp.planning_problem import PlanningProblem
+    from mtpp.progress import Observer
+    from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+    from mtpp.solvers.planners.registry import PlannerEntry
+    from mtpp.training_model import TrainingModel
+    from mtpp.training_plan import TrainingPlan
+
+
+@dataclass(frozen=True)
+class TrainingTask:
+    """What is to be planned: a model as read, without the bytes of its file, and the problem that it makes."""
+
+    source: Source
+    problem: PlanningProblem
+    micro_batches: MicroBatches
+    planner: PlannerEntry
+    knapsack: str
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A task with what came of it.
+
+    Attributes
+    ----------
+    elapsed_s
+        Seconds of planning.
+    plan, no_plan
+        The plan, or why there is none.
+    heuristic_differs
+        Stages that bang per buck would have made slower.
+    """
+
+    task: TrainingTask
+    elapsed_s: float
+    plan: TrainingPlan | None = None
+    no_plan: NoPlan | None = None
+    heuristic_differs: Sequence[int] = ()
+
+
+def read_task(path: str, options: Mapping[str, Any], console: Console) -> TrainingTask:
+    """Read the model at *path* and make the problem that the options say."""
+    from dataclasses import replace
+
+    from mtpp.cli.training_options import TrainingSystem
+    from mtpp.formats.source import read_source
+    from mtpp.solvers.planners.registry import PLANNERS
+
+    system = TrainingSystem.of(options)
+    source = read_source(path)
+    model = read_model(source, options["time_unit"])
+    problem, micro_batches = system.problem(model, source, options)
+    kept = replace(source, data=b"")
+    return TrainingTask(kept, problem, micro_batches, PLANNERS[options["planner"]], options["knapsack"])
+
+
+def read_model(source: Source, time_unit: str | None) -> TrainingModel:
+    """Read a model to be trained from a file of any format that holds one."""
+    from mtpp.formats.json_text import parse_json
+    from mtpp.formats.piper import read_workload
+    from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+
+    if time_unit is None:
+        raise InputError(
+            "the file does not say what unit its times are in", source=source.display, remedy="--time-unit"
+        )
+    work = read_workload(parse_json(source.data, source.display), source.display)
+    layers = [
+        Layer(
+            one.id,
+            one.name,
+            {
+                t: [
+                    Configuration(
+                        c.id, c.time_per_sample, c.parameter_bytes, c.memory_a, c.memory_b,
+                        c.forward_sync_bytes, c.backward_sync_bytes, recomputes=c.id == "activation recomp",
+                    )
+                    for c in choices
+                ]
+                for t, choices in one.configurations.items()
+            },
+        )
+        for one in work.layers.values()
+    ]  # fmt: skip
+    edges = [Edge(e.source, e.target, e.communication_bytes) for e in work.edges]
+    defaults = {
+        "devices": work.max_devices,
+        "memory_bytes": work.memory_bytes_per_device,
+        "bandwidth_bytes_per_s": work.bandwidth_bytes_per_s,
+        "micro_batches": work.micro_batches,
+    }
+    return TrainingModel.build(source.stem, time_unit, layers, edges, defaults)
+
+
+def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: Console) -> Planned:
+    """Plan as asked; progress goes to standard error.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        If the user interrupted it before there was any plan.
+    """
+    from mtpp.cli.console import LiveLine
+    from mtpp.cli.interruption import Interruption
+    from mtpp.solvers.planners.bang_per_buck import slower_by_bang_per_buck
+    from mtpp.solvers.planners.planning import NoPlan
+
+    plan = task.planner.load()
+    with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
+        limits = planning_limits(options, live, interruption)
+        start = time.monotonic()
+        result = plan(task.problem, limits)
+        elapsed_s = time.monotonic() - start
+    if isinstance(result, NoPlan):
+        if result.stopped == "interrupted":
+            raise KeyboardInterrupt
+        return Planned(task, elapsed_s, no_plan=result)
+    differs = [] if task.knapsack == "heuristic" else slower_by_bang_per_buck(task.problem, result.stages)
+    return Planned(task, elapsed_s, result, heuristic_differs=differs)
+
+
+class Picoseconds:
+    """The ticks of all planning problems, said to people."""
+
+    def describe(self, ticks: float) -> str:
+        """Return so many ticks with their unit."""
+        from mtpp.units import format_picoseconds
+
+        return format_picoseconds(float(ticks))
+
+
+def planning_limits(options: Mapping[str, Any], observer: Observer, interruption: Interruption) -> PlanLimits:
+    """Return how long a planner may take, and how it works, as the options say."""
+    from mtpp.cli.planning import available_cores
+    from mtpp.deadline import Deadline
+    from mtpp.solvers.planners.planning import PlanLimits
+
+    return PlanLimits(
+        Deadline(options["time_limit"]),
+        jobs=options["jobs"] or available_cores(),
+        knapsack=options["knapsack"],
+        observer=observer,
+        interrupted=lambda: interruption.requested,
+    )
+
+
+def plan_json(planned: Planned) -> str:
+    """Return the ``mtpp-training-plan`` document, version 1, of a plan or of there being none."""
+    from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
+
+    sha256, elapsed_s = planned.task.source.sha256, planned.elapsed_s
+    if planned.plan is not None:
+        return write_training_plan(
+            plan_document(
+                planned.plan,
+                sha256=sha256,
+                knapsack=planned.task.knapsack,
+                heuristic_differs=planned.heuristic_differs,
+                elapsed_s=elapsed_s,
+            )
+        )
+    none = planned.no_plan
+    assert none is not None
+    return write_training_plan(
+        no_plan_document(
+            none.problem,
+            planner=none.planner,
+            sha256=sha256,
+            proven=none.proven,
+            least_memory_bytes=none.least_memory_bytes,
+            reason=none.reason,
+            stopped=none.stopped,
+            elapsed_s=elapsed_s,
+        )
+    )

@@ -1,0 +1,104 @@
+"""What is said to people of devices, rules, times and proofs of plans for training."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from mtpp.cli.training_options import exact_bytes
+from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
+
+if TYPE_CHECKING:
+    from mtpp.cli.training_planning import TrainingTask
+    from mtpp.solvers.planners.planning import NoPlan
+    from mtpp.training_plan import TrainingPlan
+
+_MIB = 2**20
+_LONGEST_SIZE = 7
+
+
+def unit_of(time: Fraction) -> tuple[str, int]:
+    """Return the unit in which times around *time* (in ticks) are shown, and the ticks in it."""
+    for unit in ("s", "ms", "µs", "ns"):
+        if time >= 10 * PICOSECONDS[unit]:
+            return unit, PICOSECONDS[unit]
+    return "ps", 1
+
+
+def size_text(count: int) -> str:
+    """Write an amount of memory as it was given where that is short: ``80 GB``, ``8 GiB``."""
+    exact = exact_bytes(count)
+    digits = exact.rstrip("BGKMTik")
+    return f"{int(digits):,} {exact[len(digits) :]}" if len(exact) <= _LONGEST_SIZE else format_bytes(count)
+
+
+def system_text(task: TrainingTask) -> str:
+    """Return the devices and what connects them."""
+    problem = task.problem
+    devices = f"{problem.devices:,} device{'s' if problem.devices > 1 else ''}"
+    return f"{devices} of {size_text(problem.memory_bytes)}, {size_text(problem.bandwidth_bytes_per_s)}/s"
+
+
+def rules_text(task: TrainingTask) -> str:
+    """Return what plans were allowed, and by which convention they were costed."""
+    problem = task.problem
+    schemes = problem.schemes
+    named = {
+        "data parallelism": schemes.data_parallel,
+        "tensor parallelism": schemes.tensor_parallel,
+        "recomputation": schemes.recompute,
+    }
+    allowed = ", ".join(name for name, used in named.items() if used) or "pipelines alone"
+    forbidden = [name for name, used in named.items() if not used]
+    texts = [
+        f"convention {problem.convention}",
+        allowed + (f"; no {', no '.join(forbidden)}" if forbidden else ""),
+    ]
+    return "; ".join(texts)
+
+
+def rate_text(time: Fraction, micro_batch_size: int | None) -> str:
+    """Return the throughput of a pipeline that takes *time* ticks for each micro-batch."""
+    rate = float(PICOSECONDS["s"] / time)
+    text = f"{_rate(rate)} micro-batches/s"
+    return text if micro_batch_size is None else f"{text}, {_rate(rate * micro_batch_size)} samples/s"
+
+
+def _rate(per_second: float) -> str:
+    return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
+
+
+def proven_text(plan: TrainingPlan) -> str:
+    """Return how close to the best plan this one is, and what proves it."""
+    lower = plan.lower
+    bound = f"lower bound {format_picoseconds(float(lower.value))} by {lower.method}, tier {lower.tier}"
+    if plan.optimal:
+        return f"1, proven optimal: {bound}"
+    if plan.ratio is None:
+        return f"none proven: {bound}"
+    return f"{plan.ratio:.6g} proven, {distance_text(plan.time_per_sample, lower.value)} of optimal: {bound}"
+
+
+def distance_text(time: Fraction, lower: Fraction) -> str:
+    """Return how far above its lower bound, which is not 0, a time can be: ``within 1.3 %``."""
+    above = 100 * float(time / lower - 1)
+    return f"within {above:.2g} %" if above < 100 else f"within {above / 100 + 1:.3g}×"
+
+
+def least_memory_text(none: NoPlan) -> str:
+    """Return how much memory a device would need, rounded up to what can be given as ``--memory``."""
+    least = none.least_memory_bytes
+    if least is None:
+        return "none would do" if none.proven else "not known"
+    return f"{format_bytes(least)} a device ({least:,} bytes): {memory_option(least)} would do"
+
+
+def memory_option(least: int) -> str:
+    """Return the option that gives each device at least so many bytes, in whole MiB."""
+    return f"--memory {-(-least // _MIB)}MiB"
+
+
+def no_plan_text(none: NoPlan) -> str:
+    """Return on one line why there is no plan, and what would help."""
+    least = none.least_memory_bytes
+    return none.reason if least is None else f"{none.reason}; {memory_option(least)} would do"
