@@ -134,23 +134,26 @@ def chosen_of(problem: PlanningProblem, stage: Stage) -> list[Choice]:
     return [by_layer[layer][c] for layer, c in zip(stage.layers, stage.chosen, strict=True)]
 
 
-def stage_figures(problem: PlanningProblem, stages: Sequence[Stage]) -> list[StageFigures]:
+def stage_figures(
+    problem: PlanningProblem, stages: Sequence[Stage], in_flight: int | None = None
+) -> list[StageFigures]:
     """Return what each stage of a pipeline takes: sections 3.5 and 4 of the paper, the one definition.
 
-    Stages are in pipeline order. O(layers + edges).
+    Stages are in pipeline order. *in_flight* is s at the first one, the sum of all degrees; it is given for parts of a
+    pipeline, where later parts count as well. O(layers + edges).
     """
     figures = []
-    later = sum(stage.data_parallel for stage in stages)
+    later = sum(stage.data_parallel for stage in stages) if in_flight is None else in_flight
     for stage in stages:
         members = set(stage.layers)
         d = stage.data_parallel
-        in_flight = -(-later // d)
+        kept = -(-later // d)
         later -= d
         compute = edges = weights = memory = 0
         for layer, choice in zip(stage.layers, chosen_of(problem, stage), strict=True):
             compute += choice.compute_ticks
             weights += choice.weight_ticks
-            memory += choice.memory_a * in_flight + choice.memory_b
+            memory += choice.memory_a * kept + choice.memory_b
             for e, sync in zip(problem.edges_in[layer], choice.sync_in_ticks, strict=True):
                 if problem.model.ends[e][0] not in members:
                     edges += problem.edge_ticks[e] + sync
@@ -159,5 +162,5 @@ def stage_figures(problem: PlanningProblem, stages: Sequence[Stage]) -> list[Sta
                     edges += problem.edge_ticks[e] + sync
         time = problem.stage_time(compute + edges, weights, d)
         parts = Fraction(compute, d), Fraction(edges, d)
-        figures.append(StageFigures(time, *parts, time - sum(parts), in_flight, memory))
+        figures.append(StageFigures(time, *parts, time - sum(parts), kept, memory))
     return figures
