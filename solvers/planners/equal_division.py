@@ -45,10 +45,10 @@ def kind_of(name: str) -> str:
 
 
 def repeated_layers(model: TrainingModel) -> RepeatedLayers | None:
-    """Return the layers of the kind that comes up most often among those that follow one another; None if none do.
+    """Return the layers of the kind that comes up most often, if they follow one another; None if they do not.
 
-    A kind counts if it has at least :data:`LEAST_REPEATS` layers and each needs the one before it, directly or by way
-    of other layers. O(layers + edges) for each kind.
+    There have to be :data:`LEAST_REPEATS` of them, and each needs the one before it, directly or by way of others.
+    Where several kinds come up equally often, the first that does counts. O(layers + edges) for each of these.
     """
     by_kind: dict[str, list[int]] = {}
     for v in model.order:
@@ -58,9 +58,12 @@ def repeated_layers(model: TrainingModel) -> RepeatedLayers | None:
     for source, target in model.ends:
         before[target].append(source)
         after[source].append(target)
-    for kind, layers in sorted(by_kind.items(), key=lambda item: -len(item[1])):
-        if len(layers) < LEAST_REPEATS:
-            return None
+    most = max(map(len, by_kind.values()))
+    if most < LEAST_REPEATS:
+        return None
+    for kind, layers in by_kind.items():
+        if len(layers) < most:
+            continue
         number = {v: i for i, v in enumerate(layers)}
         place = [-1] * len(model.layers)
         for v in model.order:

@@ -71,7 +71,11 @@ def test_layers_between_repeated_ones() -> None:
 
 
 def test_no_repeated_layers() -> None:
-    """Layers side by side are no repetition, whatever their names; nor are two."""
+    """Layers side by side are no repetition, whatever their names; nor are two, or fewer than there are of others."""
+    fork = [(0, 1), (0, 2), (1, 3), (2, 3), (3, 4), (4, 5)]
+    assert repeated_layers(model_of([*(f"node{v}" for v in range(4)), "node4", "end"], fork)) is None
+    wide = [(v, 4) for v in range(4)] + [(4, 5), (5, 6)]
+    assert repeated_layers(model_of([*(f"node{v}" for v in range(4)), "top1", "top2", "top3"], wide)) is None
     assert repeated_layers(model_of(["node1", "node2", "node3", "node4"], [(0, 1), (0, 2), (1, 3), (2, 3)])) is None
     assert repeated_layers(model_of(["node1", "node2", "end"], [(0, 1), (1, 2)])) is None
 

@@ -1,0 +1,136 @@
+"""A model to be trained in the making: layers of stated shapes, with roofline times for some degrees of parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from mtpp.system import System
+from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.units import PICOSECONDS, ceil_ratio
+
+ELEMENT_BYTES = 4
+"""Parameters and activations are float32."""
+
+TENSOR_PARALLEL_BANDWIDTH = 300 * 10**9
+"""Bytes a second between devices that share a layer: NVSwitch (Tarnawski et al. 2021, section 5)."""
+
+DEGREES = (1, 2, 4, 8)
+"""Degrees of tensor parallelism that layers have configurations for."""
+
+RUNS, RUNS_RECOMPUTING = 3, 4
+"""Forward and backward pass take as much as three forward passes; recomputation is one more."""
+
+PLAIN, RECOMPUTING = "vanilla", "activation recomp"
+"""The configurations of each layer for each degree, by their names in Piper's files."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a layer does in the forward pass of one micro-batch, on one device; all counts are of elements.
+
+    Attributes
+    ----------
+    flops
+        Operations.
+    touched
+        Elements read and written: inputs, parameters in use, results on the way, output.
+    params
+        Parameters that it holds.
+    kept
+        What is kept for the backward pass beside the inputs: results on the way.
+    reduced
+        Elements summed over the t devices that share the layer, forward and as many backward.
+    divisible
+        Whether t devices can share it; otherwise each does all of it.
+    """
+
+    flops: int
+    touched: int
+    params: int
+    kept: int
+    reduced: int
+    divisible: bool = True
+
+
+@dataclass
+class TrainingNetwork:
+    """Layers in the order of their making, whose outputs have so many elements for one micro-batch.
+
+    Times on *system* are in picoseconds, by the roofline: three times the forward pass, four times with recomputation,
+    divided by t, and what the devices tell each other: a ring moves 2 · (t - 1) / t of what is summed. Memory is that
+    of PipeDream-2BW with two versions of the parameters: without recomputation a layer keeps its inputs and what is on
+    the way for each micro-batch in flight; with it only the inputs, and once what is on the way, as in Piper's files.
+    Where t > 1, tensors from and to other stages have to reach all t devices.
+    """
+
+    system: System
+    degrees: Sequence[int] = DEGREES
+    layers: list[Layer] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+
+    def add(self, name: str, inputs: Sequence[int], output: int, work: Work, *, read: int = 0) -> int:
+        """Add a layer and return its number.
+
+        Parameters
+        ----------
+        inputs
+            Layers whose outputs it needs, all different.
+        output
+            Elements that it makes.
+        read
+            Elements of the model's own input that it reads.
+        """
+        number = len(self.layers)
+        kept_inputs = (read + sum(self.sizes[u] for u in inputs)) * ELEMENT_BYTES
+        configurations = {
+            t: [
+                self._configuration(number, inputs, output, work, kept_inputs, t, recompute)
+                for recompute in (False, True)
+            ]
+            for t in self.degrees
+            if t == 1 or work.divisible
+        }
+        self.layers.append(Layer(number, name, configurations))
+        self.sizes.append(output)
+        self.edges += [Edge(u, number, self.sizes[u] * ELEMENT_BYTES) for u in inputs]
+        return number
+
+    def model(self, name: str) -> TrainingModel:
+        """Return what has been made, checked; only now is it known who reads what each layer makes."""
+        readers: list[list[int]] = [[] for _ in self.layers]
+        for edge in self.edges:
+            readers[int(edge.source)].append(int(edge.target))
+        layers = []
+        for v, layer in enumerate(self.layers):
+            by_degree = {
+                t: [self._handing_back(v, one, t, readers[v]) for one in here]
+                for t, here in layer.configurations.items()
+            }
+            layers.append(Layer(v, layer.name, by_degree))
+        return TrainingModel.build(name, "ps", layers, self.edges)
+
+    def _configuration(
+        self, number: int, inputs: Sequence[int], output: int, work: Work, kept_inputs: int, t: int, recompute: bool
+    ) -> Configuration:
+        runs = RUNS_RECOMPUTING if recompute else RUNS
+        time = self.system.modelled_work_ps(-(-runs * work.flops // t), -(-runs * work.touched * ELEMENT_BYTES // t))
+        # Sums are over in the forward pass, in the backward pass, and in the forward pass done again.
+        moved = (runs - 1) * 2 * (t - 1) * work.reduced * ELEMENT_BYTES
+        time += ceil_ratio(moved * PICOSECONDS["s"], t * TENSOR_PARALLEL_BANDWIDTH)
+        params = -(-work.params * ELEMENT_BYTES // t)
+        kept = -(-work.kept * ELEMENT_BYTES // t)
+        return Configuration(
+            id=RECOMPUTING if recompute else PLAIN,
+            time_per_sample=time,
+            parameter_bytes=params,
+            memory_a=kept_inputs + (0 if recompute else kept),
+            memory_b=2 * params + (kept if recompute else 0),
+            forward_sync_bytes={u: self.sizes[u] * ELEMENT_BYTES if t > 1 else 0 for u in inputs},
+            recomputes=recompute,
+        )
+
+    def _handing_back(self, number: int, one: Configuration, t: int, readers: Sequence[int]) -> Configuration:
+        size = self.sizes[number] * ELEMENT_BYTES if t > 1 else 0
+        return replace(one, backward_sync_bytes=dict.fromkeys(readers, size))
