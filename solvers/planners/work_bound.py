@@ -52,8 +52,8 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
 
     Notes
     -----
-    The proof of the first three holds ``work`` (the sum), ``per_device`` and ``per_degree`` (α and β), ``devices`` and
-    ``degrees`` (K and D); that of ``layer`` the id of the layer, and the degrees and configuration best for it.
+    The proof of the first three holds ``total``, the sum, and for ``mixed`` also ``per_device`` and ``per_degree``: α
+    and β, integers; that of ``layer`` holds the layer's id.
     O(layers · configurations) for three of them; ``mixed`` looks at all places where a least one changes, in floating
     point, and takes the best of them exactly.
     """
@@ -117,14 +117,12 @@ def _allowed(problem: PlanningProblem, layer: int) -> Iterator[_Way]:
 
 
 def _shared(problem: PlanningProblem, ways: Sequence[Sequence[_Way]], per_device: int, per_degree: int) -> TimeBound:
-    work = sum(min((per_device * way.t + per_degree) * way.choice.compute_ticks for way in here) for here in ways)
-    devices, degrees = problem.devices, most_degrees(problem)
-    rule = "mixed" if per_device and per_degree else "devices" if per_device else "degrees"
-    proof: dict[str, Any] = {
-        "rule": rule, "work": work, "per_device": per_device, "per_degree": per_degree, "devices": devices,
-        "degrees": degrees,
-    }  # fmt: skip
-    return TimeBound(Fraction(work, per_device * devices + per_degree * degrees), METHOD, "exact", proof)
+    total = sum(min((per_device * way.t + per_degree) * way.choice.compute_ticks for way in here) for here in ways)
+    proof: dict[str, Any] = {"rule": "devices" if per_device else "degrees", "total": total}
+    if per_device and per_degree:
+        proof = {"rule": "mixed", "total": total, "per_device": per_device, "per_degree": per_degree}
+    held = per_device * problem.devices + per_degree * most_degrees(problem)
+    return TimeBound(Fraction(total, held), METHOD, "exact", proof)
 
 
 def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple[int, int] | None:
@@ -158,25 +156,18 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple
 
 
 def _single(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> TimeBound:
-    best: dict[int, tuple[int, ...]] = {}
+    best: dict[int, tuple[int, int]] = {}
     for t in problem.degrees:
         fit = [d for d in problem.data_degrees if d * t <= problem.devices]
         best[t] = (fit[0], fit[-1])
     slowest = Fraction(-1)
     proof: dict[str, Any] = {}
     for layer, here in zip(problem.model.layers, ways, strict=True):
-        time, t, d, choice = min(
-            (
-                (problem.stage_time(way.choice.compute_ticks, way.choice.weight_ticks, d), way.t, d, way.choice)
-                for way in here
-                for d in best[way.t]
-            ),
-            key=lambda entry: entry[:3],
+        least = min(
+            problem.stage_time(way.choice.compute_ticks, way.choice.weight_ticks, d)
+            for way in here
+            for d in best[way.t]
         )
-        if time > slowest:
-            slowest = time
-            proof = {
-                "rule": "layer", "layer": layer.id, "tensor_parallel": t, "data_parallel": d,
-                "configuration": choice.configuration.id,
-            }  # fmt: skip
+        if least > slowest:
+            slowest, proof = least, {"rule": "layer", "layer": layer.id}
     return TimeBound(slowest, METHOD, "exact", proof)
