@@ -1,0 +1,94 @@
+"""What the tables of Piper's claims are made of: exact knapsacks, downsets, printed digits; nothing without data."""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Iterator
+from decimal import Decimal
+from fractions import Fraction
+from itertools import chain, combinations, product
+from pathlib import Path
+from typing import Any
+
+import pytest
+from small_training import random_problem
+
+
+@pytest.fixture(scope="module")
+def benchmarks(checkout: Path) -> Iterator[Any]:
+    """Import the scripts from the checkout's folder of scripts, which is no installed package."""
+    sys.path.insert(0, str(checkout))
+    try:
+        import benchmarks.piper
+        import benchmarks.piper_knapsacks
+
+        yield benchmarks
+    finally:
+        sys.path.remove(str(checkout))
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_least_cost_of_choices(benchmarks: Any, seed: int) -> None:
+    """Merging Pareto fronts gives what trying all choices gives."""
+    draw = random.Random(seed)
+    options = [
+        [(draw.randrange(20), draw.randrange(20)) for _ in range(draw.randint(1, 3))] for _ in range(draw.randint(1, 6))
+    ]
+    memory = draw.randrange(60)
+    costs = [sum(cost for cost, _ in one) for one in product(*options) if sum(size for _, size in one) <= memory]
+    assert benchmarks.piper_knapsacks.least_cost(options, memory) == min(costs, default=None)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_downsets(benchmarks: Any, seed: int) -> None:
+    """All sets that hold the successors of their layers are found, and instances lie between two of them."""
+    problem = random_problem(seed, 6)
+    layers = range(6)
+    subsets = map(frozenset, chain.from_iterable(combinations(layers, size) for size in range(7)))
+    closed = {one for one in subsets if all(v in one for u, v in problem.model.ends if u in one)}
+    found = benchmarks.piper_knapsacks.downsets(problem)
+    assert set(found) == closed
+    assert len(found) == len(closed)
+    for instance in benchmarks.piper_knapsacks.drawn(problem, 3, seed):
+        members = frozenset(instance.layers)
+        assert any(outer - inner == members for outer in closed for inner in closed if inner < outer)
+        assert instance.d * instance.t <= problem.devices
+
+
+def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
+    """Costs over one divisor rank choices as the stage's time does."""
+    knapsacks = benchmarks.piper_knapsacks
+    from mtpp.training_plan import Stage, stage_figures
+
+    for seed in range(20):
+        problem = random_problem(seed, 4, choices=3)
+        for instance in knapsacks.drawn(problem, 2, seed):
+            options = knapsacks.options_of(problem, instance)
+            if not all(options):
+                continue
+            spread = instance.d if problem.convention == "paper" else problem.micro_batches
+            differences = set()
+            for chosen in product(*(range(len(own)) for own in options)):
+                stage = Stage(instance.layers, instance.d, instance.t, chosen)
+                (figures,) = stage_figures(problem, [stage])
+                cost = sum(own[c][0] for own, c in zip(options, chosen, strict=True))
+                differences.add(figures.time - Fraction(cost, instance.d * spread))
+            assert len(differences) == 1
+
+
+@pytest.mark.parametrize(
+    ("number", "half"), [("263.354", Fraction(1, 2000)), ("7.32", Fraction(1, 200)), ("7E-4", Fraction(1, 20000))]
+)
+def test_half_a_unit_of_the_last_digit(benchmarks: Any, number: str, half: Fraction) -> None:
+    """Printed numbers are known up to that."""
+    assert benchmarks.piper.half_a_digit(Decimal(number)) == half
+
+
+def test_nothing_to_read(benchmarks: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without the models the script says so, and that is all."""
+    monkeypatch.setattr(benchmarks.piper, "missing", lambda: [Path("absent.json")])
+    benchmarks.piper.main([])
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err == "skipped: there is no absent.json\n"
