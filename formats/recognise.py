@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import PurePath
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats import native, placement_split, plan
+from mtpp.formats import native, placement_split, plan, training_native
 from mtpp.formats.graph_format import Content, GraphFormat, ReadOptions
 from mtpp.formats.json_shape import shown
 from mtpp.formats.onnxruntime_profile import looks_like_trace
@@ -14,6 +14,7 @@ from mtpp.formats.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.source import Source
 from mtpp.graph import CostGraph
 from mtpp.system import System
+from mtpp.training_plan import FORMAT as TRAINING_PLAN
 
 
 def read_graph(
@@ -118,6 +119,11 @@ def _readable(found: GraphFormat, source: Source) -> GraphFormat:
 
 _NODE_FORMATS = ("placement", "piper", "node-link")
 
+_FOR_PLANNING = {
+    training_native.FORMAT: ("a model to be trained, not a graph for inference", "give it to `mtpp plan`"),
+    TRAINING_PLAN: ("a training plan, not a graph", "give it to `mtpp verify`"),
+}
+
 
 def _unknown_json(content: Content) -> UnrecognisedInput:
     source, document = content.source, content.document
@@ -129,6 +135,9 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
             where="/format",
             remedy="give the graph it was made from (mtpp verify reads plans)",
         )
+    if isinstance(name, str) and name in _FOR_PLANNING:
+        problem, remedy = _FOR_PLANNING[name]
+        return UnrecognisedInput(problem, source=source.display, where="/format", remedy=remedy)
     if placement_split.looks_like_split(document):
         return UnrecognisedInput(
             "a split of a placement workload, not a graph",

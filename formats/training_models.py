@@ -5,20 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.formats import piper, stage_manifest, training_native
+from mtpp.formats import native, piper, plan, stage_manifest, training_native, verifiable
 from mtpp.formats.graph_format import Content
 from mtpp.formats.json_shape import shown
 from mtpp.formats.source import DEFAULT_MAX_BYTES, Source, read_source
 from mtpp.training_model import TIME_UNITS, TrainingModel
+from mtpp.training_plan import FORMAT as TRAINING_PLAN
 
 EXPECTED = f"layers with their configurations, as {training_native.FORMAT} or in Piper's JSON (see docs/formats.md)"
 """What a command that plans needs."""
 
 _FORMATS = {
-    "mtpp-graph": "a graph for inference, not a model to be trained",
-    "mtpp-plan": "a plan for inference, not a model to be trained",
-    "mtpp-training-plan": "a training plan, not the model it is for",
-    "mtpp-certificates": "a table of certificates, not a model to be trained",
+    native.FORMAT: "a graph for inference, not a model to be trained",
+    plan.FORMAT: "a plan for inference, not a model to be trained",
+    TRAINING_PLAN: "a training plan, not the model it is for",
+    verifiable.CERTIFICATES: "a table of certificates, not a model to be trained",
     stage_manifest.FORMAT: "a manifest of stages, not a model to be trained",
 }
 """What a document is whose ``format`` is this."""
@@ -28,12 +29,10 @@ _GRAPHS = {
     "placement": "a workload of the placement planner",
     "node-link": "a node-link graph",
     "graphml": "a GraphML graph",
-    "dot": "a DOT drawing",
-    "csv": "a CSV table",
     "pipedream": "a profile of PipeDream",
     "tensorflow": "a cost graph of TensorFlow",
 }
-"""What a file is that :mod:`mtpp.formats.recognise` calls this."""
+"""What a file is that :mod:`mtpp.formats.recognise` finds to be in one of these formats by its content."""
 
 
 def read_training_model(
@@ -101,9 +100,11 @@ def _something_else(content: Content, document: Any) -> UnrecognisedInput:
         return UnrecognisedInput(problem, source=source, where="/format", remedy=remedy)
     from mtpp.formats.recognise import recognise
 
+    what = "not a model to be trained"
     try:
-        what = _GRAPHS[recognise(content).name] + ", not a model to be trained"
+        if found := _GRAPHS.get(recognise(content).name):  # else only the file's suffix says something
+            what = f"{found}, {what}"
     except UnrecognisedInput as error:
-        plain = error.problem.startswith(("not a graph", "in no format"))
-        what = "not a model to be trained" if plain else error.problem
+        if not error.problem.startswith(("not a graph", "in no format")):
+            what = error.problem
     return UnrecognisedInput(what, source=source, remedy=remedy)
