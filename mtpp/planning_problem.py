@@ -8,7 +8,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
-from mtpp.training_model import Configuration, TrainingModel
+from mtpp.training_model import Configuration, Layer, TrainingModel
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 CONVENTIONS = ("paper", "program")
@@ -170,8 +170,7 @@ class PlanningProblem:
                 raise self.model.fault(
                     f"layer {layer.name!r} has no configuration that may be used",
                     self.model.places.layer(i, self.model.places.configurations),
-                    f"with {self.devices} devices and these schemes it needs one for "
-                    + ("a smaller degree" if self.schemes.tensor_parallel else "t = 1"),
+                    self._missing(layer),
                 )
         total = sum(self.edge_ticks) * 2
         memory = 0
@@ -188,6 +187,13 @@ class PlanningProblem:
                 source=self.model.places.source,
                 remedy="check the costs, the time unit and the bandwidth",
             )
+
+    def _missing(self, layer: Layer) -> str:
+        if any(layer.configurations.get(t) for t in self.degrees):
+            return "without recomputation it needs one that keeps its activations"
+        if not self.schemes.tensor_parallel:
+            return "without tensor parallelism it needs one for t = 1"
+        return f"it needs one for t = {self.devices}, the number of devices, or less"
 
     @cached_property
     def edges_in(self) -> Sequence[Sequence[int]]:

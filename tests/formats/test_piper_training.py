@@ -142,9 +142,9 @@ def test_problems_lead_to_the_file() -> None:
         PlanningProblem.build(model, devices=2, **numbers)
     assert str(caught.value) == (
         "p.json: /nodes/1/TMPCs: layer 'layer #2' has no configuration that may be used; "
-        "with 2 devices and these schemes it needs one for a smaller degree"
+        "it needs one for t = 2, the number of devices, or less"
     )
-    with pytest.raises(InputError, match=r"p\.json: /nodes/1/TMPCs: .* needs one for t = 1"):
+    with pytest.raises(InputError, match=r"p\.json: /nodes/1/TMPCs: .* without tensor parallelism it needs one"):
         PlanningProblem.build(model, devices=8, schemes=Schemes(tensor_parallel=False), **numbers)
 
 
