@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
 from mtpp.cli.options import output_options
 from mtpp.cli.training_options import rule_options, run_options, system_options
+from mtpp.cli.training_sweep import sweep_options, sweep_task
 
 INTERRUPTED = 130
 
@@ -20,6 +22,7 @@ INTERRUPTED = 130
 )  # fmt: skip
 @system_options()
 @rule_options()
+@sweep_options()
 @click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s.")
 @run_options()
 @click.option("-o", "--output", metavar="FILE", help="Write the plan as JSON, whole or not at all.")
@@ -35,25 +38,27 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.results import deliver
     from mtpp.cli.training_plan_view import training_plan_text
     from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
+    from mtpp.cli.training_sweep_view import sweep_json, sweep_text
     from mtpp.cli.training_texts import no_plan_text
     from mtpp.formats.sink import check_output
 
+    if options["sums"] is not None and options["sweep"] is None:
+        raise click.UsageError("--sums goes with --sweep", ctx)
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    task = read_task(model, options, console)
-    planned = make_training_plan(task, options, console)
-
-    def json_text() -> str:
-        return plan_json(planned)
-
-    deliver(
-        output,
-        json_text,
-        lambda: json_text() if output_format == "json" else training_plan_text(planned, output_format),
-    )
-    if planned.no_plan is not None:
-        console.complain(f"{task.source.display}: {no_plan_text(planned.no_plan)}")
-        ctx.exit(1)
-    if planned.plan is not None and planned.plan.stopped == "interrupted":
+    task = read_task(model, options)
+    if options["sweep"] is not None:
+        swept = sweep_task(task, options, console)
+        stopped, problem = swept.stopped, None if swept.feasible else "no plan fits on any of these numbers of devices"
+        written, shown = partial(sweep_json, swept), partial(sweep_text, swept)
+    else:
+        planned = make_training_plan(task, options, console)
+        stopped, problem = planned.stopped, planned.no_plan and no_plan_text(planned.no_plan)
+        written, shown = partial(plan_json, planned), partial(training_plan_text, planned)
+    deliver(output, written, lambda: written() if output_format == "json" else shown(output_format))
+    if stopped == "interrupted":
         ctx.exit(INTERRUPTED)
+    if problem is not None:
+        console.complain(f"{task.source.display}: {problem}")
+        ctx.exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -112,7 +113,7 @@ class TrainingSystem:
         from mtpp.cli.options import option_value
         from mtpp.units import parse_bandwidth, parse_bytes
 
-        memory: int | None = option_value("--memory", parse_bytes, options["memory"])
+        memory: int | None = option_value("--memory", partial(parse_bytes, round_down=True), options["memory"])
         bandwidth: int | None = option_value("--bandwidth", parse_bandwidth, options["bandwidth"])
         if memory == 0:
             raise InputError("must be above zero", source="--memory")

@@ -7,8 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InputError
-
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.interruption import Interruption
@@ -18,7 +16,6 @@ if TYPE_CHECKING:
     from mtpp.progress import Observer
     from mtpp.solvers.planners.planning import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
-    from mtpp.training_model import TrainingModel
     from mtpp.training_plan import TrainingPlan
 
 
@@ -53,59 +50,29 @@ class Planned:
     no_plan: NoPlan | None = None
     heuristic_differs: Sequence[int] = ()
 
+    @property
+    def stopped(self) -> str:
+        """Why planning ended, one of ``solvers.search.STOPS``."""
+        result = self.plan or self.no_plan
+        assert result is not None
+        return result.stopped
 
-def read_task(path: str, options: Mapping[str, Any], console: Console) -> TrainingTask:
+
+def read_task(path: str, options: Mapping[str, Any]) -> TrainingTask:
     """Read the model at *path* and make the problem that the options say."""
     from dataclasses import replace
 
     from mtpp.cli.training_options import TrainingSystem
     from mtpp.formats.source import read_source
+    from mtpp.formats.training_models import EXPECTED, training_model_from_source
     from mtpp.solvers.planners.registry import PLANNERS
 
     system = TrainingSystem.of(options)
-    source = read_source(path)
-    model = read_model(source, options["time_unit"])
+    source = read_source(path, expected=EXPECTED)
+    model = training_model_from_source(source, options["time_unit"])
     problem, micro_batches = system.problem(model, source, options)
     kept = replace(source, data=b"")
     return TrainingTask(kept, problem, micro_batches, PLANNERS[options["planner"]], options["knapsack"])
-
-
-def read_model(source: Source, time_unit: str | None) -> TrainingModel:
-    """Read a model to be trained from a file of any format that holds one."""
-    from mtpp.formats.json_text import parse_json
-    from mtpp.formats.piper import read_workload
-    from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
-
-    if time_unit is None:
-        raise InputError(
-            "the file does not say what unit its times are in", source=source.display, remedy="--time-unit"
-        )
-    work = read_workload(parse_json(source.data, source.display), source.display)
-    layers = [
-        Layer(
-            one.id,
-            one.name,
-            {
-                t: [
-                    Configuration(
-                        c.id, c.time_per_sample, c.parameter_bytes, c.memory_a, c.memory_b,
-                        c.forward_sync_bytes, c.backward_sync_bytes, recomputes=c.id == "activation recomp",
-                    )
-                    for c in choices
-                ]
-                for t, choices in one.configurations.items()
-            },
-        )
-        for one in work.layers.values()
-    ]  # fmt: skip
-    edges = [Edge(e.source, e.target, e.communication_bytes) for e in work.edges]
-    defaults = {
-        "devices": work.max_devices,
-        "memory_bytes": work.memory_bytes_per_device,
-        "bandwidth_bytes_per_s": work.bandwidth_bytes_per_s,
-        "micro_batches": work.micro_batches,
-    }
-    return TrainingModel.build(source.stem, time_unit, layers, edges, defaults)
 
 
 def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: Console) -> Planned:

@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from mtpp.training_plan import TrainingPlan
 
 _MIB = 2**20
-_LONGEST_SIZE = 7
+_LONGEST_SIZE = 9
 
 
-def unit_of(time: Fraction) -> tuple[str, int]:
-    """Return the unit in which times around *time* (in ticks) are shown, and the ticks in it."""
+def unit_of(time: Fraction, *, least: int = 10) -> tuple[str, int]:
+    """Return the unit in which *time* (in ticks) is at least *least*, and the ticks in it."""
     for unit in ("s", "ms", "µs", "ns"):
-        if time >= 10 * PICOSECONDS[unit]:
+        if time >= least * PICOSECONDS[unit]:
             return unit, PICOSECONDS[unit]
     return "ps", 1
 
@@ -59,12 +59,13 @@ def rules_text(task: TrainingTask) -> str:
 
 def rate_text(time: Fraction, micro_batch_size: int | None) -> str:
     """Return the throughput of a pipeline that takes *time* ticks for each micro-batch."""
-    rate = float(PICOSECONDS["s"] / time)
-    text = f"{_rate(rate)} micro-batches/s"
-    return text if micro_batch_size is None else f"{text}, {_rate(rate * micro_batch_size)} samples/s"
+    text = f"{throughput(time)} micro-batches/s"
+    return text if micro_batch_size is None else f"{text}, {throughput(time / micro_batch_size)} samples/s"
 
 
-def _rate(per_second: float) -> str:
+def throughput(time: Fraction) -> str:
+    """Return how many times a second something happens that takes *time* ticks."""
+    per_second = float(PICOSECONDS["s"] / time)
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
@@ -76,13 +77,13 @@ def proven_text(plan: TrainingPlan) -> str:
         return f"1, proven optimal: {bound}"
     if plan.ratio is None:
         return f"none proven: {bound}"
-    return f"{plan.ratio:.6g} proven, {distance_text(plan.time_per_sample, lower.value)} of optimal: {bound}"
+    return f"{plan.ratio:.6g} proven, within {distance_text(plan.time_per_sample, lower.value)} of optimal: {bound}"
 
 
 def distance_text(time: Fraction, lower: Fraction) -> str:
-    """Return how far above its lower bound, which is not 0, a time can be: ``within 1.3 %``."""
+    """Return how far above its lower bound, which is not 0, a time can be: ``1.3 %``."""
     above = 100 * float(time / lower - 1)
-    return f"within {above:.2g} %" if above < 100 else f"within {above / 100 + 1:.3g}×"
+    return f"{above:.2g} %" if above < 100 else f"{above / 100 + 1:.3g}×"
 
 
 def least_memory_text(none: NoPlan) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
+from math import floor
 
 from mtpp.errors import InputError
 
@@ -73,8 +74,14 @@ def _whole_positive(value: Exact, text: str, what: str, *, zero: bool = False) -
     return int(value)
 
 
-def parse_bytes(text: str) -> int:
-    """Read an amount of memory such as ``24MiB`` or ``1.5GB``, in bytes."""
+def parse_bytes(text: str, *, round_down: bool = False) -> int:
+    """Read an amount of memory such as ``24MiB`` or ``1.5GB``, in bytes.
+
+    Parameters
+    ----------
+    round_down
+        Take ``1.2GiB``, which is no whole number of bytes, for the whole ones in it: right for limits.
+    """
     what, example = "size", "24MiB or 1.5GB"
     number, unit = _split(text, what, example)
     prefix = unit.removesuffix("B")
@@ -82,7 +89,8 @@ def parse_bytes(text: str) -> int:
         raise InputError(f"{what} {text!r} has no unit", remedy=f"write it like {example}")
     if not unit.endswith("B") or prefix not in _PREFIX:
         raise InputError(f"{what} {text!r} has an unknown unit {unit!r}", remedy=f"write it like {example}")
-    return _whole_positive(number * _PREFIX[prefix], text, what, zero=True)
+    size = number * _PREFIX[prefix]
+    return _whole_positive(floor(size) if round_down else size, text, what, zero=True)
 
 
 def parse_bandwidth(text: str) -> int:

@@ -1,0 +1,124 @@
+"""How a table of best times per sample looks: devices down, sums of degrees across; and as CSV and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.training_texts import distance_text, rules_text, system_text, throughput, unit_of
+
+if TYPE_CHECKING:
+    from mtpp.cli.training_sweep import Swept
+    from mtpp.solvers.planners.sweep import SweepCell
+
+_COLUMNS = ("devices", "degrees_sum", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages", "time_unit")
+_NONE = "–"
+
+
+def sweep_text(swept: Swept, output_format: str) -> str:
+    """Return the table as ``table``, ``markdown`` or ``csv`` (a line per cell)."""
+    if output_format == "csv":
+        unit = swept.task.problem.model.time_unit
+        return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in _rows(swept)])
+    header, rows = _cells(swept)
+    if output_format == "markdown":
+        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(swept))
+        return f"### {_title(swept)}\n\n{markdown_text(header, rows)}\n{lines}\n"
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name in header:
+        table.add_column(Text(name), justify="right", no_wrap=True)
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = result_terminal()
+    title, figures = Text(_title(swept), "bold"), figures_grid(_figures(swept))
+    return rendered(console, title) + rendered(result_terminal(endless=True), table) + rendered(console, "", figures)
+
+
+def sweep_json(swept: Swept) -> str:
+    """Return the ``mtpp-training-sweep`` document, version 1."""
+    from mtpp.formats.training_sweep import sweep_document, write_training_sweep
+
+    return write_training_sweep(
+        sweep_document(
+            swept.task.problem,
+            _rows(swept),
+            planner=swept.task.planner.name,
+            sha256=swept.task.source.sha256,
+            stopped=swept.stopped,
+            elapsed_s=swept.elapsed_s,
+        )
+    )
+
+
+def _rows(swept: Swept) -> list[dict[str, Any]]:
+    from mtpp.formats.training_sweep import sweep_row
+
+    return [
+        sweep_row(swept.task.problem, devices, total, cell.time, cell.lower, cell.stages)
+        for devices in swept.devices
+        for total in swept.sums
+        if (cell := swept.cells.get((devices, total))) is not None
+    ]
+
+
+def _title(swept: Swept) -> str:
+    model = swept.task.problem.model
+    return f"{model.name}: best time per sample on up to {system_text(swept.task)} ({_unit(swept)[0]})"
+
+
+def _unit(swept: Swept) -> tuple[str, int]:
+    """Return the unit of the table, in which the shortest time is at least 1, and the ticks in it."""
+    times = [cell.time for cell in swept.cells.values() if cell.time is not None]
+    return unit_of(min(times), least=1) if times else ("s", 1)
+
+
+def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
+    sign = "=" if swept.task.problem.exact_micro_batches else "≤"
+    header = ["devices", *(f"Σ d {sign} {total:,}" for total in swept.sums), "stages", "micro-batches/s", "speed-up"]
+    _, ticks = _unit(swept)
+    last = [swept.cells.get((devices, swept.sums[-1])) for devices in swept.devices]
+    slowest = next((cell.time for cell in last if cell is not None and cell.time), None)
+    rows = []
+    for devices, widest in zip(swept.devices, last, strict=True):
+        row = [f"{devices:,}", *(_cell_text(swept.cells.get((devices, total)), ticks) for total in swept.sums)]
+        if widest is None or not widest.time or slowest is None:
+            rows.append([*row, _NONE, _NONE, _NONE])
+            continue
+        stages = _NONE if widest.stages is None else str(widest.stages)
+        rows.append([*row, stages, throughput(widest.time), f"{float(slowest / widest.time):.2f}×"])
+    return header, rows
+
+
+def _cell_text(cell: SweepCell | None, ticks: int) -> str:
+    if cell is None or cell.time is None:
+        return _NONE
+    text = f"{float(cell.time / ticks):,.3f}"
+    if cell.time == cell.lower:
+        return text
+    return f"{text} ({distance_text(cell.time, cell.lower) if cell.lower else 'no bound'})"
+
+
+def _figures(swept: Swept) -> list[tuple[str, str]]:
+    problem = swept.task.problem
+    feasible = [cell for cell in swept.cells.values() if cell.time is not None]
+    optimal = sum(cell.time == cell.lower for cell in feasible)
+    cells = len(swept.devices) * len(swept.sums)
+    sign, symbol = ("exactly", "=") if problem.exact_micro_batches else ("at most", "≤")
+    figures = []
+    if feasible:
+        proven = "" if optimal == len(feasible) else "; (1 %): within 1 % of the best time that there can be"
+        figures.append(("optimal", f"{optimal:,} of {len(feasible):,}, proven{proven}"))
+    if len(feasible) < len(swept.cells):
+        figures.append((_NONE, f"no plan: {len(swept.cells) - len(feasible):,} of {cells:,}"))
+    if len(swept.cells) < cells:
+        why = swept.stopped.replace("-", " ")
+        figures.append(("stopped", f"{why}: {cells - len(swept.cells):,} of {cells:,} not looked at"))
+    return [
+        *figures,
+        ("Σ d", f"sum of the degrees of data parallelism: {sign} so many micro-batches at once"),
+        ("last columns", f"of Σ d {symbol} {swept.sums[-1]:,}; speed-up over the first row with a plan"),
+        ("rules", f"N = {swept.task.micro_batches.text}; {rules_text(swept.task)}"),
+    ]
