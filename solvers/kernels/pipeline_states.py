@@ -1,9 +1,9 @@
 """Which pipelines keep every stage within a time: for each downset, the fewest devices by sum of degrees.
 
-The paper's dynamic programme (section 4) for one threshold: ``dp[D][k][s] <= T`` for some k, so that k is a value and no
-index. A *state* of a downset is a pair (s, k): its layers can be cut into stages, each within the threshold, whose
-degrees of data parallelism sum up to s, on k devices. Of two states with s and k both no larger, the other is not needed:
-fewer micro-batches are in flight in front of it, and fewer devices are taken.
+The paper's dynamic programme (section 4) for one threshold: ``dp[D][k][s] <= T`` for some k, so that k is a value and
+no index. A *state* of a downset is a pair (s, k): its layers can be cut into stages, each within the threshold, whose
+degrees of data parallelism sum up to s, on k devices. A state is not needed if another one has both s and k no larger:
+that one leaves fewer micro-batches in flight in front of it, and takes fewer devices.
 """
 
 from __future__ import annotations
@@ -44,7 +44,8 @@ class Threshold(NamedTuple):
         For each downset, devices and degrees that the layers outside need at least; shape (D,).
     numbers
         Memory, devices K, micro-batches N, the threshold in ticks rounded up, whether degrees have to sum up to exactly
-        N, which knapsack is meant, and whether undecided knapsacks count as solved.
+        N, which knapsack is meant, whether undecided knapsacks count as solved, and whether gradients are spread over
+        the batch (the convention ``program``).
     """
 
     data_degrees: Int64Array
@@ -56,7 +57,7 @@ class Threshold(NamedTuple):
     numbers: Int64Array
 
 
-MEMORY, DEVICES, MICRO_BATCHES, TICKS, EXACTLY, KNAPSACK, OPTIMISTIC = range(7)
+MEMORY, DEVICES, MICRO_BATCHES, TICKS, EXACTLY, KNAPSACK, OPTIMISTIC, BY_BATCH = range(8)
 
 
 class States(NamedTuple):
@@ -133,9 +134,11 @@ def _stage_fits(
     listed = min(in_flight, downsets.least_memory.shape[1] - 1)
     if downsets.least_memory[j, listed, outer] - downsets.least_memory[j, listed, inner] > memory:
         return False
-    if arrays.plain[j] and listed == in_flight:
-        if downsets.fastest_memory[j, listed, outer] - downsets.fastest_memory[j, listed, inner] <= memory:
-            return True
+    if budget == 2**62 and listed == in_flight:
+        return True
+    fastest = downsets.fastest_memory[j, listed, outer] - downsets.fastest_memory[j, listed, inner]
+    if arrays.plain[j] and listed == in_flight and fastest <= memory:
+        return True
     heuristic = threshold.numbers[KNAPSACK] == HEURISTIC_KNAPSACK
     bits, behind = downsets.sets[outer], downsets.sets[inner]
     if arrays.plain[j] and len(table.pair) and listed == in_flight and not heuristic:
@@ -165,6 +168,9 @@ def _stage_fits(
 def extend_to(
     first: int,
     last: int,
+    alive: Int64Array,
+    alive_start: Int64Array,
+    levels: int,
     threshold: Threshold,
     downsets: LayerDownsets,
     arrays: ChoiceArrays,
@@ -174,6 +180,11 @@ def extend_to(
     knapsack: KnapsackScratch,
 ) -> bool:
     """Work out the states of downsets *first* to *last*, all of one size, from those of smaller ones.
+
+    Parameters
+    ----------
+    alive, alive_start, levels
+        The smaller downsets that have states, ascending: those of each of so many sizes are from ``alive_start[size]``.
 
     Returns
     -------
@@ -189,6 +200,8 @@ def extend_to(
     everything = len(downsets.sizes) - 1
     devices, most_degrees = threshold.numbers[DEVICES], threshold.numbers[MICRO_BATCHES]
     exactly = threshold.numbers[EXACTLY] == 1
+    by_batch = threshold.numbers[BY_BATCH] == 1
+    memory = threshold.numbers[MEMORY]
     # Slightly too small: what is derived from it must never be too large.
     per_tick = (1.0 - 1e-12) / threshold.numbers[TICKS]
     lone = tensor_degrees == 1 and arrays.degrees[0] == 1 and not exactly
@@ -205,94 +218,110 @@ def extend_to(
         lone_least = max(1, int(np.ceil(downsets.degree_work[outer] * per_tick)))
         crossing_first = downsets.crossing_start[outer]
         crossing = downsets.crossing_start[outer + 1] - crossing_first
-        for inner in range(outer - 1, -1, -1):
-            known = states.count[inner]
-            if known == 0 or downsets.sizes[inner] == downsets.sizes[outer]:
-                continue
-            fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
-            work = downsets.degree_work[outer] - downsets.degree_work[inner]
-            least = int(np.ceil(work * per_tick))
-            if fewest_s + least > most_degrees - rest_degrees:
-                continue
-            if lone:
-                if fewest_s + max(least, 1) >= lone_best:
+        for level in range(levels - 1, -1, -1):
+            level_first, level_last = alive_start[level], alive_start[level + 1]
+            for at in range(_heavy_enough(level_first, level_last, outer, threshold, downsets, alive), level_last):
+                inner = alive[at]
+                known = states.count[inner]
+                fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
+                work = downsets.degree_work[outer] - downsets.degree_work[inner]
+                least = int(np.ceil(work * per_tick))
+                if fewest_s + least > most_degrees - rest_degrees:
                     continue
-            else:
-                work = downsets.device_work[outer] - downsets.device_work[inner]
-                if fewest_k + int(np.ceil(work * per_tick)) > devices - rest_devices:
-                    continue
-            inside = True
-            for word in range(words):
-                if downsets.sets[inner, word] & ~downsets.sets[outer, word]:
-                    inside = False
-                    break
-            if not inside:
-                continue
-            for j in range(tensor_degrees):
-                if downsets.missing[j, outer] != downsets.missing[j, inner]:
-                    continue
-                if downsets.least_memory[j, 1, outer] - downsets.least_memory[j, 1, inner] > threshold.numbers[MEMORY]:
-                    continue
-                t = arrays.degrees[j]
-                edges = downsets.entering[j, outer] + downsets.leaving[j, inner]
-                for i in range(crossing_first, crossing_first + crossing):
-                    e = downsets.crossing[i]
-                    v = arrays.target[e]
-                    if (downsets.sets[inner, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
-                        edges -= arrays.pays_in[j, e] + arrays.pays_out[j, e]
-                compute = downsets.compute[j, outer] - downsets.compute[j, inner] + edges
-                weights = downsets.weights[j, outer] - downsets.weights[j, inner]
-                start = _first_in_time(compute, weights, threshold)
-                for q in range(known):
-                    s0, k0 = states.degrees[inner, q], states.devices[inner, q]
-                    # The last degree that leaves enough for the layers outside.
-                    room = min(most_degrees - rest_degrees - s0, (devices - rest_devices - k0) // t)
-                    if lone:
-                        room = min(room, lone_best - 1 - s0)
-                    end = _last_at_most(threshold.data_degrees, room)
-                    found = -1
-                    if start == 0 and end >= 0:
-                        if _stage_fits(0, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
-                            found = 0
-                        else:
-                            start = 1 + _first_in_time_of_several(compute, weights, threshold)
-                    # From two devices on, more of them take less time and less memory each.
-                    low, high, step = max(start, 1), end, 1
-                    probe = low
-                    while found != 0 and low <= high:
-                        if _stage_fits(probe, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
-                            found, high, step = probe, probe - 1, 0
-                        else:
-                            low = probe + 1
-                        if step:
-                            probe = min(low + step, high)
-                            step *= 2
-                        else:
-                            probe = (low + high) // 2
-                    if found > 0:
-                        start = found  # later states have more in flight: they need as many devices
-                    elif found < 0:
-                        start = max(start, end + 1)
+                if lone:
+                    if fewest_s + max(least, 1) >= lone_best:
                         continue
-                    several = 1
-                    if exactly and found == 0:
-                        several = 1 + _first_in_time_of_several(compute, weights, threshold)
-                    for g in range(found, end + 1 if exactly else found + 1):
-                        if found == 0 and g > 0:  # one device may do where two would not
-                            if g < several or not _stage_fits(
-                                g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
-                            ):
-                                continue
-                        d = threshold.data_degrees[g]
-                        s, k = s0 + d, k0 + t * d
-                        if k < scratch.devices[s]:
-                            scratch.devices[s] = k
-                            scratch.inner[s] = inner
-                            scratch.state[s] = q
-                            scratch.tensor[s] = j
-                            scratch.data[s] = g
-                            if lone:
-                                lone_best = s
+                else:
+                    if exactly:
+                        for q in range(known):
+                            fewest_k = min(fewest_k, states.devices[inner, q])
+                    work = downsets.device_work[outer] - downsets.device_work[inner]
+                    if fewest_k + int(np.ceil(work * per_tick)) > devices - rest_devices:
+                        continue
+                inside = True
+                for word in range(words):
+                    if downsets.sets[inner, word] & ~downsets.sets[outer, word]:
+                        inside = False
+                        break
+                if not inside:
+                    continue
+                for j in range(tensor_degrees):
+                    if downsets.missing[j, outer] != downsets.missing[j, inner]:
+                        continue
+                    if downsets.least_memory[j, 1, outer] - downsets.least_memory[j, 1, inner] > memory:
+                        continue
+                    t = arrays.degrees[j]
+                    edges = downsets.entering[j, outer] + downsets.leaving[j, inner]
+                    for i in range(crossing_first, crossing_first + crossing):
+                        e = downsets.crossing[i]
+                        v = arrays.target[e]
+                        if (downsets.sets[inner, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+                            edges -= arrays.pays_in[j, e] + arrays.pays_out[j, e]
+                    compute = downsets.compute[j, outer] - downsets.compute[j, inner] + edges
+                    weights = downsets.weights[j, outer] - downsets.weights[j, inner]
+                    # Gradients that are spread over the batch take longer the more devices there are, so a stage with
+                    # more of them than of anything else may take longer as well.
+                    falling = not by_batch or (arrays.plain[j] == 1 and threshold.scale_p[0] * compute >= weights)
+                    start = _first_in_time(compute, weights, threshold) if falling else 0
+                    for q in range(known):
+                        s0, k0 = states.degrees[inner, q], states.devices[inner, q]
+                        # The last degree that leaves enough for the layers outside.
+                        room = min(most_degrees - rest_degrees - s0, (devices - rest_devices - k0) // t)
+                        if lone:
+                            room = min(room, lone_best - 1 - s0)
+                        end = _last_at_most(threshold.data_degrees, room)
+                        found = -1
+                        if not falling:
+                            for g in range(start, end + 1):
+                                if _in_time(g, compute, weights, threshold) and _stage_fits(
+                                    g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
+                                ):
+                                    found = g
+                                    break
+                        elif start == 0 and end >= 0:
+                            if _stage_fits(0, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
+                                found = 0
+                            else:
+                                start = 1 + _first_in_time_of_several(compute, weights, threshold)
+                        # From two devices on, more of them take less time and less memory each.
+                        low, high, step = max(start, 1), end, 1
+                        g = low
+                        while falling and found != 0 and low <= high:
+                            if _stage_fits(g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
+                                found, high, step = g, g - 1, 0
+                            else:
+                                low = g + 1
+                            if step:
+                                g = min(low + step, high)
+                                step *= 2
+                            else:
+                                g = (low + high) // 2
+                        if found > 0:
+                            start = found  # later states have more in flight: they need as many devices
+                        elif found < 0:
+                            start = max(start, end + 1)
+                            continue
+                        for g in range(found, end + 1 if exactly else found + 1):
+                            # One device may do where two would not, and the other way round.
+                            if g > found and (found == 0 or not falling):
+                                fits = _in_time(g, compute, weights, threshold)
+                                fits = fits and _stage_fits(
+                                    g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
+                                )
+                                if not fits:
+                                    continue
+                            d = threshold.data_degrees[g]
+                            s, k = s0 + d, k0 + t * d
+                            if k < scratch.devices[s]:
+                                scratch.devices[s] = k
+                                scratch.inner[s] = inner
+                                scratch.state[s] = q
+                                scratch.tensor[s] = j
+                                scratch.data[s] = g
+                                if lone:
+                                    lone_best = s
+                if lone and lone_best <= lone_least:
+                    break
             if lone and lone_best <= lone_least:
                 break
         kept = 0
@@ -319,9 +348,30 @@ def extend_to(
 
 
 @kernel
+def _heavy_enough(
+    first: int, last: int, outer: int, threshold: Threshold, downsets: LayerDownsets, alive: Int64Array
+) -> int:
+    """Return the first of the downsets ``alive[first:last]`` without which *outer* may fit into the memory."""
+    least = downsets.lightest[outer] - threshold.numbers[MEMORY]
+    while first < last:
+        middle = (first + last) // 2
+        if downsets.lightest[alive[middle]] >= least:
+            last = middle
+        else:
+            first = middle + 1
+    return first
+
+
+@kernel
+def _in_time(g: int, compute: int, weights: int, threshold: Threshold) -> bool:
+    """Tell whether a stage with these sums is within the threshold at the g-th degree."""
+    return threshold.scale_p[g] * compute + threshold.scale_w[g] * weights <= threshold.budget[g]
+
+
+@kernel
 def _first_in_time(compute: int, weights: int, threshold: Threshold) -> int:
     """Return the position of the first degree at which a stage with these sums is within the threshold."""
-    if threshold.scale_p[0] * compute + threshold.scale_w[0] * weights <= threshold.budget[0]:
+    if _in_time(0, compute, weights, threshold):
         return 0
     return 1 + _first_in_time_of_several(compute, weights, threshold)
 
@@ -332,7 +382,7 @@ def _first_in_time_of_several(compute: int, weights: int, threshold: Threshold) 
     low, high = 1, len(threshold.data_degrees)
     while low < high:
         middle = (low + high) // 2
-        if threshold.scale_p[middle] * compute + threshold.scale_w[middle] * weights <= threshold.budget[middle]:
+        if _in_time(middle, compute, weights, threshold):
             high = middle
         else:
             low = middle + 1

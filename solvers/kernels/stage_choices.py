@@ -353,7 +353,11 @@ def _price(i: int, scratch: KnapsackScratch) -> int:
 def _alike(i: int, k: int, scratch: KnapsackScratch) -> bool:
     """Tell whether two members have two options each, with the same saving."""
     two = scratch.option_start[i + 1] - scratch.option_start[i] == 2
-    return two and scratch.option_start[k + 1] - scratch.option_start[k] == 2 and _saving(i, scratch) == _saving(k, scratch)
+    return (
+        two
+        and scratch.option_start[k + 1] - scratch.option_start[k] == 2
+        and _saving(i, scratch) == _saving(k, scratch)
+    )
 
 
 @kernel
@@ -371,7 +375,7 @@ def _before(i: int, k: int, scratch: KnapsackScratch) -> bool:
 
 @kernel
 def _relaxed(depth: int, need: int, steps: int, scratch: KnapsackScratch) -> float:
-    """Return a lower bound on what saving *need* bytes takes of the classes from *depth* on; infinite if they cannot."""
+    """Return the least that saving *need* bytes may take of the classes from *depth* on; infinite if they cannot."""
     extra = 0.0
     for k in range(steps):
         step = scratch.by_ratio[k]

@@ -21,8 +21,8 @@ _WORD = 64
 class LayerDownsets(NamedTuple):
     """A family of downsets (closed under successors) with sums over their layers and edges; D of them, J degrees.
 
-    Sorted by number of layers; the first is empty, the last is everything. What a stage *outer* without *inner* takes
-    at least are differences of these sums.
+    Sorted by number of layers, then by *lightest*; the first is empty, the last is everything. What a stage *outer*
+    without *inner* takes at least are differences of these sums.
 
     Attributes
     ----------
@@ -41,8 +41,9 @@ class LayerDownsets(NamedTuple):
         flight; shape (J, Y + 1, D).
     crossing_start, crossing
         Edges that lead into each downset, CSR.
-    degree_work, device_work
-        Σ over layers of the least compute, and of the least t · compute, over all degrees; shape (D,).
+    degree_work, device_work, lightest
+        Σ over layers of the least compute, of the least t · compute, and of the least bytes with one micro-batch in
+        flight, over all degrees; shape (D,).
     """
 
     sets: Sets
@@ -58,6 +59,7 @@ class LayerDownsets(NamedTuple):
     crossing: Int64Array
     degree_work: Int64Array
     device_work: Int64Array
+    lightest: Int64Array
 
 
 def layer_bits(layers: Iterable[int], count: int) -> NDArray[np.uint64]:
@@ -106,9 +108,9 @@ def layer_downsets(problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, m
     n = len(problem.model.layers)
     inside = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little")[:, :n]
     sizes = inside.sum(axis=1, dtype=np.int64)
-    by_size = np.argsort(sizes, kind="stable")
-    sets, inside, sizes = np.ascontiguousarray(sets[by_size]), inside[by_size], sizes[by_size]
     least = _least_of_layers(problem, most_in_flight)
+    by_size = np.lexsort((_products(least.lightest[None, :], inside)[0], sizes))
+    sets, inside, sizes = np.ascontiguousarray(sets[by_size]), inside[by_size], sizes[by_size]
     crosses = (inside[:, arrays.target] == 1) & (inside[:, arrays.source] == 0)
     starts = np.zeros(len(sets) + 1, dtype=np.int64)
     np.cumsum(crosses.sum(axis=1), out=starts[1:])
@@ -132,6 +134,7 @@ def layer_downsets(problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, m
         np.nonzero(crosses)[1].astype(np.int64),
         sums(least.degree_work[None, :])[0],
         sums(least.device_work[None, :])[0],
+        sums(least.lightest[None, :])[0],
     )
 
 
@@ -145,6 +148,7 @@ class _LeastOfLayers(NamedTuple):
     fastest_memory: Int64Array
     degree_work: Int64Array
     device_work: Int64Array
+    lightest: Int64Array
 
 
 def _least_of_layers(problem: PlanningProblem, most_in_flight: int) -> _LeastOfLayers:
@@ -164,8 +168,7 @@ def _least_of_layers(problem: PlanningProblem, most_in_flight: int) -> _LeastOfL
             fastest = [b for one, b in zip(choices, bytes_of, strict=True) if one.compute_ticks == compute[j, v]]
             fastest_memory[j, :, v] = np.min(fastest, axis=0)
     per_layer = [
-        [(t, one.compute_ticks) for t, by in zip(problem.degrees, problem.choices, strict=True) for one in by[v]]
-        for v in range(n)
+        [(t, one) for t, by in zip(problem.degrees, problem.choices, strict=True) for one in by[v]] for v in range(n)
     ]
     return _LeastOfLayers(
         missing,
@@ -173,8 +176,9 @@ def _least_of_layers(problem: PlanningProblem, most_in_flight: int) -> _LeastOfL
         weights,
         memory.reshape(-1, n),
         fastest_memory.reshape(-1, n),
-        np.array([min(ticks for _, ticks in pairs) for pairs in per_layer], dtype=np.int64),
-        np.array([min(t * ticks for t, ticks in pairs) for pairs in per_layer], dtype=np.int64),
+        np.array([min(one.compute_ticks for _, one in pairs) for pairs in per_layer], dtype=np.int64),
+        np.array([min(t * one.compute_ticks for t, one in pairs) for pairs in per_layer], dtype=np.int64),
+        np.array([min(one.memory_a + one.memory_b for _, one in pairs) for pairs in per_layer], dtype=np.int64),
     )
 
 

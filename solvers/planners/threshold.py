@@ -1,7 +1,8 @@
-"""One threshold decided: is there a plan all of whose stages are within a time, and which?"""
+"""One threshold decided: whether there is a plan all of whose stages are within a time, and which."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -52,11 +53,14 @@ class Decision:
         Pairs (Σ d, devices) of which one at least is no larger in every plan within the threshold; empty if there is
         no such plan. By ascending Σ d.
     complete
-        Whether that is so for plans over all downsets that were looked at. False: there may be more plans.
+        Whether that is so. False: states were left out for lack of space, and there may be more plans.
+    certain
+        Whether it is so, and no knapsack was given up.
     """
 
     front: Sequence[tuple[int, int]]
     complete: bool
+    certain: bool
 
 
 class PipelineSearch:
@@ -74,6 +78,7 @@ class PipelineSearch:
         self, problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, limits: PlanLimits, threads: Threads
     ) -> None:
         self.problem, self.arrays = problem, arrays
+        self.stopped = "finished"
         self._limits, self._threads = limits, threads
         most = min(problem.devices, problem.micro_batches)
         in_flight = max(1, min(most, _MEMORY_ENTRIES // (len(problem.degrees) * len(sets)) - 1))
@@ -83,17 +88,13 @@ class PipelineSearch:
         lone = list(problem.degrees) == [1] and not problem.exact_micro_batches
         width = 1 if lone else max(1, min(most, _STATE_ENTRIES // count))
         shape = (count, width)
-        self.states = States(
-            np.zeros(count, dtype=np.int64), *(np.zeros(shape, dtype=np.int32) for _ in range(6))
-        )
+        self.states = States(np.zeros(count, dtype=np.int64), *(np.zeros(shape, dtype=np.int32) for _ in range(6)))
         self._table = least_compute_table(self.downsets, arrays, problem.memory_bytes)
         rows = sum(len(choices) for by_layer in problem.choices for choices in by_layer)
         jobs = max(1, limits.jobs)
         self._scratches = [
             (
-                StateScratch(
-                    *(np.zeros(most + 2, dtype=np.int32) for _ in range(5)), np.zeros(1, dtype=np.int64)
-                ),
+                StateScratch(*(np.zeros(most + 2, dtype=np.int32) for _ in range(5)), np.zeros(1, dtype=np.int64)),
                 knapsack_scratch(len(problem.model.layers), rows),
             )
             for _ in range(jobs)
@@ -105,8 +106,15 @@ class PipelineSearch:
         """Space for a knapsack of the calling thread."""
         return self._scratches[0][1]
 
-    def decide(self, time: Fraction | None, *, strictly: bool = False, devices: int | None = None,
-               memory: int | None = None, optimistic: bool = False) -> Decision | None:
+    def decide(
+        self,
+        time: Fraction | None,
+        *,
+        strictly: bool = False,
+        devices: int | None = None,
+        memory: int | None = None,
+        optimistic: bool = False,
+    ) -> Decision | None:
         """Look for plans whose stages take at most *time*, or less than it if *strictly*; any time if it is None.
 
         Parameters
@@ -124,30 +132,67 @@ class PipelineSearch:
         threshold = self._threshold(time, strictly, devices or problem.devices, memory, optimistic)
         table = self._table if memory is None else no_table()
         states, downsets = self.states, self.downsets
+        given_up = self._given_up
         states.count[0] = 1
         states.degrees[0, 0] = states.devices[0, 0] = 0
+        alive = np.zeros(len(downsets.sizes), dtype=np.int64)
+        alive_start = np.zeros(len(self._starts) + 1, dtype=np.int64)
+        alive_start[1] = 1
         complete = True
-
-        def work(task: tuple[int, int, int]) -> bool:
-            """Work out a range of downsets with the scratch of one thread."""
-            number, first, last = task
-            scratch, knapsack = self._scratches[number]
-            return extend_to(first, last, threshold, downsets, self.arrays, table, states, scratch, knapsack)
-
-        for first, last in zip(self._starts[1:], self._starts[2:], strict=False):
-            if self._limits.stop:
+        for level, (first, last) in enumerate(zip(self._starts[1:], self._starts[2:], strict=False), start=1):
+            stop = self._limits.stop
+            if stop:
+                self.stopped = stop
                 return None
+
+            def work(task: tuple[int, int, int], level: int = level) -> bool:
+                """Work out a range of downsets with the scratch of one thread."""
+                number, begin, end = task
+                scratch, knapsack = self._scratches[number]
+                return extend_to(
+                    begin,
+                    end,
+                    alive,
+                    alive_start,
+                    level,
+                    threshold,
+                    downsets,
+                    self.arrays,
+                    table,
+                    states,
+                    scratch,
+                    knapsack,
+                )
+
             parts = min(len(self._scratches), last - first) if last - first > _ALONE else 1
             cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
             tasks = [(i, cuts[i], cuts[i + 1]) for i in range(parts)]
             done = [work(tasks[0])] if parts == 1 else self._threads.map(work, tasks)
             complete = complete and all(done)
+            reached = first + np.flatnonzero(states.count[first:last])
+            alive_start[level + 1] = alive_start[level] + len(reached)
+            alive[alive_start[level] : alive_start[level + 1]] = reached
         last = len(downsets.sizes) - 1
         count = int(states.count[last])
         front = list(zip(states.degrees[last, :count].tolist(), states.devices[last, :count].tolist(), strict=True))
-        return Decision(front, complete)
+        return Decision(front, complete, complete and self._given_up == given_up)
 
-    def _threshold(self, time: Fraction | None, strictly: bool, devices: int, memory: int | None, optimistic: bool) -> Threshold:
+    @property
+    def _given_up(self) -> int:
+        """Knapsacks whose search was ended, so far."""
+        return sum(int(knapsack.counters[2]) for _, knapsack in self._scratches)
+
+    def tell_time(self, time: Fraction) -> None:
+        """Tell the observer of a plan."""
+        self._limits.observer.incumbent(math.ceil(time))
+
+    def tell_bound(self, bound: Fraction) -> None:
+        """Tell the observer of a bound."""
+        self._limits.observer.bound(math.ceil(bound))
+
+    def _threshold(
+        self, time: Fraction | None, strictly: bool, devices: int, memory: int | None, optimistic: bool
+    ) -> Threshold:
         problem, d = self.problem, self._data_degrees
         spread = d if problem.convention == "paper" else np.full(len(d), problem.micro_batches, dtype=np.int64)
         budgets = []
@@ -156,17 +201,25 @@ class PipelineSearch:
                 budgets.append(NO_BUDGET)
                 continue
             most = time * degree * spreading
-            budgets.append(min(NO_BUDGET, ceil_ratio(most.numerator, most.denominator) - 1 if strictly else most.__floor__()))
-        ticks = NO_BUDGET if time is None else max(1, min(NO_BUDGET, time.__ceil__()))
+            budgets.append(min(NO_BUDGET, math.ceil(most) - 1 if strictly else math.floor(most)))
+        ticks = NO_BUDGET if time is None else max(1, min(NO_BUDGET, math.ceil(time)))
         downsets = self.downsets
         leaving = downsets.leaving.min(axis=0)
         numbers = [
-            problem.memory_bytes if memory is None else memory, devices, problem.micro_batches, ticks,
+            problem.memory_bytes if memory is None else memory,
+            devices,
+            problem.micro_batches,
+            ticks,
             int(problem.exact_micro_batches),
-            EXACT_KNAPSACK if self._limits.knapsack == "exact" else HEURISTIC_KNAPSACK, int(optimistic),
+            EXACT_KNAPSACK if self._limits.knapsack == "exact" else HEURISTIC_KNAPSACK,
+            int(optimistic),
+            int(problem.convention == "program"),
         ]
         return Threshold(
-            d, spread, d - 1, np.array(budgets, dtype=np.int64),
+            d,
+            spread,
+            d - 1,
+            np.array(budgets, dtype=np.int64),
             -(-(downsets.device_work[-1] - downsets.device_work + leaving) // ticks),
             -(-(downsets.degree_work[-1] - downsets.degree_work + leaving) // ticks),
             np.array(numbers, dtype=np.int64),
@@ -185,6 +238,17 @@ class PipelineSearch:
             outer, state = inner, int(states.state[outer, state])
         return stages
 
+    def memory_needed(self, state: int) -> int:
+        """Return the bytes that the stages behind a pair of the front need at least, on the fullest device."""
+        outer, most, states, memory = len(self.downsets.sizes) - 1, 0, self.states, self.downsets.least_memory
+        while self.downsets.sizes[outer]:
+            inner, j = int(states.inner[outer, state]), int(states.tensor[outer, state])
+            d = int(self._data_degrees[states.data[outer, state]])
+            in_flight = ceil_ratio(int(states.degrees[outer, state]), d)
+            most = max(most, int(memory[j, in_flight, outer] - memory[j, in_flight, inner]))
+            outer, state = inner, int(states.state[outer, state])
+        return most
+
     def stage(self, outer: int, inner: int, j: int, d: int, degrees_sum: int) -> Stage:
         """Return the stage between two downsets with the choices that the limits' knapsack makes."""
         problem, scratch = self.problem, self.knapsack
@@ -194,7 +258,9 @@ class PipelineSearch:
         in_flight = ceil_ratio(degrees_sum, d)
         memory = problem.memory_bytes
         if self._limits.knapsack == "exact":
-            cost = least_cost(count, j, spread, d - 1, in_flight, memory, NO_BUDGET, True, self.arrays, bits, behind, scratch)
+            cost = least_cost(
+                count, j, spread, d - 1, in_flight, memory, NO_BUDGET, True, self.arrays, bits, behind, scratch
+            )
         else:
             cost = bang_per_buck(count, j, spread, d - 1, in_flight, memory, self.arrays, bits, behind, scratch)
         if cost < 0:

@@ -1,0 +1,114 @@
+"""The least time per sample of plans over one family of downsets, by thresholds that are exact fractions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mtpp.solvers.planners.threshold import Decision, PipelineSearch
+from mtpp.training_plan import Stage, stage_figures
+
+_CLOSE = Fraction(1, 500)
+"""With bound and plan this close to each other, the next question is whether there is any better plan at all."""
+
+_FAR = 4
+"""Ends this many times each other are far apart."""
+
+_GAINS = 3
+"""After so many slightly faster plans in a row, halving the interval gains more."""
+
+
+@dataclass(frozen=True, eq=False)
+class Minimum:
+    """What a search over a family came to.
+
+    Attributes
+    ----------
+    stages
+        The best plan, None if there is none.
+    time
+        Its time per sample in ticks.
+    lower
+        No plan over the family takes less; equal to *time* if it was proven to be the least.
+    stopped
+        Why the search ended before that, one of ``solvers.search.STOPS``; "finished" if it did not.
+    undecided
+        Whether some knapsack was given up, so that *lower* may be less than could be.
+    """
+
+    stages: Sequence[Stage] | None
+    time: Fraction | None
+    lower: Fraction
+    stopped: str
+    undecided: bool = False
+
+
+def least_time(
+    search: PipelineSearch, lower: Fraction, known: tuple[Fraction, Sequence[Stage]] | None = None
+) -> Minimum:
+    """Find the fastest plan whose stages end at the downsets of *search*, and prove that none of them is faster.
+
+    Parameters
+    ----------
+    lower
+        No plan is known to take less.
+    known
+        A plan and its time; those over the family that are no faster are of no interest.
+
+    Returns
+    -------
+    The best plan; *known* itself if nothing is faster.
+
+    Notes
+    -----
+    Every plan that a threshold gives takes a sum of costs, usually less than was asked for: that is the next upper end.
+    Bisection between both ends, in their geometric mean while they are far apart, until they are within 1/500; then the
+    question is for anything strictly faster, and a "no" ends the search. About a dozen decisions.
+    """
+    time, stages = known or (None, None)
+    floor = lower  # what was looked through; above *lower* where a knapsack was given up
+    undecided, gains = False, 0
+    while time is None or floor < time:
+        close = time is not None and time - floor <= _CLOSE * time
+        strictly = close and gains % _GAINS != _GAINS - 1
+        asked = time if strictly else _between(floor, time)
+        decision = search.decide(asked, strictly=strictly)
+        if decision is None:
+            return Minimum(stages, time, lower, search.stopped, undecided)
+        if decision.front:
+            stages = search.stages(len(decision.front) - 1)
+            time = max(figures.time for figures in stage_figures(search.problem, stages))
+            search.tell_time(time)
+            gains += close
+            continue
+        gains = 0
+        sure: Decision | None = decision
+        if not decision.certain:
+            sure = search.decide(asked, strictly=strictly, optimistic=True)
+            if sure is None:
+                return Minimum(stages, time, lower, search.stopped, True)
+        undecided = undecided or bool(sure.front) or not sure.complete
+        if asked is None:
+            break
+        floor = asked
+        if not undecided:
+            lower = asked
+            search.tell_bound(lower)
+        if strictly:
+            break
+    return Minimum(stages, time, lower, "finished", undecided)
+
+
+def _between(low: Fraction, high: Fraction | None) -> Fraction | None:
+    """Return a threshold between two others, in whole ticks where that is one; None (any time) if there is no upper."""
+    if high is None:
+        return None
+    if low * _FAR < high:
+        middle = Fraction(math.isqrt(max(1, int(low * high))))
+        if low < middle < high:
+            return middle
+    middle = (low + high) / 2
+    whole = Fraction(int(middle))
+    return whole if low < whole < high else middle
