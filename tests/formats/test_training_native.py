@@ -173,3 +173,12 @@ def test_broken_models(content: Any, message: str) -> None:
     with pytest.raises(InputError) as caught:
         _read(content)
     assert str(caught.value).startswith(f"m.json: {message}")
+
+
+def test_the_example_in_the_documentation(checkout: Path) -> None:
+    """It is such a file."""
+    text = (checkout / "docs" / "formats.md").read_text()
+    example = text.split("### `mtpp-training-model`, version 1")[1].split("```json\n")[1].split("```")[0]
+    model = _read(parse_json(example.encode(), "m.json"))
+    assert [one.recomputes for _, _, _, one in model.each_configuration()] == [False, False, True, False]
+    assert model.degrees == [1, 2]
