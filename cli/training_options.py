@@ -14,7 +14,8 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.formats.source import Source
-    from mtpp.planning_problem import PlanningProblem
+    from mtpp.formats.training_plan import Problem
+    from mtpp.topology import Topology
     from mtpp.training_model import TrainingModel
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -35,7 +36,10 @@ def system_options() -> Callable[[F], F]:
     return stack(
         click.option("--devices", type=click.IntRange(1, MOST_DEVICES), metavar="K", help="Devices at most."),
         click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB."),
-        click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s."),
+        click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s or 25GiB/ms."),
+        click.option(
+            "--topology", metavar="FILE.toml", help="In place of --devices and --bandwidth: networks within networks."
+        ),
         click.option(
             "--max-micro-batches", type=click.IntRange(1, _MOST_MICRO_BATCHES), metavar="N",
             help="Degrees of data parallelism add up to at most N.",
@@ -104,8 +108,8 @@ class TrainingSystem:
     devices: int | None
     memory_bytes: int | None
     bandwidth_bytes_per_s: int | None
+    topology: Topology | None
     micro_batches: MicroBatches | None
-    exact_micro_batches: bool
 
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> TrainingSystem:
@@ -114,14 +118,23 @@ class TrainingSystem:
         from mtpp.units import parse_bandwidth, parse_bytes
 
         memory: int | None = option_value("--memory", partial(parse_bytes, round_down=True), options["memory"])
-        bandwidth: int | None = option_value("--bandwidth", parse_bandwidth, options["bandwidth"])
         if memory == 0:
             raise InputError("must be above zero", source="--memory")
-        return cls(options["devices"], memory, bandwidth, micro_batches_of(options), options["exact_micro_batches"])
+        bandwidth: int | None = option_value("--bandwidth", parse_bandwidth, options["bandwidth"])
+        micro_batches = micro_batches_of(options)
+        if options["topology"] is None:
+            return cls(options["devices"], memory, bandwidth, None, micro_batches)
+        from mtpp.topology import load_topology
 
-    def problem(
-        self, model: TrainingModel, source: Source, options: Mapping[str, Any]
-    ) -> tuple[PlanningProblem, MicroBatches]:
+        for option in ("devices", "bandwidth"):
+            if options[option] is not None:
+                raise click.UsageError(f"--topology says what --{option} does: give one of them")
+        topology = load_topology(options["topology"])
+        innermost = topology.levels[0]
+        several = topology if len(topology.levels) > 1 else None
+        return cls(topology.devices, memory, innermost.bandwidth_bytes_per_s, several, micro_batches)
+
+    def problem(self, model: TrainingModel, source: Source, options: Mapping[str, Any]) -> Problem:
         """Return the problem that *model* makes on this system, with the rules of :func:`rule_options`.
 
         Raises
@@ -131,6 +144,7 @@ class TrainingSystem:
             numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
         """
         from mtpp.formats.json_shape import attributed
+        from mtpp.hierarchical_problem import HierarchicalProblem
         from mtpp.planning_problem import PlanningProblem, Schemes
 
         if None in (self.devices, self.memory_bytes, self.bandwidth_bytes_per_s, self.micro_batches):
@@ -139,41 +153,45 @@ class TrainingSystem:
         assert self.memory_bytes is not None
         assert self.bandwidth_bytes_per_s is not None
         assert self.micro_batches is not None
+        schemes = Schemes(
+            data_parallel=not options["no_data_parallel"],
+            tensor_parallel=not options["no_tensor_parallel"],
+            recompute=not options["no_recompute"],
+        )
         with attributed(source.display):
-            problem = PlanningProblem.build(
+            if self.topology is not None:
+                return HierarchicalProblem.build(
+                    model,
+                    self.topology,
+                    memory_bytes=self.memory_bytes,
+                    micro_batches=self.micro_batches.count,
+                    exact_micro_batches=options["exact_micro_batches"],
+                    convention=options["convention"],
+                    schemes=schemes,
+                )
+            return PlanningProblem.build(
                 model,
                 devices=self.devices,
                 memory_bytes=self.memory_bytes,
                 bandwidth_bytes_per_s=self.bandwidth_bytes_per_s,
                 micro_batches=self.micro_batches.count,
-                exact_micro_batches=self.exact_micro_batches,
+                exact_micro_batches=options["exact_micro_batches"],
                 convention=options["convention"],
-                schemes=Schemes(
-                    data_parallel=not options["no_data_parallel"],
-                    tensor_parallel=not options["no_tensor_parallel"],
-                    recompute=not options["no_recompute"],
-                ),
+                schemes=schemes,
             )
-        return problem, self.micro_batches
 
     def _incomplete(self, model: TrainingModel, source: Source) -> InputError:
-        given = {
-            "--devices": self.devices,
-            "--memory": self.memory_bytes,
-            "--bandwidth": self.bandwidth_bytes_per_s,
-            "--max-micro-batches": self.micro_batches,
-        }
-        missing = [option for option, value in given.items() if value is None]
-        hints = {
-            "--devices": ("devices", str),
-            "--memory": ("memory_bytes", exact_bytes),
-            "--bandwidth": ("bandwidth_bytes_per_s", lambda rate: f"{exact_bytes(rate)}/s"),
-            "--max-micro-batches": ("micro_batches", str),
-        }
+        parts = (
+            ("--devices", self.devices, "devices", str),
+            ("--memory", self.memory_bytes, "memory_bytes", exact_bytes),
+            ("--bandwidth", self.bandwidth_bytes_per_s, "bandwidth_bytes_per_s", lambda rate: f"{exact_bytes(rate)}/s"),
+            ("--max-micro-batches", self.micro_batches, "micro_batches", str),
+        )
+        missing = [option for option, value, *_ in parts if value is None]
         written_for = [
             f"{option} {write(model.defaults[key])}"
-            for option, (key, write) in hints.items()
-            if option in missing and model.defaults.get(key)
+            for option, value, key, write in parts
+            if value is None and model.defaults.get(key)
         ]
         remedy = f"the file is written for {' '.join(written_for)}" if written_for else f"write {_EXAMPLES[missing[0]]}"
         return InputError(f"{', '.join(missing)} must be given", source=source.display, remedy=remedy)

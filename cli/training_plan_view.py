@@ -17,12 +17,15 @@ from mtpp.cli.training_texts import (
     system_text,
     unit_of,
 )
+from mtpp.formats.training_plan import level_one
+from mtpp.hierarchical_plan import HierarchicalPlan, all_superstages
 from mtpp.training_plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import Planned
-    from mtpp.training_plan import Stage, TrainingPlan
+    from mtpp.formats.training_plan import Plan
+    from mtpp.training_plan import Stage
 
 _NAME_WIDTHS = (19, 21, 41)
 """Characters for the first and the last layer of a stage, whose names lose their middle: the fewest on narrow and on
@@ -68,8 +71,8 @@ def _title(planned: Planned) -> str:
     )
 
 
-def _columns(plan: TrainingPlan) -> list[_Column]:
-    limit = plan.problem.memory_bytes
+def _columns(plan: Plan) -> list[_Column]:
+    limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
     digits = 2 if plan.time_per_sample < 100 * ticks else 1
@@ -83,7 +86,8 @@ def _columns(plan: TrainingPlan) -> list[_Column]:
         _Column("first … last", [_ends(plan, stage) for stage in stages], left=True),
         _Column("d", [str(stage.data_parallel) for stage in stages]),
         _Column("t", [str(stage.tensor_parallel) for stage in stages]),
-        _Column("devices", [str(stage.data_parallel * stage.tensor_parallel) for stage in stages], 6),
+        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, HierarchicalPlan) else []),
+        _Column("devices", [str(count) for count in _devices(plan)], 6),
         _Column("in flight", [str(one.in_flight) for one in figures], 5),
         _Column("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
         _Column(f"of {size_text(limit)}", [_share(one.memory_bytes, limit) for one in figures]),
@@ -96,46 +100,51 @@ def _columns(plan: TrainingPlan) -> list[_Column]:
     ]  # fmt: skip
 
 
+def _devices(plan: Plan) -> list[int]:
+    """Return how many devices each stage runs on, in all its copies."""
+    copies = plan.replicas if isinstance(plan, HierarchicalPlan) else [stage.data_parallel for stage in plan.stages]
+    return [count * stage.tensor_parallel for count, stage in zip(copies, plan.stages, strict=True)]
+
+
 def _share(part: Any, whole: Any) -> str:
     return f"{float(part / whole) if whole else 1.0:.1%}"
 
 
-def _ordered(plan: TrainingPlan, stage: Stage) -> list[str]:
+def _ordered(plan: Plan, stage: Stage) -> list[str]:
     """Return the names of a stage's layers from sources to sinks."""
     model = plan.problem.model
     place = {layer: at for at, layer in enumerate(model.order)}
     return [model.layers[layer].name for layer in sorted(stage.layers, key=place.__getitem__)]
 
 
-def _ends(plan: TrainingPlan, stage: Stage) -> str:
+def _ends(plan: Plan, stage: Stage) -> str:
     names = _ordered(plan, stage)
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
-def _mix(plan: TrainingPlan, stage: Stage) -> str:
+def _mix(plan: Plan, stage: Stage) -> str:
     """Return how many layers of a stage run as what, most frequent first."""
-    counts = Counter(choice.configuration.id for choice in chosen_of(plan.problem, stage))
+    counts = Counter(choice.configuration.id for choice in chosen_of(level_one(plan.problem), stage))
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
-def _alike(plan: TrainingPlan) -> str | None:
+def _alike(plan: Plan) -> str | None:
     """Return what all layers run as, if it is the same."""
-    names = {choice.configuration.id for stage in plan.stages for choice in chosen_of(plan.problem, stage)}
+    names = {choice.configuration.id for stage in plan.stages for choice in chosen_of(level_one(plan.problem), stage)}
     return names.pop() if len(names) == 1 else None
 
 
 def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, str]]:
     plan, task = planned.plan, planned.task
-    sign = "exactly" if task.problem.exact_micro_batches else "at most"
+    sign = "exactly" if task.flat.exact_micro_batches else "at most"
     batch, rules = f"{sign} {task.micro_batches.text}", ("rules", rules_text(task))
     if plan is None:
         none = planned.no_plan
         assert none is not None
         figures = [("no plan", none.reason if none.proven else f"{none.reason} (not proven that there is none)")]
         return [*figures, ("least memory", least_memory_text(none)), ("micro-batches", f"{batch} at once"), rules]
-    problem, time = plan.problem, plan.time_per_sample
-    slowest = max(range(len(plan.stages)), key=lambda i: plan.figures[i].time)
-    figures = [("time per sample", f"{format_picoseconds(float(time))} (stage {slowest}), planned by {plan.planner}")]
+    time = plan.time_per_sample
+    figures = [("time per sample", f"{format_picoseconds(float(time))} ({_slowest(plan)}), planned by {plan.planner}")]
     if time:
         figures.append(("throughput", rate_text(time, task.micro_batches.size)))
     figures.append(("ratio", proven_text(plan)))
@@ -144,10 +153,13 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     figures.append(("memory", _memory_text(plan)))
     alike = _alike(plan)
     if alike is not None:
-        figures.append(("configurations", f"{alike} for all {len(problem.model.layers):,} layers"))
+        figures.append(("configurations", f"{alike} for all {len(plan.problem.model.layers):,} layers"))
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
-    figures.append(("bang per buck", _knapsack_text(planned)))
+    if isinstance(plan, HierarchicalPlan):
+        figures.append(("superstages", _superstages_text(plan)))
+    if task.planner.knapsack:
+        figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
     if plan.stopped in ("time-limit", "interrupted"):
         figures.append(("stopped", f"{plan.stopped.replace('-', ' ')}: best plan and bound so far"))
@@ -155,32 +167,52 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     return figures
 
 
-def _devices_text(plan: TrainingPlan) -> str:
+def _slowest(plan: Plan) -> str:
+    """Return the stage, or else the superstage, that the others wait for."""
+    for i, figures in enumerate(plan.figures):
+        if figures.time == plan.time_per_sample:
+            return f"stage {i}"
+    assert isinstance(plan, HierarchicalPlan)
+    slowest = max(all_superstages(plan.superstages), key=lambda figures: figures.time)
+    return f"links of level {slowest.level} around {_range('stage', range(slowest.first, slowest.last + 1))}"
+
+
+def _superstages_text(plan: HierarchicalPlan) -> str:
+    """Return how stages are nested: outer levels, their degrees, and how busy their links are."""
+    texts = [
+        f"level {one.level}: {_range('stage', range(one.first, one.last + 1))} × {one.data_parallel}, "
+        f"links busy {_share(one.time, plan.time_per_sample)}"
+        for one in all_superstages(plan.superstages)
+    ]
+    return "; ".join(texts)
+
+
+def _range(what: str, numbers: Sequence[int]) -> str:
+    return f"{what} {numbers[0]}" if len(numbers) == 1 else f"{what}s {numbers[0]}–{numbers[-1]}"
+
+
+def _devices_text(plan: Plan) -> str:
     """Return how many devices are used, and which part of the time they have something to do."""
     problem = plan.problem
     text = f"{plan.devices_used:,} of {problem.devices:,} used"
     if not plan.time_per_sample:
         return text
-    busy = sum(
-        stage.data_parallel * stage.tensor_parallel * figures.time
-        for stage, figures in zip(plan.stages, plan.figures, strict=True)
-    )
+    busy = sum(count * figures.time for count, figures in zip(_devices(plan), plan.figures, strict=True))
     share = busy / (plan.devices_used * plan.time_per_sample)
     return f"{text}, busy {float(share):.1%} of the time on average (steady state, without bubbles)"
 
 
-def _memory_text(plan: TrainingPlan) -> str:
+def _memory_text(plan: Plan) -> str:
     held = [figures.memory_bytes for figures in plan.figures]
     stage = held.index(max(held))
-    return f"at most {format_bytes(held[stage])} on a device (stage {stage}) of {size_text(plan.problem.memory_bytes)}"
+    limit = size_text(level_one(plan.problem).memory_bytes)
+    return f"at most {format_bytes(held[stage])} on a device (stage {stage}) of {limit}"
 
 
-def _mixes_text(plan: TrainingPlan) -> str:
+def _mixes_text(plan: Plan) -> str:
     texts = []
     for mix, stages in groupby(enumerate(plan.stages), key=lambda item: _mix(plan, item[1])):
-        numbers = [i for i, _ in stages]
-        places = f"stage {numbers[0]}" if len(numbers) == 1 else f"stages {numbers[0]}–{numbers[-1]}"
-        texts.append(f"{places}: {mix}")
+        texts.append(f"{_range('stage', [i for i, _ in stages])}: {mix}")
     return "; ".join(texts)
 
 
@@ -190,10 +222,11 @@ def _knapsack_text(planned: Planned) -> str:
     stages = planned.heuristic_differs
     if not stages:
         return "would choose no slower configurations in any stage"
-    return f"would make {'stage' if len(stages) == 1 else 'stages'} {', '.join(map(str, stages))} slower, or not fit"
+    numbers = ", ".join(map(str, stages))
+    return f"would make {'stage' if len(stages) == 1 else 'stages'} {numbers} slower, or find nothing that fits"
 
 
-def _csv_rows(plan: TrainingPlan) -> list[list[Any]]:
+def _csv_rows(plan: Plan) -> list[list[Any]]:
     from mtpp.formats.training_plan import stage_document
 
     rows = []

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.training_options import MicroBatches
     from mtpp.formats.source import Source
+    from mtpp.formats.training_plan import Plan, Problem
     from mtpp.planning_problem import PlanningProblem
     from mtpp.progress import Observer
     from mtpp.solvers.planners.planning import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
-    from mtpp.training_plan import TrainingPlan
 
 
 @dataclass(frozen=True)
@@ -24,10 +27,17 @@ class TrainingTask:
     """What is to be planned: a model as read, without the bytes of its file, and the problem that it makes."""
 
     source: Source
-    problem: PlanningProblem
+    problem: Problem
     micro_batches: MicroBatches
     planner: PlannerEntry
     knapsack: str
+
+    @property
+    def flat(self) -> PlanningProblem:
+        """The problem of the innermost level of devices; all of it where there is one level."""
+        from mtpp.formats.training_plan import level_one
+
+        return level_one(self.problem)
 
 
 @dataclass(frozen=True)
@@ -46,7 +56,7 @@ class Planned:
 
     task: TrainingTask
     elapsed_s: float
-    plan: TrainingPlan | None = None
+    plan: Plan | None = None
     no_plan: NoPlan | None = None
     heuristic_differs: Sequence[int] = ()
 
@@ -70,9 +80,13 @@ def read_task(path: str, options: Mapping[str, Any]) -> TrainingTask:
     system = TrainingSystem.of(options)
     source = read_source(path, expected=EXPECTED)
     model = training_model_from_source(source, options["time_unit"])
-    problem, micro_batches = system.problem(model, source, options)
+    problem = system.problem(model, source, options)
+    assert system.micro_batches is not None
+    planner = PLANNERS[options["planner"]]
+    if not planner.knapsack and options["knapsack"] == "heuristic":
+        raise InputError(f"has no effect on the planner {planner.name}", source="--knapsack", remedy="leave it out")
     kept = replace(source, data=b"")
-    return TrainingTask(kept, problem, micro_batches, PLANNERS[options["planner"]], options["knapsack"])
+    return TrainingTask(kept, problem, system.micro_batches, planner, options["knapsack"])
 
 
 def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: Console) -> Planned:
@@ -88,18 +102,33 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     from mtpp.solvers.planners.bang_per_buck import slower_by_bang_per_buck
     from mtpp.solvers.planners.planning import NoPlan
 
-    plan = task.planner.load()
+    run = _planner_of(task)
     with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
-        result = plan(task.problem, limits)
+        result = run(limits)
         elapsed_s = time.monotonic() - start
     if isinstance(result, NoPlan):
         if result.stopped == "interrupted":
             raise KeyboardInterrupt
         return Planned(task, elapsed_s, no_plan=result)
-    differs = [] if task.knapsack == "heuristic" else slower_by_bang_per_buck(task.problem, result.stages)
+    differs = []
+    if task.knapsack == "exact":
+        differs = slower_by_bang_per_buck(task.flat, result.stages, [one.in_flight for one in result.figures])
     return Planned(task, elapsed_s, result, heuristic_differs=differs)
+
+
+def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
+    from mtpp.hierarchical_problem import HierarchicalProblem
+
+    problem = task.problem
+    if isinstance(problem, HierarchicalProblem):
+        nested = task.planner.load_hierarchical()
+        if nested is None:
+            problem_text = f"the planner {task.planner.name} plans for one level of devices"
+            raise InputError(problem_text, source="--topology", remedy="use --planner piper")
+        return partial(nested, problem)
+    return partial(task.planner.load(), problem)
 
 
 class Picoseconds:
@@ -146,7 +175,7 @@ def plan_json(planned: Planned) -> str:
     assert none is not None
     return write_training_plan(
         no_plan_document(
-            none.problem,
+            planned.task.problem,
             planner=none.planner,
             sha256=sha256,
             proven=none.proven,

@@ -125,7 +125,9 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.training_planning import Picoseconds, planning_limits
 
-    problem = task.problem
+    problem = task.flat
+    if problem is not task.problem:
+        raise InputError("goes with one level of devices", source="--sweep", remedy="leave --topology out")
     if not task.planner.sweeps:
         raise InputError(f"the planner {task.planner.name} has none", source="--sweep", remedy="use --planner piper")
     devices, sums = _axes(problem, options)

@@ -76,7 +76,7 @@ def _unit(swept: Swept) -> tuple[str, int]:
 
 
 def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
-    sign = "=" if swept.task.problem.exact_micro_batches else "≤"
+    sign = "=" if swept.task.flat.exact_micro_batches else "≤"
     header = ["devices", *(f"Σ d {sign} {total:,}" for total in swept.sums), "stages", "micro-batches/s", "speed-up"]
     _, ticks = _unit(swept)
     last = [swept.cells.get((devices, swept.sums[-1])) for devices in swept.devices]
@@ -102,7 +102,7 @@ def _cell_text(cell: SweepCell | None, ticks: int) -> str:
 
 
 def _figures(swept: Swept) -> list[tuple[str, str]]:
-    problem = swept.task.problem
+    problem = swept.task.flat
     feasible = [cell for cell in swept.cells.values() if cell.time is not None]
     optimal = sum(cell.time == cell.lower for cell in feasible)
     cells = len(swept.devices) * len(swept.sums)

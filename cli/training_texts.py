@@ -5,16 +5,20 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mtpp.cli.training_options import exact_bytes
+from mtpp.hierarchical_problem import HierarchicalProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import TrainingTask
+    from mtpp.formats.training_plan import Plan
     from mtpp.solvers.planners.planning import NoPlan
-    from mtpp.training_plan import TrainingPlan
 
 _MIB = 2**20
-_LONGEST_SIZE = 9
+_VISIBLY_ABOVE_1 = 1.0001
+_NEAR = 2.0
+"""Below this ratio, it is said in percent."""
+_THOUSANDTHS = 1000
+_UNITS = {"TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 
 
 def unit_of(time: Fraction, *, least: int = 10) -> tuple[str, int]:
@@ -26,23 +30,27 @@ def unit_of(time: Fraction, *, least: int = 10) -> tuple[str, int]:
 
 
 def size_text(count: int) -> str:
-    """Write an amount of memory as it was given where that is short: ``80 GB``, ``8 GiB``."""
-    exact = exact_bytes(count)
-    digits = exact.rstrip("BGKMTik")
-    return f"{int(digits):,} {exact[len(digits) :]}" if len(exact) <= _LONGEST_SIZE else format_bytes(count)
+    """Write an amount of memory as it was given where that is short: ``80 GB``, ``8 GiB``, ``2.5 GiB``."""
+    for unit, size in _UNITS.items():
+        if count >= size and count * _THOUSANDTHS % size == 0:
+            return f"{count / size:,.10g} {unit}"
+    return format_bytes(count)
 
 
 def system_text(task: TrainingTask) -> str:
     """Return the devices and what connects them."""
-    problem = task.problem
-    devices = f"{problem.devices:,} device{'s' if problem.devices > 1 else ''}"
-    return f"{devices} of {size_text(problem.memory_bytes)}, {size_text(problem.bandwidth_bytes_per_s)}/s"
+    problem, flat = task.problem, task.flat
+    devices = f"{problem.devices:,} device{'s' if problem.devices > 1 else ''} of {size_text(flat.memory_bytes)}"
+    levels = [(flat.devices, flat.bandwidth_bytes_per_s)]
+    if isinstance(problem, HierarchicalProblem):
+        levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.topology.levels]
+    rates = [f"{f'{count:,} × ' if len(levels) > 1 else ''}{size_text(rate)}/s" for count, rate in levels]
+    return f"{devices}, {', '.join(rates)}"
 
 
 def rules_text(task: TrainingTask) -> str:
     """Return what plans were allowed, and by which convention they were costed."""
-    problem = task.problem
-    schemes = problem.schemes
+    schemes = task.flat.schemes
     named = {
         "data parallelism": schemes.data_parallel,
         "tensor parallelism": schemes.tensor_parallel,
@@ -50,11 +58,7 @@ def rules_text(task: TrainingTask) -> str:
     }
     allowed = ", ".join(name for name, used in named.items() if used) or "pipelines alone"
     forbidden = [name for name, used in named.items() if not used]
-    texts = [
-        f"convention {problem.convention}",
-        allowed + (f"; no {', no '.join(forbidden)}" if forbidden else ""),
-    ]
-    return "; ".join(texts)
+    return f"convention {task.flat.convention}; {allowed}" + (f"; no {', no '.join(forbidden)}" if forbidden else "")
 
 
 def rate_text(time: Fraction, micro_batch_size: int | None) -> str:
@@ -69,7 +73,7 @@ def throughput(time: Fraction) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def proven_text(plan: TrainingPlan) -> str:
+def proven_text(plan: Plan) -> str:
     """Return how close to the best plan this one is, and what proves it."""
     lower = plan.lower
     bound = f"lower bound {format_picoseconds(float(lower.value))} by {lower.method}, tier {lower.tier}"
@@ -77,7 +81,9 @@ def proven_text(plan: TrainingPlan) -> str:
         return f"1, proven optimal: {bound}"
     if plan.ratio is None:
         return f"none proven: {bound}"
-    return f"{plan.ratio:.6g} proven, within {distance_text(plan.time_per_sample, lower.value)} of optimal: {bound}"
+    text = f"{plan.ratio:.4f}" if plan.ratio >= _VISIBLY_ABOVE_1 else f"{plan.ratio:.10g}"
+    near = f", within {distance_text(plan.time_per_sample, lower.value)} of optimal" if plan.ratio < _NEAR else ""
+    return f"{text} proven{near}: {bound}"
 
 
 def distance_text(time: Fraction, lower: Fraction) -> str:

@@ -11,18 +11,23 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.formats.json_text import dump_lines
+from mtpp.hierarchical_plan import HierarchicalPlan, SuperstageFigures
+from mtpp.hierarchical_problem import HierarchicalProblem
 from mtpp.planning_problem import PlanningProblem
 from mtpp.training_plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
 from mtpp.units import PICOSECONDS
 
+Plan = TrainingPlan | HierarchicalPlan
+Problem = PlanningProblem | HierarchicalProblem
+
 
 def write_training_plan(document: Mapping[str, Any]) -> str:
-    """Return the text of a plan: one line per key and per stage."""
-    return dump_lines(document, ("stages",)) + "\n"
+    """Return the text of a plan: one line per key, stage and superstage of the outermost level."""
+    return dump_lines(document, ("stages", "superstages")) + "\n"
 
 
 def plan_document(
-    plan: TrainingPlan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+    plan: Plan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
 ) -> dict[str, Any]:
     """Return a plan as JSON takes it.
 
@@ -51,6 +56,7 @@ def plan_document(
         "devices_used": plan.devices_used,
         "degrees_sum": plan.degrees_sum,
         "stages": [stage_document(plan, i) for i in range(len(plan.stages))],
+        **_superstages(plan),
         "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
         "notes": list(plan.notes),
         "stopped": plan.stopped,
@@ -59,7 +65,7 @@ def plan_document(
 
 
 def no_plan_document(
-    problem: PlanningProblem,
+    problem: Problem,
     *,
     planner: str,
     sha256: str,
@@ -82,29 +88,35 @@ def no_plan_document(
     }
 
 
-def model_document(problem: PlanningProblem, sha256: str) -> dict[str, Any]:
+def model_document(problem: Problem, sha256: str) -> dict[str, Any]:
     """Return what a document says of the model."""
     model = problem.model
     return {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)}
 
 
-def system_document(problem: PlanningProblem) -> dict[str, Any]:
+def system_document(problem: Problem) -> dict[str, Any]:
     """Return what a document says of the devices, of the batch, and of the rules."""
+    flat = level_one(problem)
     return {
         "devices": problem.devices,
-        "memory_bytes": problem.memory_bytes,
-        "bandwidth_bytes_per_s": problem.bandwidth_bytes_per_s,
-        "max_micro_batches": problem.micro_batches,
-        "exact_micro_batches": problem.exact_micro_batches,
-        "convention": problem.convention,
-        "data_parallel": problem.schemes.data_parallel,
-        "tensor_parallel": problem.schemes.tensor_parallel,
-        "recompute": problem.schemes.recompute,
-        "topology": None,
+        "memory_bytes": flat.memory_bytes,
+        "bandwidth_bytes_per_s": flat.bandwidth_bytes_per_s,
+        "max_micro_batches": flat.micro_batches,
+        "exact_micro_batches": flat.exact_micro_batches,
+        "convention": flat.convention,
+        "data_parallel": flat.schemes.data_parallel,
+        "tensor_parallel": flat.schemes.tensor_parallel,
+        "recompute": flat.schemes.recompute,
+        "topology": problem.topology.to_document() if isinstance(problem, HierarchicalProblem) else None,
     }
 
 
-def in_units(ticks: Fraction, problem: PlanningProblem) -> float:
+def level_one(problem: Problem) -> PlanningProblem:
+    """Return the problem of the innermost level, which is all of it where there is one level."""
+    return problem.level_one if isinstance(problem, HierarchicalProblem) else problem
+
+
+def in_units(ticks: Fraction, problem: Problem) -> float:
     """Return a time in the model's unit, correctly rounded."""
     return float(ticks / PICOSECONDS[problem.model.time_unit])
 
@@ -129,7 +141,7 @@ def bound_document(bound: TimeBound) -> dict[str, Any]:
     }
 
 
-def _header(problem: PlanningProblem, planner: str, sha256: str) -> dict[str, Any]:
+def _header(problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -141,17 +153,19 @@ def _header(problem: PlanningProblem, planner: str, sha256: str) -> dict[str, An
     }
 
 
-def stage_document(plan: TrainingPlan, index: int) -> dict[str, Any]:
+def stage_document(plan: Plan, index: int) -> dict[str, Any]:
     """Return what JSON says of a stage; times are per sample, in the unit of the model."""
-    problem, stage, figures = plan.problem, plan.stages[index], plan.figures[index]
+    problem, stage, figures = level_one(plan.problem), plan.stages[index], plan.figures[index]
     ids = [problem.model.layers[layer].id for layer in stage.layers]
     chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
+    copies = plan.replicas[index] if isinstance(plan, HierarchicalPlan) else stage.data_parallel
     return {
         "index": index,
         "layers": ids,
         "data_parallel": stage.data_parallel,
         "tensor_parallel": stage.tensor_parallel,
-        "devices": stage.data_parallel * stage.tensor_parallel,
+        **({"replicas": copies} if isinstance(plan, HierarchicalPlan) else {}),
+        "devices": copies * stage.tensor_parallel,
         "in_flight": figures.in_flight,
         "memory_bytes": figures.memory_bytes,
         "time": in_units(figures.time, problem),
@@ -160,6 +174,30 @@ def stage_document(plan: TrainingPlan, index: int) -> dict[str, Any]:
         "communication": in_units(figures.edges + figures.gradients, problem),
         "edges": in_units(figures.edges, problem),
         "gradients": in_units(figures.gradients, problem),
-        "utilization": float(figures.time / plan.time_per_sample) if plan.time_per_sample else 1.0,
+        "utilization": _share(figures.time, plan),
         "configurations": {str(layer): choice for layer, choice in zip(ids, chosen, strict=True)},
     }
+
+
+def _superstages(plan: Plan) -> dict[str, Any]:
+    if not isinstance(plan, HierarchicalPlan):
+        return {}
+    return {"superstages": [_superstage(plan, one) for one in plan.superstages]}
+
+
+def _superstage(plan: HierarchicalPlan, figures: SuperstageFigures) -> dict[str, Any]:
+    return {
+        "level": figures.level,
+        "data_parallel": figures.data_parallel,
+        "stages": list(range(figures.first, figures.last + 1)),
+        "time": in_units(figures.time, plan.problem),
+        "time_ticks": fraction(figures.time),
+        "edges": in_units(figures.edges, plan.problem),
+        "gradients": in_units(figures.gradients, plan.problem),
+        "utilization": _share(figures.time, plan),
+        "superstages": [_superstage(plan, one) for one in figures.inside],
+    }
+
+
+def _share(time: Fraction, plan: Plan) -> float:
+    return float(time / plan.time_per_sample) if plan.time_per_sample else 1.0

@@ -15,22 +15,22 @@ from mtpp.planning_problem import Choice, PlanningProblem
 from mtpp.training_plan import Stage, stage_figures
 
 
-def slower_by_bang_per_buck(problem: PlanningProblem, stages: Sequence[Stage]) -> list[int]:
+def slower_by_bang_per_buck(problem: PlanningProblem, stages: Sequence[Stage], in_flight: Sequence[int]) -> list[int]:
     """Return the stages whose layers the heuristic would have run longer in all, or not have fitted into the memory.
 
-    O(c² · log n) for n layers with up to c configurations each, plus their edges.
+    *in_flight* is how many micro-batches each stage keeps. O(c² · log n) for n layers with up to c configurations each,
+    plus their edges.
     """
-    exact = stage_figures(problem, stages)
     differing = []
-    for i, (stage, figures) in enumerate(zip(stages, exact, strict=True)):
-        chosen = bang_per_buck(problem, stage, figures.in_flight)
-        if chosen is None:
-            differing.append(i)
-            continue
-        other = [*stages[:i], replace(stage, chosen=chosen), *stages[i + 1 :]]
-        if stage_figures(problem, other)[i].time > figures.time:
+    for i, (stage, kept) in enumerate(zip(stages, in_flight, strict=True)):
+        chosen = bang_per_buck(problem, stage, kept)
+        if chosen is None or _stage_time(problem, replace(stage, chosen=chosen)) > _stage_time(problem, stage):
             differing.append(i)
     return differing
+
+
+def _stage_time(problem: PlanningProblem, stage: Stage) -> Fraction:
+    return stage_figures(problem, [stage])[0].time
 
 
 def bang_per_buck(problem: PlanningProblem, stage: Stage, in_flight: int) -> list[int] | None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
-from mtpp.solvers.planners.planning import Planner
+from mtpp.solvers.planners.planning import NoPlan, Planner, PlanLimits
+
+if TYPE_CHECKING:
+    from mtpp.hierarchical_plan import HierarchicalPlan
+    from mtpp.hierarchical_problem import HierarchicalProblem
+
+    HierarchicalPlanner = Callable[[HierarchicalProblem, PlanLimits], HierarchicalPlan | NoPlan]
 
 DEFAULT = "piper"
 
@@ -23,22 +30,31 @@ class PlannerEntry:
         What its result is optimal among.
     module
         Module whose function ``plan`` it is; imported on first use, for it brings numba.
-    topologies
-        Whether it takes networks of several levels.
+    knapsack
+        Whether it chooses a configuration for each layer by itself, and ``PlanLimits.knapsack`` means something to it.
     sweeps
         Whether it answers for many numbers of devices in one run.
+    hierarchical
+        Module whose function ``plan_hierarchical`` plans for networks of several levels; None: there is none.
     """
 
     name: str
     summary: str
     guarantee: str
     module: str
-    topologies: bool = False
+    knapsack: bool = False
     sweeps: bool = False
+    hierarchical: str | None = None
 
     def load(self) -> Planner:
         """Import the planner and return it."""
         return cast(Planner, import_module(self.module).plan)
+
+    def load_hierarchical(self) -> HierarchicalPlanner | None:
+        """Import the planner for several levels and return it; None if there is none."""
+        if self.hierarchical is None:
+            return None
+        return cast("HierarchicalPlanner", import_module(self.hierarchical).plan_hierarchical)
 
 
 PLANNERS = {
@@ -49,8 +65,9 @@ PLANNERS = {
             "stages of any kind: the two-level dynamic programme over downsets of Tarnawski et al. 2021",
             "optimal among all plans, with the exact knapsack",
             "mtpp.solvers.planners.piper",
-            topologies=True,
+            knapsack=True,
             sweeps=True,
+            hierarchical="mtpp.solvers.planners.hierarchical",
         ),
         PlannerEntry(
             "equi",
