@@ -109,7 +109,7 @@ def _figures(swept: Swept) -> list[tuple[str, str]]:
     sign, symbol = ("exactly", "=") if problem.exact_micro_batches else ("at most", "≤")
     figures = []
     if feasible:
-        proven = "" if optimal == len(feasible) else "; (1 %): within 1 % of the best time that there can be"
+        proven = "" if optimal == len(feasible) else "; (x %): at most x % above the best time that there can be"
         figures.append(("optimal", f"{optimal:,} of {len(feasible):,}, proven{proven}"))
     if len(feasible) < len(swept.cells):
         figures.append((_NONE, f"no plan: {len(swept.cells) - len(feasible):,} of {cells:,}"))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from mtpp.solvers.planners.planning import NoPlan, Planner, PlanLimits
+from mtpp.solvers.planners.planning import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
     from mtpp.hierarchical_plan import HierarchicalPlan

@@ -1,0 +1,119 @@
+"""``mtpp plan --sweep``: which devices and sums, and how the table looks."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from given_training_plans import chain_problem
+
+from mtpp.cli.training_options import MicroBatches
+from mtpp.cli.training_planning import TrainingTask
+from mtpp.cli.training_sweep import Swept, default_devices, default_sums
+from mtpp.cli.training_sweep_view import sweep_json, sweep_text
+from mtpp.formats.source import Source
+from mtpp.solvers.planners.registry import PLANNERS
+
+MS = 10**9
+
+
+def _swept(
+    times: Mapping[tuple[int, int], tuple[int, int] | None], devices: Sequence[int], sums: Sequence[int]
+) -> Swept:
+    """Return a table of (time, lower bound) in ms, or None where no plan fits."""
+    cells: Any = {
+        place: SimpleNamespace(time=None, lower=Fraction(0), stages=None)
+        if pair is None
+        else SimpleNamespace(time=Fraction(pair[0] * MS), lower=Fraction(pair[1] * MS), stages=place[0])
+        for place, pair in times.items()
+    }
+    source = Source("chain.json", b"", "ab", Path("chain.json"))
+    task = TrainingTask(source, chain_problem(), MicroBatches(64, "64"), PLANNERS["piper"], "exact")
+    return Swept(task, devices, sums, cells, "finished", 0.5)
+
+
+TABLE = {(1, 2): None, (1, 8): None, (2, 2): (50, 50), (2, 8): (40, 40), (4, 2): (30, 30), (4, 8): (20, 19)}
+
+
+def test_devices_by_default_are_all_then_eight_to_a_doubling() -> None:
+    """Up to 64 each number; then a grid that grows with the numbers, holds powers of two, and ends at K."""
+    assert default_devices(5) == [1, 2, 3, 4, 5]
+    large = default_devices(2048)
+    assert large[:64] == list(range(1, 65))
+    assert large[64:74] == [72, 80, 88, 96, 104, 112, 120, 128, 144, 160]
+    assert {128, 256, 512, 1024, 2048} <= set(large)
+    assert large[-1] == 2048
+    assert default_devices(100)[-3:] == [88, 96, 100]
+    assert default_devices(65)[-1] == 65
+
+
+def test_sums_by_default_are_n_and_what_binds_below() -> None:
+    """N, and a half and a quarter of what the devices can reach."""
+    assert default_sums(2048, 960) == [240, 480, 960]
+    assert default_sums(64, 1920) == [16, 32, 1920]
+    assert default_sums(1, 1) == [1]
+
+
+def test_table_has_devices_down_and_sums_across() -> None:
+    """Each cell is a time, with its distance to the bound where it is not proven optimal."""
+    lines = sweep_text(_swept(TABLE, [1, 2, 4], [2, 8]), "table").splitlines()
+    assert lines[0] == "chain: best time per sample on up to 8 devices of 2 GiB, 25 GB/s (ms)"
+    assert [" ".join(line.split()) for line in lines[1:5]] == [
+        "devices Σ d ≤ 2 Σ d ≤ 8 stages micro-batches/s speed-up",
+        "1 – – – – –",
+        "2 50.000 40.000 2 25 1.00×",
+        "4 30.000 20.000 (5.3 %) 4 50 2.00×",
+    ]
+    assert "optimal       3 of 4, proven; (x %): at most x % above the best time that there can be" in lines
+    assert "–             no plan: 2 of 6" in lines
+
+
+def test_interrupted_tables_say_what_is_missing() -> None:
+    """Cells that were not looked at are neither plans nor proofs that there is none."""
+    swept = _swept({(1, 2): (5, 5)}, [1, 2], [2])
+    text = sweep_text(Swept(swept.task, [1, 2], [2], swept.cells, "interrupted", 0.1), "markdown")
+    assert "| 2 | – | – | – | – |" in text
+    assert "- **stopped**: interrupted: 1 of 2 not looked at" in text
+    assert "no plan" not in text
+
+
+def test_json_and_csv_hold_every_cell() -> None:
+    """Exact times are there, and none where no plan fits."""
+    swept = _swept(TABLE, [1, 2, 4], [2, 8])
+    document = json.loads(sweep_json(swept))
+    assert (document["format"], document["version"], document["planner"]) == ("mtpp-training-sweep", 1, "piper")
+    assert (document["devices"], document["degrees_sums"]) == ([1, 2, 4], [2, 8])
+    assert document["rows"][0] == {
+        "devices": 1, "degrees_sum": 2, "feasible": False, "time_per_sample": None, "time_per_sample_ticks": None,
+        "throughput_per_s": None, "lower_bound_ticks": None, "ratio": None, "optimal": False, "stages": None,
+    }  # fmt: skip
+    assert document["rows"][-1] == {
+        "devices": 4, "degrees_sum": 8, "feasible": True, "time_per_sample": 20.0,
+        "time_per_sample_ticks": [20 * MS, 1], "throughput_per_s": 50.0, "lower_bound_ticks": [19 * MS, 1],
+        "ratio": 20 / 19, "optimal": False, "stages": 4,
+    }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(sweep_text(swept, "csv"))))
+    assert [(row["devices"], row["degrees_sum"], row["time_per_sample"]) for row in rows][1:3] == [
+        ("1", "8", ""),
+        ("2", "2", "50.0"),
+    ]
+
+
+def test_nothing_feasible_is_known() -> None:
+    """The command exits with 1 then."""
+    assert _swept(TABLE, [1, 2, 4], [2, 8]).feasible
+    assert not _swept({(1, 2): None}, [1], [2]).feasible
+
+
+@pytest.mark.parametrize("total", [0, 1])
+def test_bounds_of_nothing_prove_no_ratio(total: int) -> None:
+    """A lower bound of 0 leaves the ratio open, unless the time is 0 as well."""
+    document = json.loads(sweep_json(_swept({(1, 2): (total, 0)}, [1], [2])))
+    assert document["rows"][0]["ratio"] == (None if total else 1.0)
