@@ -1,0 +1,276 @@
+"""``mtpp plan``: exit codes, streams, formats, options that make no sense, interruption."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+from given_training_plans import chain_model, chain_stages, given_training_plan
+from processes import run
+
+from mtpp.cli.main import main
+from mtpp.deadline import Deadline
+from mtpp.formats.training_native import write_training_model
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.training_plan import TrainingPlan
+
+SYSTEM = ("--devices", "8", "--memory", "2GiB", "--bandwidth", "25GB/s")
+BATCH = ("--max-micro-batches", "64")
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the chain as a file."""
+    path = tmp_path_factory.mktemp("plan") / "chain.json"
+    path.write_text(write_training_model(chain_model()))
+    return path
+
+
+class Called:
+    """The command, called in this process: exit code, stdout and stderr."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str | Path) -> tuple[int, str, str]:
+        """Return what ``mtpp plan ARGUMENTS`` exits with and prints."""
+        self._monkeypatch.setattr(sys, "argv", ["mtpp", "plan", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        printed = self._capsys.readouterr()
+        assert isinstance(ended.value.code, int)
+        return ended.value.code, printed.out, printed.err
+
+
+@pytest.fixture
+def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[Called]:
+    """Return the command."""
+    handler = signal.getsignal(signal.SIGTERM)
+    yield Called(monkeypatch, capsys)
+    signal.signal(signal.SIGTERM, handler)
+
+
+class Planner:
+    """Stands in for Piper: notes what it is asked, and answers what it is told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.problem: PlanningProblem | None = None
+        self.limits: PlanLimits | None = None
+        self.kills = False
+        self.answer: Any = lambda problem: given_training_plan(problem)
+        module = ModuleType("given_planner")
+        module.plan = self._plan  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "given_planner", module)
+        monkeypatch.setitem(PLANNERS, "piper", replace(PLANNERS["piper"], module="given_planner"))
+
+    def _plan(self, problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
+        self.problem, self.limits = problem, limits
+        limits.observer.phase("all plans")
+        limits.observer.incumbent(10**10)
+        limits.observer.bound(10**9)
+        if self.kills:
+            os.kill(os.getpid(), signal.SIGINT)
+            assert limits.stop == "interrupted"
+        answer: TrainingPlan | NoPlan = self.answer(problem)
+        return answer
+
+
+@pytest.fixture
+def planner(monkeypatch: pytest.MonkeyPatch) -> Planner:
+    """Put a planner that a test commands in the place of Piper."""
+    return Planner(monkeypatch)
+
+
+def test_a_process_plans_writes_and_prints(model_file: Path, tmp_path: Path) -> None:
+    """The table goes to standard output, the JSON to the file, nothing to standard error."""
+    output = tmp_path / "plan.json"
+    done = run("plan", model_file, "--planner", "equi", *SYSTEM, *BATCH, "-o", output)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("chain: 6 layers, 5 edges on 8 devices of 2 GiB, 25 GB/s (times in ms)\nstage ")
+    document = json.loads(output.read_text())
+    assert (document["format"], document["version"], document["planner"]) == ("mtpp-training-plan", 1, "equi")
+    assert document["feasible"]
+    assert sorted(layer for stage in document["stages"] for layer in stage["layers"]) == [
+        f"layer {i}" for i in range(6)
+    ]
+    assert list(tmp_path.iterdir()) == [output]
+
+
+def test_a_model_from_a_pipe_and_json_to_one(model_file: Path) -> None:
+    """``-`` reads standard input; ``-o -`` prints JSON alone."""
+    done = run("plan", "-", "--planner", "pipedream-2bw", *SYSTEM, *BATCH, "-o", "-", stdin=model_file.read_bytes())
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["model"]["name"] == "chain"
+
+
+def test_infeasible_exits_1_with_the_memory_that_would_do(plan: Called, model_file: Path) -> None:
+    """Table, JSON and standard error name the least memory, and it does."""
+    arguments = (model_file, "--planner", "equi", "--devices", "8", "--bandwidth", "25GB/s", *BATCH)
+    code, out, err = plan(*arguments, "--memory", "100MiB", "--format", "json")
+    document = json.loads(out)
+    assert (code, document["feasible"], document["stages"]) == (1, False, [])
+    least = document["least_memory_bytes"]
+    assert err.startswith(f"error: {model_file}: ")
+    assert err.endswith(f"; --memory {-(-least // 2**20)}MiB would do\n")
+    assert plan(*arguments, "--memory", f"{least}B")[0] == 0
+    code, out, _ = plan(*arguments, "--memory", f"{least - 1}B")
+    assert code == 1
+    assert f"({least:,} bytes): --memory " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((*SYSTEM, *BATCH, "--batch-size", "9"), "--max-micro-batches and --batch-size say the same"),
+        ((*SYSTEM, "--batch-size", "9"), "--batch-size needs --micro-batch-size as well"),
+        ((*SYSTEM, "--gradient-accumulation", "9"), "--gradient-accumulation needs --batch-size as well"),
+        ((*SYSTEM, "--batch-size", "9", "--micro-batch-size", "10"), "N = ⌊9 / 10⌋ = 0"),
+        ((*SYSTEM, "--max-micro-batches", "0"), "--max-micro-batches: 0 is not in the range"),
+        (("--devices", "0"), "--devices: 0 is not in the range"),
+        (("--memory", "8"), "--memory: size '8' has no unit"),
+        (("--memory", "0GB"), "--memory: must be above zero"),
+        (("--bandwidth", "25"), "--bandwidth: bandwidth '25' has no unit"),
+        (("--bandwidth", "0GB/s"), "--bandwidth: bandwidth '0GB/s' must be above zero"),
+        (("--time-unit", "s"), "--time-unit: has no effect"),
+        (("--sums", "4"), "--sums goes with --sweep"),
+        ((*SYSTEM, *BATCH, "--sweep", "8,x"), "--sweep: 'x' is neither a whole number nor a range"),
+        ((*SYSTEM, *BATCH, "--sweep", "4-2"), "--sweep: 4-2 does not go up"),
+        ((*SYSTEM, *BATCH, "--sweep", "8,9"), "--sweep: 9 is more than the 8 devices"),
+        ((*SYSTEM, *BATCH, "--sweep", "8", "--sums", "65"), "--sums: 65 is more than the 64 micro-batches"),
+        ((*SYSTEM, *BATCH, "--sweep", "--planner", "equi"), "--sweep: the planner equi has none"),
+        ((*SYSTEM, *BATCH, "--knapsack", "heuristic", "--planner", "equi"), "--knapsack: has no effect"),
+        ((*SYSTEM, *BATCH, "--topology", "none.toml"), "--topology says what --devices does"),
+        (("--topology", "none.toml"), "none.toml: no such file"),
+        ((*SYSTEM, *BATCH, "-o", "/nowhere/plan.json"), "/nowhere/plan.json: there is no directory"),
+        ((*SYSTEM, *BATCH, "--time-limit", "nan"), "--time-limit"),
+    ],
+)
+def test_bad_options_exit_2_in_one_line(
+    plan: Called, model_file: Path, arguments: tuple[str, ...], message: str
+) -> None:
+    """What is wrong is said of the option, before any work, and nothing is printed."""
+    code, out, err = plan(model_file, *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("error: ")
+    assert message in err
+    assert err.count("\n") == 1
+
+
+def test_a_list_in_the_place_of_the_model_is_noticed(plan: Called) -> None:
+    """``--sweep MODEL`` takes the model for its list."""
+    code, _, err = plan("--sweep", "model.json")
+    assert code == 2
+    assert "'model.json' is neither a whole number nor a range; write 8,16,32-64, after MODEL" in err
+
+
+def test_what_the_file_is_written_for_is_a_hint_and_no_default(plan: Called, model_file: Path) -> None:
+    """Nothing is planned for numbers that nobody asked for; they are offered."""
+    code, out, err = plan(model_file)
+    assert (code, out) == (2, "")
+    assert "--devices, --memory, --bandwidth, --max-micro-batches must be given; " in err
+    assert err.endswith("the file is written for --devices 8 --memory 16GB --max-micro-batches 64\n")
+    code, _, err = plan(model_file, *SYSTEM[:4], *BATCH)
+    assert err == f"error: {model_file}: --bandwidth must be given; write --bandwidth 25GB/s\n"
+
+
+def test_options_reach_the_planner(plan: Called, planner: Planner, model_file: Path) -> None:
+    """The problem and the limits are those that the options say."""
+    rules = ("--convention", "program", "--no-data-parallel", "--no-tensor-parallel", "--no-recompute")
+    batch = ("--batch-size", "100", "--micro-batch-size", "3", "--gradient-accumulation", "4", "--exact-micro-batches")
+    planner.answer = lambda problem: NoPlan(problem, "piper", True, None, "finished", "so it is")
+    code, out, err = plan(
+        model_file, "--devices", "8", "--memory", "1.2GiB", "--bandwidth", "1GiB/ms", *batch, *rules,
+        "--knapsack", "heuristic", "--time-limit", "7", "-j", "3",
+    )  # fmt: skip
+    problem, limits = planner.problem, planner.limits
+    assert problem is not None
+    assert limits is not None
+    assert (problem.devices, problem.memory_bytes, problem.bandwidth_bytes_per_s) == (8, 1_288_490_188, 1000 * 2**30)
+    assert (problem.micro_batches, problem.exact_micro_batches, problem.convention) == (8, True, "program")
+    assert (problem.degrees, problem.data_degrees) == ([1], [1])
+    assert not problem.schemes.recompute
+    assert (limits.knapsack, limits.jobs, limits.deadline.limit_s) == ("heuristic", 3, 7.0)
+    assert (code, err) == (1, f"error: {model_file}: so it is\n")
+    assert "least memory   none would do" in out
+    assert "exactly 8 = ⌊100 / (4 × 3)⌋ at once" in out
+    assert "convention program; pipelines alone; no data parallelism, no tensor parallelism, no recomputation" in out
+
+
+def test_interrupted_searches_write_their_best(
+    plan: Called, planner: Planner, model_file: Path, tmp_path: Path
+) -> None:
+    """After Ctrl-C the best plan so far is printed and written, and the exit code is 130."""
+    planner.kills = True
+    planner.answer = lambda problem: given_training_plan(problem, stopped="interrupted")
+    output = tmp_path / "plan.json"
+    code, out, _ = plan(model_file, *SYSTEM, *BATCH, "-o", output)
+    assert code == 130
+    assert "stopped          interrupted: best plan and bound so far" in out
+    assert json.loads(output.read_text())["stopped"] == "interrupted"
+
+
+def test_interrupted_before_any_plan(plan: Called, planner: Planner, model_file: Path) -> None:
+    """Nothing is printed where nothing was found yet."""
+    planner.kills = True
+    planner.answer = lambda problem: NoPlan(problem, "piper", False, None, "interrupted", "none yet")
+    code, out, err = plan(model_file, *SYSTEM, *BATCH)
+    assert (code, out, err.strip()) == (130, "", "error: interrupted")
+
+
+def test_verbose_runs_tell_of_plans_and_bounds(plan: Called, planner: Planner, model_file: Path) -> None:
+    """Progress is in units of time, on standard error, and quiet runs have none."""
+    _, out, err = plan(model_file, *SYSTEM, *BATCH, "-v", "--format", "csv")
+    assert err.splitlines() == ["search: all plans", "best so far: 10.00 ms", "lower bound: 1.000 ms"]
+    assert out.startswith("stage,layers,first,last,")
+    assert plan(model_file, *SYSTEM, *BATCH, "-q")[2] == ""
+
+
+def test_where_bang_per_buck_is_slower_is_found_out(plan: Called, planner: Planner, model_file: Path) -> None:
+    """The JSON names the stages; with the heuristic asked for there is nothing to compare with."""
+    planner.answer = lambda problem: given_training_plan(problem, chain_stages()[:1])
+    arguments = (model_file, "--devices", "8", "--memory", "100MiB", "--bandwidth", "25GB/s", *BATCH)
+    document = json.loads(plan(*arguments, "--format", "json")[1])
+    assert document["knapsack"] == {"method": "exact", "heuristic_differs": [0]}
+    document = json.loads(plan(*arguments, "--format", "json", "--knapsack", "heuristic")[1])
+    assert document["knapsack"] == {"method": "heuristic", "heuristic_differs": []}
+
+
+def test_one_level_is_a_flat_network(plan: Called, planner: Planner, model_file: Path, tmp_path: Path) -> None:
+    """A topology of one level says what --devices and --bandwidth would."""
+    topology = tmp_path / "flat.toml"
+    topology.write_text('[[levels]]\ndevices = 8\nbandwidth = "25GB/s"\n')
+    code, out, _ = plan(model_file, "--topology", topology, "--memory", "2GiB", *BATCH)
+    assert code == 0
+    assert planner.problem is not None
+    assert (planner.problem.devices, planner.problem.bandwidth_bytes_per_s) == (8, 25 * 10**9)
+    assert out.startswith("chain: 6 layers, 5 edges on 8 devices of 2 GiB, 25 GB/s (")
+
+
+def test_several_levels_need_a_planner_for_them(plan: Called, model_file: Path, tmp_path: Path) -> None:
+    """The baselines plan for one level; there is no sweep over several."""
+    topology = tmp_path / "levels.toml"
+    topology.write_text(
+        '[[levels]]\ndevices = 4\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n'
+    )
+    arguments = (model_file, "--topology", topology, "--memory", "2GiB", *BATCH)
+    assert plan(*arguments, "--planner", "equi") == (
+        2, "", "error: --topology: the planner equi plans for one level of devices; use --planner piper\n",
+    )  # fmt: skip
+    assert plan(*arguments, "--sweep")[2] == "error: --sweep: goes with one level of devices; leave --topology out\n"
+
+
+def test_limits_count_from_the_start_of_the_process(planner: Planner, plan: Called, model_file: Path) -> None:
+    """Without a limit there is none."""
+    plan(model_file, *SYSTEM, *BATCH)
+    assert planner.limits is not None
+    assert planner.limits.deadline.remaining_s() == Deadline().remaining_s()
