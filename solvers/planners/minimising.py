@@ -73,7 +73,7 @@ def least_time(
     while time is None or floor < time:
         close = time is not None and time - floor <= _CLOSE * time
         strictly = close and gains % _GAINS != _GAINS - 1
-        asked = time if strictly else _between(floor, time)
+        asked = time if strictly else threshold_between(floor, time)
         decision = search.decide(asked, strictly=strictly)
         if decision is None:
             return Minimum(stages, time, lower, search.stopped, undecided)
@@ -101,7 +101,7 @@ def least_time(
     return Minimum(stages, time, lower, "finished", undecided)
 
 
-def _between(low: Fraction, high: Fraction | None) -> Fraction | None:
+def threshold_between(low: Fraction, high: Fraction | None) -> Fraction | None:
     """Return a threshold between two others, in whole ticks where that is one; None (any time) if there is no upper."""
     if high is None:
         return None

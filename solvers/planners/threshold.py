@@ -112,6 +112,7 @@ class PipelineSearch:
         *,
         strictly: bool = False,
         devices: int | None = None,
+        micro_batches: int | None = None,
         memory: int | None = None,
         optimistic: bool = False,
     ) -> Decision | None:
@@ -119,7 +120,7 @@ class PipelineSearch:
 
         Parameters
         ----------
-        devices, memory
+        devices, micro_batches, memory
             In place of the problem's; *memory* leaves the tables of least compute unused.
         optimistic
             Take it that choices exist where their search was ended: for proofs that there is no plan.
@@ -129,7 +130,8 @@ class PipelineSearch:
         The decision; None if the search had to end.
         """
         problem = self.problem
-        threshold = self._threshold(time, strictly, devices or problem.devices, memory, optimistic)
+        limits = (memory or problem.memory_bytes, devices or problem.devices, micro_batches or problem.micro_batches)
+        threshold = self._threshold(time, strictly, limits, optimistic)
         table = self._table if memory is None else no_table()
         states, downsets = self.states, self.downsets
         given_up = self._given_up
@@ -191,7 +193,7 @@ class PipelineSearch:
         self._limits.observer.bound(math.ceil(bound))
 
     def _threshold(
-        self, time: Fraction | None, strictly: bool, devices: int, memory: int | None, optimistic: bool
+        self, time: Fraction | None, strictly: bool, limits: tuple[int, int, int], optimistic: bool
     ) -> Threshold:
         problem, d = self.problem, self._data_degrees
         spread = d if problem.convention == "paper" else np.full(len(d), problem.micro_batches, dtype=np.int64)
@@ -206,9 +208,7 @@ class PipelineSearch:
         downsets = self.downsets
         leaving = downsets.leaving.min(axis=0)
         numbers = [
-            problem.memory_bytes if memory is None else memory,
-            devices,
-            problem.micro_batches,
+            *limits,
             ticks,
             int(problem.exact_micro_batches),
             EXACT_KNAPSACK if self._limits.knapsack == "exact" else HEURISTIC_KNAPSACK,

@@ -1,0 +1,147 @@
+"""The least time per sample for every number of devices and every sum of degrees, in one run (the paper's figure 2)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mtpp.errors import InputError
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.layer_downsets import every_downset
+from mtpp.solvers.planners.minimising import threshold_between
+from mtpp.solvers.planners.piper import MOST_DOWNSETS
+from mtpp.solvers.planners.piper_arrays import choice_arrays
+from mtpp.solvers.planners.planning import PlanLimits
+from mtpp.solvers.planners.threshold import Decision, PipelineSearch
+from mtpp.solvers.planners.work_bound import work_bound
+from mtpp.solvers.threads import Threads
+from mtpp.training_plan import stage_figures
+
+_CLOSE = Fraction(1, 1000)
+
+
+@dataclass(frozen=True)
+class SweepCell:
+    """What is known for at most so many devices and a sum of degrees of at most so much.
+
+    Attributes
+    ----------
+    time
+        The best plan's time per sample in ticks, None if there is none (as far as is known).
+    lower
+        No plan takes less; equal to *time* once that is proven to be the least.
+    stages
+        Number of stages of that plan.
+    """
+
+    time: Fraction | None
+    lower: Fraction
+    stages: int | None
+
+
+@dataclass
+class _Open:
+    """A cell that is worked at."""
+
+    time: Fraction | None
+    lower: Fraction
+    stages: int | None
+    done: bool = False
+    gains: int = 0
+
+
+def sweep(
+    problem: PlanningProblem, devices: Sequence[int], sums: Sequence[int], limits: PlanLimits
+) -> Mapping[tuple[int, int], SweepCell]:
+    """Find the least time for every pair of a number of devices and a sum of degrees, both meant as "at most".
+
+    What synchronising gradients costs, and which degrees may be used, comes from the problem's own batch.
+
+    Returns
+    -------
+    All cells; those that a limit left open have a *time* above their *lower*, or none.
+
+    Raises
+    ------
+    InputError
+        If the model has too many downsets, or if degrees have to sum up to exactly N.
+
+    Notes
+    -----
+    Every decision about a threshold gives the fewest devices for each sum of degrees, which is news for all cells: no
+    plan for those with less, a plan for those with more. Cells are settled from the fewest devices on; many are, when
+    their turn comes.
+    """
+    if problem.exact_micro_batches:
+        raise InputError(
+            "sums of degrees are swept up to a limit", source="--exact-micro-batches", remedy="leave it out"
+        )
+    sets = every_downset(problem, MOST_DOWNSETS)
+    if sets is None:
+        raise InputError(
+            f"the model has more than {MOST_DOWNSETS:,} downsets: a sweep would not end", remedy="plan without --sweep"
+        )
+    bound = work_bound(problem)
+    floor = bound.value if bound is not None else Fraction(0)
+    cells = {(k, s): _Open(None, floor, None) for k in devices for s in sums}
+    with Threads(limits.jobs) as threads:
+        search = PipelineSearch(problem, choice_arrays(problem), sets, limits, threads)
+        for k, s in sorted(cells):
+            if bound is None:
+                break
+            if not _settle(search, cells, k, s):
+                break
+    return {place: SweepCell(cell.time, cell.lower, cell.stages) for place, cell in cells.items()}
+
+
+def _settle(search: PipelineSearch, cells: Mapping[tuple[int, int], _Open], k: int, s: int) -> bool:
+    """Ask about thresholds until a cell is settled; return whether that could be finished."""
+    cell = cells[k, s]
+    while not cell.done:
+        close = cell.time is not None and cell.time - cell.lower <= _CLOSE * cell.time
+        strictly = close and cell.gains % 3 != 2
+        asked = cell.time if strictly else threshold_between(cell.lower, cell.time)
+        decision = search.decide(asked, strictly=strictly, devices=k, micro_batches=s)
+        if decision is None:
+            return False
+        if not decision.front and not decision.certain:
+            cell.done = True  # a knapsack was given up: the bound stays where it is
+            return True
+        _tell(search, cells, decision, asked, strictly, k, s)
+        cell.gains = cell.gains + 1 if decision.front and close else 0
+    return True
+
+
+def _tell(
+    search: PipelineSearch,
+    cells: Mapping[tuple[int, int], _Open],
+    decision: Decision,
+    asked: Fraction | None,
+    strictly: bool,
+    most_devices: int,
+    most_degrees: int,
+) -> None:
+    """Carry over to all cells what a decision within so many devices and degrees says about them."""
+    plans: dict[int, tuple[Fraction, int]] = {}
+    for (k, s), cell in cells.items():
+        if cell.done:
+            continue
+        fitting = [i for i, (degrees, devices) in enumerate(decision.front) if degrees <= s and devices <= k]
+        if fitting:
+            if asked is not None and cell.time is not None and cell.time <= asked and not strictly:
+                continue
+            state = fitting[-1]
+            if state not in plans:
+                stages = search.stages(state)
+                plans[state] = max(one.time for one in stage_figures(search.problem, stages)), len(stages)
+            time, count = plans[state]
+            if cell.time is None or time < cell.time:
+                cell.time, cell.stages = time, count
+                cell.done = cell.lower >= time
+        elif k <= most_devices and s <= most_degrees and decision.certain:
+            if asked is None:
+                cell.done = True
+                continue
+            cell.lower = max(cell.lower, asked)
+            cell.done = cell.time is not None and cell.lower >= cell.time
