@@ -348,6 +348,41 @@ def extend_to(
 
 
 @kernel
+def extend_through(
+    starts: Int64Array,
+    alive: Int64Array,
+    alive_start: Int64Array,
+    threshold: Threshold,
+    downsets: LayerDownsets,
+    arrays: ChoiceArrays,
+    table: LeastCompute,
+    states: States,
+    scratch: StateScratch,
+    knapsack: KnapsackScratch,
+) -> bool:
+    """Work out the states of all downsets, size by size; those of size i are from ``starts[i]``.
+
+    Returns
+    -------
+    As :func:`extend_to`, for all of them.
+    """
+    complete = True
+    for level in range(1, len(starts) - 1):
+        first, last = starts[level], starts[level + 1]
+        if not extend_to(
+            first, last, alive, alive_start, level, threshold, downsets, arrays, table, states, scratch, knapsack
+        ):
+            complete = False
+        reached = alive_start[level]
+        for outer in range(first, last):
+            if states.count[outer]:
+                alive[reached] = outer
+                reached += 1
+        alive_start[level + 1] = reached
+    return complete
+
+
+@kernel
 def _heavy_enough(
     first: int, last: int, outer: int, threshold: Threshold, downsets: LayerDownsets, alive: Int64Array
 ) -> int:

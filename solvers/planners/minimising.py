@@ -55,7 +55,8 @@ def least_time(
     lower
         No plan is known to take less.
     known
-        A plan and its time; those over the family that are no faster are of no interest.
+        A plan and its time; those over the family that are no faster are of no interest. It is taken to be a good one:
+        whether there is a faster one at all is the first question.
 
     Returns
     -------
@@ -70,8 +71,9 @@ def least_time(
     time, stages = known or (None, None)
     floor = lower  # what was looked through; above *lower* where a knapsack was given up
     undecided, gains = False, 0
+    trusted = known is not None
     while time is None or floor < time:
-        close = time is not None and time - floor <= _CLOSE * time
+        close = time is not None and (trusted or time - floor <= _CLOSE * time)
         strictly = close and gains % _GAINS != _GAINS - 1
         asked = time if strictly else threshold_between(floor, time)
         decision = search.decide(asked, strictly=strictly)
@@ -82,6 +84,7 @@ def least_time(
             time = max(figures.time for figures in stage_figures(search.problem, stages))
             search.tell_time(time)
             gains += close
+            trusted = trusted and gains < _GAINS - 1
             continue
         gains = 0
         sure: Decision | None = decision

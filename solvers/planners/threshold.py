@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -19,6 +20,7 @@ from mtpp.solvers.kernels.pipeline_states import (
     States,
     StateScratch,
     Threshold,
+    extend_through,
     extend_to,
 )
 from mtpp.solvers.kernels.stage_choices import (
@@ -99,7 +101,7 @@ class PipelineSearch:
             )
             for _ in range(jobs)
         ]
-        self._starts = np.flatnonzero(np.diff(self.downsets.sizes, prepend=-1, append=-1)).tolist()
+        self._starts = np.flatnonzero(np.diff(self.downsets.sizes, prepend=-1, append=-1))
 
     @property
     def knapsack(self) -> KnapsackScratch:
@@ -140,8 +142,17 @@ class PipelineSearch:
         alive = np.zeros(len(downsets.sizes), dtype=np.int64)
         alive_start = np.zeros(len(self._starts) + 1, dtype=np.int64)
         alive_start[1] = 1
+        if self._limits.stop:
+            self.stopped = self._limits.stop
+            return None
+        if len(downsets.sizes) <= _AT_ONCE:
+            complete = extend_through(
+                self._starts, alive, alive_start, threshold, downsets, self.arrays, table, states, *self._scratches[0]
+            )
+            return self._decision(complete, given_up)
         complete = True
-        for level, (first, last) in enumerate(zip(self._starts[1:], self._starts[2:], strict=False), start=1):
+        starts = self._starts.tolist()
+        for level, (first, last) in enumerate(pairwise(starts[1:]), start=1):
             stop = self._limits.stop
             if stop:
                 self.stopped = stop
@@ -150,21 +161,8 @@ class PipelineSearch:
             def work(task: tuple[int, int, int], level: int = level) -> bool:
                 """Work out a range of downsets with the scratch of one thread."""
                 number, begin, end = task
-                scratch, knapsack = self._scratches[number]
-                return extend_to(
-                    begin,
-                    end,
-                    alive,
-                    alive_start,
-                    level,
-                    threshold,
-                    downsets,
-                    self.arrays,
-                    table,
-                    states,
-                    scratch,
-                    knapsack,
-                )
+                more = (threshold, downsets, self.arrays, table, states, *self._scratches[number])
+                return extend_to(begin, end, alive, alive_start, level, *more)
 
             parts = min(len(self._scratches), last - first) if last - first > _ALONE else 1
             cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
@@ -174,7 +172,11 @@ class PipelineSearch:
             reached = first + np.flatnonzero(states.count[first:last])
             alive_start[level + 1] = alive_start[level] + len(reached)
             alive[alive_start[level] : alive_start[level + 1]] = reached
-        last = len(downsets.sizes) - 1
+        return self._decision(complete, given_up)
+
+    def _decision(self, complete: bool, given_up: int) -> Decision:
+        """Return what the states of everything say."""
+        states, last = self.states, len(self.downsets.sizes) - 1
         count = int(states.count[last])
         front = list(zip(states.degrees[last, :count].tolist(), states.devices[last, :count].tolist(), strict=True))
         return Decision(front, complete, complete and self._given_up == given_up)
@@ -274,6 +276,9 @@ class PipelineSearch:
 
 _ALONE = 8
 """So few downsets of one size are not worth a second thread."""
+
+_AT_ONCE = 1000
+"""So few downsets are worked out in a moment."""
 
 
 def no_table() -> LeastCompute:
