@@ -122,8 +122,8 @@ def _size(value: Any, where: str) -> int:
 
 def _edge(row: Any, where: str) -> Edge:
     check_keys(require_object(row, where), where, ("source", "target", "bytes"))
-    ends = (_name(row[key], f"{where}/{key}") for key in ("source", "target"))
-    return Edge(*ends, _size(row["bytes"], f"{where}/bytes"))
+    source, target = (_name(row[key], f"{where}/{key}") for key in ("source", "target"))
+    return Edge(source, target, _size(row["bytes"], f"{where}/bytes"))
 
 
 def write_training_model(model: TrainingModel) -> str:
