@@ -138,6 +138,12 @@ class TrainingModel:
         """Return the error that something is wrong with the file of this model, at a place from :attr:`places`."""
         return InputError(problem, source=self.places.source, where=where, remedy=remedy)
 
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """What a reader assumed where the file leaves something open, for people; from :attr:`metadata`."""
+        said = self.metadata.get("assumptions")
+        return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+
     @cached_property
     def index_of(self) -> Mapping[LayerId, int]:
         """Position of each layer in :attr:`layers`, by id."""

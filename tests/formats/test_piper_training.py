@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 from piper_documents import configuration, document, edge, layer, pipeline
+from processes import run
 
 from mtpp.errors import InputError
-from mtpp.formats.json_text import parse_json
+from mtpp.formats.json_text import dump_json, parse_json
 from mtpp.formats.piper_training import training_model_from_piper
 from mtpp.planning_problem import PlanningProblem, Schemes
 from mtpp.training_model import TrainingModel
@@ -64,7 +65,29 @@ def test_synchronisation_as_it_is_described() -> None:
     """A file written after the description of the format means the same, and it is said."""
     described = _model(pipeline("syncTimeBw", "syncTimeFw"))
     assert _costs(described) == _costs(_model(pipeline()))
-    assert described.metadata["assumptions"] == [ASSUMED]
+    assert described.metadata["assumptions"] == described.assumptions == [ASSUMED]
+    assert _model(pipeline()).assumptions == []
+
+
+def test_what_was_assumed_is_a_warning(tmp_path: Path) -> None:
+    """On standard error, with the file's name."""
+    path = tmp_path / "described.json"
+    path.write_text(dump_json(pipeline("syncTimeBw", "syncTimeFw")))
+    asked = (
+        "--devices",
+        "2",
+        "--memory",
+        "1GB",
+        "--bandwidth",
+        "1GB/s",
+        "--max-micro-batches",
+        "4",
+        "--time-unit",
+        "s",
+    )
+    done = run("plan", path, *asked, "--planner", "equi")
+    assert done.returncode == 0
+    assert f"warning: {path}: {ASSUMED}\n" in done.stderr
 
 
 def test_synchronisation_that_fits_neither_way() -> None:

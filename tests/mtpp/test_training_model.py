@@ -54,6 +54,12 @@ def test_defaults_and_metadata_are_copies() -> None:
     assert (model.defaults, model.metadata) == ({"devices": 4}, {"devices": 4})
 
 
+@pytest.mark.parametrize(("said", "read"), [(["a", 1, "b"], ["a", "b"]), ("a", []), (None, []), ({"a": 1}, [])])
+def test_assumptions_may_be_anything_in_a_file(said: Any, read: list[str]) -> None:
+    """Only a list of texts is taken for what a reader assumed."""
+    assert _model([_layer(1)], metadata={"assumptions": said}).assumptions == read
+
+
 STRANGER = {"forward_sync_bytes": {1: 5}}
 FAULTS: list[tuple[list[Layer], list[tuple[LayerId, LayerId]], str, str]] = [
     ([], [], "/layers", "the model has no layers"),
