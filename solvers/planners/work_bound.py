@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from mtpp.planning_problem import Choice, PlanningProblem
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.gradient_bound import gradient_bound
+from mtpp.solvers.planners.layer_ways import Way, most_degrees, ways_of
 from mtpp.training_plan import TimeBound
 
 METHOD = "work"
@@ -18,16 +19,8 @@ MIXES = 1000
 """So many pairs of α and β are tried at most, evenly spread over those that there are."""
 
 
-@dataclass(frozen=True, eq=False)
-class _Way:
-    """A way to run a layer: choice *c* for *t* devices."""
-
-    t: int
-    choice: Choice
-
-
 def work_bound(problem: PlanningProblem) -> TimeBound | None:
-    """Return the best of four bounds on the time per sample of every plan; None if no plan exists.
+    """Return the best of five bounds on the time per sample of every plan; None if no plan exists.
 
     Let T be what a plan takes, f ≤ T the time of a stage S with degrees d and t, and let every layer v run as X(v).
     Crossing edges and gradients cost nothing or more, so d · f ≥ Σ over S of X(v).p. Only configurations with
@@ -47,7 +40,10 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
         and the X(v) that are allowed; its other layers and its edges only add to that. In 1 / d this is concave (linear
         under the convention ``program``), so its least value is at the smallest or largest d.
 
-    Nothing is left out of what a plan may do, so all four hold under both conventions, with any schemes left out, and
+    ``gradients``
+        What :func:`~mtpp.solvers.planners.gradient_bound.gradient_bound` adds to the first three.
+
+    Nothing is left out of what a plan may do, so all hold under both conventions, with any schemes left out, and
     with N met exactly. Rational numbers throughout: tier ``exact``.
 
     Notes
@@ -59,14 +55,15 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
     """
     if no_plan_because(problem) is not None:
         return None
-    ways = [list(_allowed(problem, v)) for v in range(len(problem.model.layers))]
+    ways = [ways_of(problem, v, problem.memory_bytes) for v in range(len(problem.model.layers))]
     shares = [(1, 0), (0, 1)]
     best_mix = _best_mix(problem, ways)
     if best_mix is not None:
         shares.append(best_mix)
     bounds = [_shared(problem, ways, *share) for share in shares]
     bounds.append(_single(problem, ways))
-    return max(bounds, key=lambda bound: bound.value)
+    best = max(bounds, key=lambda bound: bound.value)
+    return gradient_bound(problem, ways, shares, best.value) or best
 
 
 def no_plan_because(problem: PlanningProblem) -> str | None:
@@ -87,36 +84,13 @@ def least_memory(problem: PlanningProblem) -> int:
     :func:`work_bound` come to with X.a + X.b in place of X.p, for each device of a stage holds as much.
     O(layers · configurations).
     """
-    layers = range(len(problem.model.layers))
-    ways = [list(_ways(problem, v)) for v in layers]
-
-    def held(one: Choice) -> int:
-        return one.memory_a + one.memory_b
-
-    by_devices = sum(min(way.t * held(way.choice) for way in here) for here in ways)
-    alone = [min(held(way.choice) for way in here) for here in ways]
+    ways = [ways_of(problem, v) for v in range(len(problem.model.layers))]
+    by_devices = sum(min(way.t * way.least_memory for way in here) for here in ways)
+    alone = [min(way.least_memory for way in here) for here in ways]
     return max(*alone, -(-by_devices // problem.devices), -(-sum(alone) // most_degrees(problem)))
 
 
-def most_degrees(problem: PlanningProblem) -> int:
-    """Return what the degrees of data parallelism of all stages can sum up to at most."""
-    most = min(problem.micro_batches, problem.devices)
-    return most if problem.schemes.data_parallel else min(most, len(problem.model.layers))
-
-
-def _ways(problem: PlanningProblem, layer: int) -> Iterator[_Way]:
-    for t, by_layer in zip(problem.degrees, problem.choices, strict=True):
-        for choice in by_layer[layer]:
-            yield _Way(t, choice)
-
-
-def _allowed(problem: PlanningProblem, layer: int) -> Iterator[_Way]:
-    for way in _ways(problem, layer):
-        if way.choice.memory_a + way.choice.memory_b <= problem.memory_bytes:
-            yield way
-
-
-def _shared(problem: PlanningProblem, ways: Sequence[Sequence[_Way]], per_device: int, per_degree: int) -> TimeBound:
+def _shared(problem: PlanningProblem, ways: Sequence[Sequence[Way]], per_device: int, per_degree: int) -> TimeBound:
     total = sum(min((per_device * way.t + per_degree) * way.choice.compute_ticks for way in here) for here in ways)
     proof: dict[str, Any] = {"rule": "devices" if per_device else "degrees", "total": total}
     if per_device and per_degree:
@@ -125,7 +99,7 @@ def _shared(problem: PlanningProblem, ways: Sequence[Sequence[_Way]], per_device
     return TimeBound(Fraction(total, held), METHOD, "exact", proof)
 
 
-def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple[int, int] | None:
+def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[int, int] | None:
     """Return α and β above zero with the largest bound, as far as floating point can tell; None if none can matter.
 
     The sum is concave and piecewise linear in α : β, the divisor linear: their ratio is largest at a corner.
@@ -155,7 +129,7 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> tuple
     return mixes[int(bounds.argmax())]
 
 
-def _single(problem: PlanningProblem, ways: Sequence[Sequence[_Way]]) -> TimeBound:
+def _single(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> TimeBound:
     best: dict[int, tuple[int, int]] = {}
     for t in problem.degrees:
         fit = [d for d in problem.data_degrees if d * t <= problem.devices]

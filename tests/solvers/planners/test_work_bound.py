@@ -59,6 +59,46 @@ def test_mixed_rule_is_above_both() -> None:
     assert bound.proof == {"rule": "mixed", "total": 60, "per_device": 2, "per_degree": 1}
 
 
+def test_gradients_of_stages_that_have_to_be_replicated() -> None:
+    """Two layers of 40 on four devices: within 30 each needs two replicas at least, and what these exchange."""
+    # 29.99: three replicas of each would be needed, (40 + 40 · 2 / 3) · 2 / 4. Two stages of two replicas take 30.
+    bound = work_bound(problem_of([{1: 40}] * 2, weights=10))
+    assert bound is not None
+    assert bound.proof["rule"] == "gradients"
+    assert Fraction(299, 10) < bound.value <= 30
+    # Spread over eight micro-batches, 40 + 40 / 8 each are the least for two replicas.
+    bound = work_bound(problem_of([{1: 40}] * 2, weights=10, convention="program"))
+    assert bound is not None
+    assert bound.proof["rule"] == "gradients"
+    assert Fraction(90, 4) - Fraction(1, 10) < bound.value <= Fraction(90, 4)
+
+
+@pytest.mark.parametrize("convention", ["paper", "program"])
+def test_no_plan_with_dear_gradients_is_better(convention: str) -> None:
+    """The rule for gradients holds for every plan of random models as well, where it is the best."""
+    some = 0
+    for seed in range(60):
+        problem = random_problem(seed, 2, degrees=(1, 2, 3))
+        model = problem.model
+        layers = [
+            replace(layer, configurations={
+                t: [replace(one, time_per_sample=one.time_per_sample + 40, memory_a=0, memory_b=0) for one in here]
+                for t, here in layer.configurations.items()
+            })
+            for layer in model.layers
+        ]  # fmt: skip
+        heavy = PlanningProblem.build(
+            replace(model, layers=layers), devices=6, memory_bytes=1, bandwidth_bytes_per_s=10**12, micro_batches=6,
+            convention=convention,
+        )  # fmt: skip
+        bound = work_bound(heavy)
+        assert bound is not None
+        if bound.proof["rule"] == "gradients":
+            some += 1
+            assert bound.value <= min(time_of(heavy, stages) for stages in all_plans(heavy))
+    assert some > 5
+
+
 def test_no_way_to_run_a_layer() -> None:
     """Too little memory for a layer, or for all layers on all devices, means that there is no plan."""
     problem = problem_of([{1: 10}] * 3, devices=2, memory_bytes=11)

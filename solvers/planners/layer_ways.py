@@ -1,0 +1,36 @@
+"""How single layers may be run: degrees of tensor parallelism, with the choices that there are for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from mtpp.planning_problem import Choice, PlanningProblem
+
+
+@dataclass(frozen=True, eq=False)
+class Way:
+    """A layer run as *choice* on each of *t* devices."""
+
+    t: int
+    choice: Choice
+
+    @property
+    def least_memory(self) -> int:
+        """X.a + X.b: with one micro-batch in flight, and there is one at least in every stage."""
+        return self.choice.memory_a + self.choice.memory_b
+
+
+def ways_of(problem: PlanningProblem, layer: int, memory_bytes: int | None = None) -> list[Way]:
+    """Return all ways to run a layer; with *memory_bytes* those that can be in a stage of a plan."""
+    ways = [
+        Way(t, choice)
+        for t, by_layer in zip(problem.degrees, problem.choices, strict=True)
+        for choice in by_layer[layer]
+    ]
+    return ways if memory_bytes is None else [way for way in ways if way.least_memory <= memory_bytes]
+
+
+def most_degrees(problem: PlanningProblem) -> int:
+    """Return what the degrees of data parallelism of all stages can sum up to at most."""
+    most = min(problem.micro_batches, problem.devices)
+    return most if problem.schemes.data_parallel else min(most, len(problem.model.layers))
