@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
+
+from fork_server import ForkServer
 
 ROOT = Path(__file__).resolve().parent.parent
 MTPP = (sys.executable, "-m", "mtpp")
+LONGEST_S = 300.0
 
 
 def environment() -> dict[str, str]:
@@ -17,8 +22,39 @@ def environment() -> dict[str, str]:
 
 
 def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run ``mtpp ARGUMENTS`` and return its exit code, stdout and stderr."""
-    done = subprocess.run(
-        [*MTPP, *map(str, arguments)], input=stdin, cwd=cwd, env=environment(), capture_output=True, timeout=300
+    """Run ``mtpp ARGUMENTS`` and return its exit code, stdout and stderr.
+
+    In a process that was forked where it can be: see :mod:`fork_server` for what :func:`run_afresh` is left for.
+    """
+    if _for_runs() != _AT_START or not ForkServer.works_here():
+        return run_afresh(*arguments, stdin=stdin, cwd=cwd)
+    command = [*MTPP, *map(str, arguments)]
+    return _decoded(server().run(command, stdin=stdin, cwd=cwd, timeout_s=LONGEST_S))
+
+
+def run_afresh(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+    """Run ``mtpp ARGUMENTS`` in a process of its own, with a hash seed of its own."""
+    command = [*MTPP, *map(str, arguments)]
+    return _decoded(
+        subprocess.run(command, input=stdin, cwd=cwd, env=environment(), capture_output=True, timeout=LONGEST_S)
     )
+
+
+def _decoded(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def _for_runs() -> dict[str, str]:
+    """Return the environment without what pytest changes for every test."""
+    return {name: value for name, value in environment().items() if name != "PYTEST_CURRENT_TEST"}
+
+
+_AT_START = _for_runs()
+
+
+@cache
+def server() -> ForkServer:
+    """Return the one of this process, which is started when it is first asked for."""
+    server = ForkServer(_AT_START)
+    atexit.register(server.close)
+    return server

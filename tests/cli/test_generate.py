@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 import pytest
-from processes import run
+from processes import run, run_afresh
 
 from mtpp.cli.generate import command
 from mtpp.datasets.chain import chain
@@ -42,7 +42,7 @@ def test_every_family_has_a_small_draw_here() -> None:
 def test_what_is_drawn_can_be_partitioned(family: str, tmp_path: Path) -> None:
     """The same seed gives the same file, to standard output and to -o alike; partition takes it and verify agrees."""
     model, plan = tmp_path / "g.json", tmp_path / "plan.json"
-    printed = run("generate", family, *SMALL[family], "--seed", "5")
+    printed = run_afresh("generate", family, *SMALL[family], "--seed", "5")
     done = run("generate", family, *SMALL[family], "--seed", "5", "-o", model)
     assert (printed.returncode, printed.stderr) == (0, "")
     assert (done.returncode, done.stdout) == (0, "")
