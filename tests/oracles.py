@@ -7,9 +7,9 @@ exact integers in ticks. Ops are numbers in file order.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from mtpp.graph import UNKNOWN_BYTES, CostGraph
@@ -161,19 +161,20 @@ def monotone_assignments(graph: CostGraph, k: int) -> Iterator[tuple[int, ...]]:
     order, before = own_order(graph), predecessors(graph)
     stages = [0] * graph.op_count
 
-    def extend(i: int) -> Iterator[tuple[int, ...]]:
+    def extend(i: int, used: int) -> Iterator[tuple[int, ...]]:
         if i == len(order):
-            used = set(stages)
-            if used == set(range(len(used))):
-                yield tuple(stages)
+            yield tuple(stages)
             return
         v = order[i]
         for stage in range(max((stages[u] for u in before[v]), default=0), min(k, graph.op_count)):
-            stages[v] = stage
-            yield from extend(i + 1)
+            then = used | 1 << stage
+            empty_before_others = then.bit_length() - then.bit_count()
+            if empty_before_others < len(order) - i:  # no more than the ops that are left can fill
+                stages[v] = stage
+                yield from extend(i + 1, then)
         stages[v] = 0
 
-    return extend(0)
+    return extend(0, 0)
 
 
 def brute_force_optimum(graph: CostGraph, system: System, k: int, together: Iterable[Iterable[int]] = ()) -> int:
@@ -189,27 +190,23 @@ def best_partition(
 ) -> tuple[int, tuple[int, ...]]:
     """Return OPT as :func:`brute_force_optimum` does, and the stages of a partition that reaches it."""
     groups = [list(group) for group in together]
-    cost = _remembered(lambda ops: stage_cost(graph, system, ops, k))
+
+    @cache
+    def cost(bits: int) -> int:
+        return stage_cost(graph, system, [v for v in range(graph.op_count) if bits >> v & 1], k)
+
     best: tuple[int, tuple[int, ...]] | None = None
     for stages in monotone_assignments(graph, k):
         if any(len({stages[v] for v in group}) > 1 for group in groups):
             continue
-        worst = max(cost(frozenset(v for v, s in enumerate(stages) if s == b)) for b in set(stages))
+        members = [0] * (max(stages) + 1)
+        for v, stage in enumerate(stages):
+            members[stage] |= 1 << v
+        worst = max(map(cost, members))
         if best is None or worst < best[0]:
             best = worst, stages
     assert best is not None
     return best
-
-
-def _remembered(cost: Callable[[frozenset[int]], int]) -> Callable[[frozenset[int]], int]:
-    known: dict[frozenset[int], int] = {}
-
-    def look_up(ops: frozenset[int]) -> int:
-        if ops not in known:
-            known[ops] = cost(ops)
-        return known[ops]
-
-    return look_up
 
 
 def is_topological(graph: CostGraph, order: Sequence[int]) -> bool:
