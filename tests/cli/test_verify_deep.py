@@ -140,12 +140,15 @@ def test_an_interrupted_search_exits_with_130(number: signal.Signals, tmp_path: 
         [*MTPP, "verify", str(path), "--deep", "-v"],
         cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    assert process.stderr is not None
-    for line in process.stderr:
-        if line.startswith("searched again: 1 of "):
-            break
-    process.send_signal(number)
-    stdout, stderr = process.communicate(timeout=120)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if line.startswith("searched again: 1 of "):
+                break
+        process.send_signal(number)
+        stdout, stderr = process.communicate(timeout=120)
+    finally:
+        process.kill()  # it would go on forever
     assert (process.returncode, stdout) == (130, "")
     assert stderr.splitlines()[-1] == "error: interrupted"
 

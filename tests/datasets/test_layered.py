@@ -80,12 +80,13 @@ def test_work_is_the_roofline_of_the_reference_system() -> None:
         assert work >= system.modelled_work_ps(0, int(graph.tensor_bytes[v]) + int(graph.param_bytes[v]))
 
 
-def test_a_hundred_thousand_ops() -> None:
-    """A large network builds, and its totals are in proportion to a small one's."""
-    small, large = layered_network(10**4, 0), layered_network(10**5, 0)
-    assert large.op_count == 10**5
-    assert len(large.consumers) == pytest.approx(10 * len(small.consumers), rel=0.05)
-    assert sum(large.work) == pytest.approx(10 * sum(small.work), rel=0.5)
+@pytest.mark.parametrize("factor", [3, pytest.param(10, marks=pytest.mark.slow)])
+def test_a_hundred_thousand_ops(factor: int) -> None:
+    """A large network builds, and its totals are in proportion to a small one's; a third of that, by default."""
+    small, large = layered_network(10**4, 0), layered_network(factor * 10**4, 0)
+    assert large.op_count == factor * 10**4
+    assert len(large.consumers) == pytest.approx(factor * len(small.consumers), rel=0.05)
+    assert sum(large.work) == pytest.approx(factor * sum(small.work), rel=0.5)
 
 
 def test_second_outputs_come_on_top() -> None:
