@@ -79,7 +79,7 @@ def _choices(pick: Pick, t: int, before: list[LayerId], after: list[LayerId]) ->
     found = []
     for c in range((1, 1, 2, 2, 3)[pick(0, 4)]):
         # Later ones are mostly slower and leaner.
-        takes = Fraction(time * (3 + c), 3 * t) + pick(0, 5) - Fraction(pick(0, 2), 7)
+        takes = Fraction(40 * time * (3 + c) // (3 * t) + 40 * pick(0, 5) - pick(0, 6), 40)
         found.append(
             Configuration(
                 id=f"way {c}",
