@@ -112,7 +112,7 @@ def report_text(report: Report, output_format: str) -> str:
     width = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.passed]:<6} {check.name:<{width}}  {check.detail}" for check in report.checks]
     verdict = "valid" if report.passed else "INVALID"
-    return "\n".join([*lines, "", f"{verdict}; the lower bound is of tier {report.tier}"])
+    return "\n".join([*lines, "", f"{verdict}; {report.subject} is of tier {report.tier}"])
 
 
 def unmet_tier(report: Report, required: str) -> str | None:

@@ -36,14 +36,15 @@ def command(
     output_format: str,
     **options: Any,
 ) -> None:
-    """Check FILE, a plan or a table of certificates (- for standard input), from scratch, and the proofs in it.
+    """Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
 
-    Stages, costs, bounds and ratios are derived anew in plain integers, by code that shares nothing with the solvers.
-    A bound of tier enumerated rests on an exhaustive search, which only --deep runs again: with code of its own too,
-    and about as long as the first time. How a partition was found (algorithm, seed, evaluations, times), what bounds
-    other than the best one came to, why work ended and the model's name are taken as they stand. The models of a table
-    are found by SHA-256 among those given, or else where its rows say, seen from the table's folder or this one. What
-    decided how a model is read (--time-unit and so on) has to be given again.
+    Stages, costs, bounds and ratios are derived from scratch in plain integers and fractions, by code that shares
+    nothing with the solvers. A bound of tier enumerated rests on an exhaustive search, which only --deep runs again:
+    with code of its own too, and about as long as the first time, or longer. How a plan was found (algorithm, seed,
+    evaluations, times), what bounds other than the best one came to, why work ended and the model's name are taken as
+    they stand. The models of a table are found by SHA-256 among those given, or else where its rows say, seen from the
+    table's folder or this one. What decided how a model is read (--time-unit and so on) has to be given again; only
+    training plans say themselves what times without a unit are in.
     Exit code 0: all else that FILE says is true; 1: something is false.
     """
     from mtpp.cli.checking import check_plan_document, report_text, unmet_tier
@@ -51,8 +52,9 @@ def command(
     from mtpp.cli.options import input_limit, reading_of
     from mtpp.cli.output import write_stdout
     from mtpp.cli.table_checking import check_table_document, table_text
+    from mtpp.cli.training_checking import check_training_document
     from mtpp.formats.source import read_source
-    from mtpp.formats.verifiable import is_table, read_verifiable
+    from mtpp.formats.verifiable import is_table, is_training_plan, read_verifiable
 
     if [document, costs, *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
@@ -73,7 +75,10 @@ def command(
         if len(models) > 1:
             raise click.UsageError("a plan is for one model", ctx)
         model, deeply = next(iter(models), None), console if deep else None
-        report = check_plan_document(claims, source, model, limit, reading_of(options), deeply, costs)
+        if is_training_plan(claims):
+            report = check_training_document(claims, source, model, limit, reading_of(options), deeply, costs)
+        else:
+            report = check_plan_document(claims, source, model, limit, reading_of(options), deeply, costs)
         write_stdout(report_text(report, output_format))
         named, passed = [("", report)], report.passed
     if not passed:

@@ -1,4 +1,4 @@
-"""Documents that can be verified: plans, and tables of certificates."""
+"""Documents that can be verified: plans, tables of certificates, and plans for training."""
 
 from __future__ import annotations
 
@@ -8,13 +8,15 @@ from mtpp.errors import InputError
 from mtpp.formats import plan
 from mtpp.formats.json_shape import attributed, check_header
 from mtpp.formats.json_text import parse_json
+from mtpp.training_plan import FORMAT as TRAINING_PLAN
+from mtpp.training_plan import VERSION as TRAINING_PLAN_VERSION
 
 CERTIFICATES = "mtpp-certificates"
 VERSION = 1
 
 
 def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
-    """Parse a plan or a table of certificates and check that it says it is one, nothing else.
+    """Parse a plan of either kind or a table of certificates and check that it says it is one, nothing else.
 
     Returns
     -------
@@ -23,16 +25,24 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
     Raises
     ------
     InputError
-        If it is not strict JSON, or neither of the two in version 1.
+        If it is not strict JSON, or none of the three in version 1.
     """
     if b"{" not in data[:64]:
-        remedy = "give what partition -o FILE or certify -o FILE wrote"
+        remedy = "give what partition -o FILE, certify -o FILE or plan -o FILE wrote"
         raise InputError("neither a plan nor a table of certificates: no JSON object", source=source, remedy=remedy)
     document = parse_json(data, source)
     if isinstance(document, dict) and document.get("format") == CERTIFICATES:
         with attributed(source):
             return check_header(document, CERTIFICATES, VERSION)
+    if is_training_plan(document):
+        with attributed(source):
+            return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION)
     return plan.as_plan(document, source)
+
+
+def is_training_plan(document: Any) -> bool:
+    """Tell whether it is a training plan."""
+    return isinstance(document, dict) and document.get("format") == TRAINING_PLAN
 
 
 def is_table(document: dict[str, Any]) -> bool:

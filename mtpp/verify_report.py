@@ -46,12 +46,15 @@ class Report:
         positive bottleneck.
     bound_rechecked
         Whether the lower bound's proof was gone through, and not just its value compared.
+    subject
+        What *tier* speaks of: the lower bound, unless it is that there is no plan.
     """
 
     checks: tuple[Check, ...]
     tier: str
     ratio: float | None
     bound_rechecked: bool
+    subject: str = "the lower bound"
 
     @property
     def passed(self) -> bool:

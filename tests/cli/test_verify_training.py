@@ -1,0 +1,144 @@
+"""``mtpp verify`` of training plans, as a process."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import training_oracles
+from processes import run
+from training_plan_documents import no_plan_document, training_plan_document
+from training_models import random_problem
+
+from mtpp.formats.json_text import parse_json
+from mtpp.formats.training_native import training_model_from_document, write_training_model
+from mtpp.planning_problem import PlanningProblem
+
+
+def named(seed: int) -> PlanningProblem:
+    """Return a random problem of a model whose layers are called what the native format calls them."""
+    problem = random_problem(seed, most_layers=5)
+    text = write_training_model(problem.model)
+    return replace(problem, model=training_model_from_document(parse_json(text.encode(), "model"), "model"))
+
+
+def with_plan() -> tuple[PlanningProblem, dict[str, Any]]:
+    """Return a problem with an optimal plan of several stages."""
+    for seed in range(100):
+        problem = named(seed)
+        best = training_oracles.best_plan(problem)
+        if best is not None and len(best[1]) == 3:
+            return problem, training_plan_document(problem, best[1])
+    raise AssertionError("none of the problems needs three stages")
+
+
+def without_plan() -> tuple[PlanningProblem, dict[str, Any]]:
+    """Return a problem that more memory would help."""
+    for seed in range(100):
+        problem = named(seed)
+        least = training_oracles.least_memory(problem)
+        if least is not None and least > problem.memory_bytes:
+            return problem, no_plan_document(problem, least)
+    raise AssertionError("none of the problems lacks memory")
+
+
+def verify(
+    problem: PlanningProblem, plan: dict[str, Any], folder: Path, *options: str
+) -> subprocess.CompletedProcess[str]:
+    """Write a plan and its model, and verify it."""
+    text = write_training_model(problem.model).encode()
+    (folder / "model.json").write_bytes(text)
+    plan["model"]["sha256"] = hashlib.sha256(text).hexdigest()
+    (folder / "plan.json").write_text(json.dumps(plan, default=float))
+    return run("verify", folder / "plan.json", *options)
+
+
+def test_true_plans_pass(tmp_path: Path) -> None:
+    """A line for each claim, and what rests on a search is said to."""
+    problem, plan = with_plan()
+    done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "– lower bound downset: the search itself is not re-run: use --deep" in lines
+    assert lines[-1] == "valid; the lower bound is of tier enumerated"
+    assert all(line[:2] in ("ok", "– ") for line in lines[:-2])
+    model = ("--model", str(tmp_path / "model.json"))
+    unmet = run("verify", tmp_path / "plan.json", *model, "--require-tier", "enumerated", "--format", "json")
+    assert unmet.returncode == 1
+    assert unmet.stderr == (
+        "unmet: --require-tier enumerated: the bound, of tier enumerated, was not checked again: use --deep\n"
+    )
+    assert json.loads(unmet.stdout)["valid"] is True
+
+
+def test_false_plans_are_found_out(tmp_path: Path) -> None:
+    """Exit code 1, and which claim is false."""
+    problem, plan = with_plan()
+    plan["stages"][1]["memory_bytes"] += 1
+    done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
+    assert done.returncode == 1
+    wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("WRONG")]
+    memory = plan["stages"][1]["memory_bytes"]
+    assert wrong == [f"WRONG stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
+    assert done.stdout.splitlines()[-1].startswith("INVALID; ")
+
+
+def test_no_plan_passes(tmp_path: Path) -> None:
+    """What is said of there being none is not re-derived without a search."""
+    problem, plan = without_plan()
+    done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.splitlines()[-1].startswith("valid; that there is no plan is of tier ")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ((), "plan.json: a training plan embeds no model; give the model with --model"),
+        (("--model", "plan.json"), "/format: a training plan, not the model it is for"),
+        (("--model", "model.json", "--costs", "plan.json"), "--costs: has no effect on a training plan; leave it out"),
+        (("--model", "model.json", "--time-unit", "s"), "--time-unit: has no effect on mtpp-training-model"),
+    ],
+)
+def test_bad_input_is_one_line(options: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    """Exit code 2."""
+    problem, plan = with_plan()
+    places = (str(tmp_path / one) if one.endswith(".json") else one for one in options)
+    done = verify(problem, plan, tmp_path, *places)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert message in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_malformed_plans_are_bad_input(tmp_path: Path) -> None:
+    """Before anything is asked of the model."""
+    problem, plan = with_plan()
+    plan["stages"][0]["data_parallel"] = -1
+    done = verify(problem, plan, tmp_path)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "plan.json: /stages/0/data_parallel: -1 is out of range" in done.stderr
+
+
+def test_units_of_piper_files_are_the_plan_s(tmp_path: Path) -> None:
+    """Piper's files name none: what the plan says counts, unless the command line does."""
+    configuration = {"id": "vanilla", "timePerSample": 3, "parameterSize": 0, "memoryUsageA": 1, "memoryUsageB": 1}
+    document = {"nodes": [{"id": 5, "TMPCs": {"1": [configuration]}}], "edges": []}
+    (tmp_path / "model.json").write_text(json.dumps(document))
+    from mtpp.formats.training_models import read_training_model
+
+    model, sha256 = read_training_model(str(tmp_path / "model.json"), "ms")
+    limits = {"devices": 1, "memory_bytes": 2, "bandwidth_bytes_per_s": 10**9, "micro_batches": 1}
+    problem = PlanningProblem.build(model, **limits)
+    best = training_oracles.best_plan(problem)
+    assert best is not None
+    plan = training_plan_document(problem, best[1])
+    plan["model"]["sha256"] = sha256
+    (tmp_path / "plan.json").write_text(json.dumps(plan, default=float))
+    given = ("verify", tmp_path / "plan.json", "--model", tmp_path / "model.json")
+    assert run(*given).returncode == 0
+    assert "the plan's time unit is 'ms', the model's 's'" in run(*given, "--time-unit", "s").stdout
