@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
+from mtpp.cli.generate_training import transformer_training
 from mtpp.cli.generating import Sizes, choice_option, number_option, run_options, size_option, write_graphs
 
 
-@click.group("generate")
+@click.group("generate", commands=[transformer_training])
 def command() -> None:
-    """Draw synthetic graphs for test beds, in the native format.
+    """Draw synthetic graphs for test beds, in the native formats.
 
     Sizes are a number, or a range such as 50-200 from which each graph draws its own. The same options and seed give
     the same graph, alone or among others.

@@ -56,7 +56,8 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         written, shown = partial(sweep_json, swept), partial(sweep_text, swept)
     else:
         planned = make_training_plan(task, options, console)
-        stopped, problem = planned.stopped, planned.no_plan and no_plan_text(planned.no_plan)
+        stopped, none = planned.stopped, planned.no_plan
+        problem = None if none is None else no_plan_text(none)
         written, shown = partial(plan_json, planned), partial(training_plan_text, planned)
     deliver(output, written, lambda: written() if output_format == "json" else shown(output_format))
     if stopped == "interrupted":

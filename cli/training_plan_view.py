@@ -75,7 +75,7 @@ def _columns(plan: Plan) -> list[_Column]:
     limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
-    digits = 2 if plan.time_per_sample < 100 * ticks else 1
+    digits = next((n for n, limit in ((3, 10), (2, 100)) if plan.time_per_sample < limit * ticks), 1)
 
     def times(part: str) -> list[str]:
         return [f"{float(getattr(one, part) / ticks):,.{digits}f}" for one in figures]

@@ -18,7 +18,7 @@ _NONE = "–"
 def sweep_text(swept: Swept, output_format: str) -> str:
     """Return the table as ``table``, ``markdown`` or ``csv`` (a line per cell)."""
     if output_format == "csv":
-        unit = swept.task.problem.model.time_unit
+        unit = swept.task.flat.model.time_unit
         return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in _rows(swept)])
     header, rows = _cells(swept)
     if output_format == "markdown":
@@ -43,7 +43,7 @@ def sweep_json(swept: Swept) -> str:
 
     return write_training_sweep(
         sweep_document(
-            swept.task.problem,
+            swept.task.flat,
             _rows(swept),
             planner=swept.task.planner.name,
             sha256=swept.task.source.sha256,
@@ -57,7 +57,7 @@ def _rows(swept: Swept) -> list[dict[str, Any]]:
     from mtpp.formats.training_sweep import sweep_row
 
     return [
-        sweep_row(swept.task.problem, devices, total, cell.time, cell.lower, cell.stages)
+        sweep_row(swept.task.flat, devices, total, cell.time, cell.lower, cell.stages)
         for devices in swept.devices
         for total in swept.sums
         if (cell := swept.cells.get((devices, total))) is not None
@@ -65,14 +65,14 @@ def _rows(swept: Swept) -> list[dict[str, Any]]:
 
 
 def _title(swept: Swept) -> str:
-    model = swept.task.problem.model
+    model = swept.task.flat.model
     return f"{model.name}: best time per sample on up to {system_text(swept.task)} ({_unit(swept)[0]})"
 
 
 def _unit(swept: Swept) -> tuple[str, int]:
-    """Return the unit of the table, in which the shortest time is at least 1, and the ticks in it."""
+    """Return the unit of the table, that of the shortest time, and the ticks in it."""
     times = [cell.time for cell in swept.cells.values() if cell.time is not None]
-    return unit_of(min(times), least=1) if times else ("s", 1)
+    return unit_of(min(times)) if times else ("s", 1)
 
 
 def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:

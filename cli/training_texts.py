@@ -21,10 +21,10 @@ _THOUSANDTHS = 1000
 _UNITS = {"TiB": 2**40, "TB": 10**12, "GiB": 2**30, "GB": 10**9, "MiB": 2**20, "MB": 10**6}
 
 
-def unit_of(time: Fraction, *, least: int = 10) -> tuple[str, int]:
-    """Return the unit in which *time* (in ticks) is at least *least*, and the ticks in it."""
+def unit_of(time: Fraction) -> tuple[str, int]:
+    """Return the largest unit in which *time* (in ticks) is at least 1, and the ticks in it."""
     for unit in ("s", "ms", "µs", "ns"):
-        if time >= least * PICOSECONDS[unit]:
+        if time >= PICOSECONDS[unit]:
             return unit, PICOSECONDS[unit]
     return "ps", 1
 

@@ -13,7 +13,11 @@ from mtpp.cli.generate import command
 from mtpp.datasets.chain import chain
 from mtpp.datasets.regal_style import FAMILIES, regal_style
 from mtpp.datasets.transformer import KINDS
+from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.native import read_native, write_native
+from mtpp.formats.training_models import read_training_model
+from mtpp.formats.training_native import write_training_model
+from mtpp.system import load_system
 
 SMALL = {
     "regal-style": ("-n", "20"),
@@ -27,7 +31,7 @@ SMALL = {
 def test_every_family_has_a_small_draw_here() -> None:
     """The tests below cover all families there are, and the choices offered are those of the generators."""
     assert isinstance(command, click.Group)
-    assert set(command.commands) == set(SMALL)
+    assert set(command.commands) == {*SMALL, "transformer-training"}
     choices = {
         parameter.name: tuple(parameter.type.choices)
         for family in command.commands.values()
@@ -58,6 +62,19 @@ def test_the_file_is_the_generators_graph(tmp_path: Path) -> None:
     assert done.stdout == write_native(regal_style("ba", 31, 8))
     done = run("generate", "chain", "-n", "9", "--seed", "2", "--skips", "4", "--longest-skip", "3", "-o", "-")
     assert done.stdout == write_native(chain(9, 2, skips=4, longest_skip=3))
+
+
+def test_models_to_be_trained_are_written_in_their_own_format(tmp_path: Path) -> None:
+    """The same text goes to standard output and to a file, which is what the generator makes; planners read it."""
+    sizes = ("--layers", "2", "--hidden", "64", "--heads", "4", "--system", "reference")
+    done = run("generate", "transformer-training", *sizes)
+    model = transformer_training(2, hidden=64, heads=4, system=load_system("reference"))
+    assert (done.returncode, done.stdout, done.stderr) == (0, write_training_model(model), "")
+    path = tmp_path / "model.json"
+    written = run("generate", "transformer-training", *sizes, "-o", path)
+    assert (written.returncode, written.stdout, written.stderr) == (0, "", f"{path}: 4 layers, 3 edges\n")
+    read, _ = read_training_model(str(path))
+    assert write_training_model(read) == done.stdout == path.read_text()
 
 
 def test_a_bed_of_all_random_families(tmp_path: Path) -> None:
@@ -127,6 +144,8 @@ def test_files_are_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
         ("multi-branch --branches 2000000 --length 2000000", "too large"),
         ("in-tree --fan-in 1", "--fan-in: 1 is below 2"),
         ("in-tree --leaves 0", "--leaves: 0 is below 1"),
+        ("transformer-training --heads 5", "5 heads cannot share"),
+        ("transformer-training -o nowhere/g.json", "nowhere/g.json: there is no directory"),
         ("forest", "No such command 'forest'"),
     ],
 )
