@@ -103,6 +103,7 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     from mtpp.solvers.planners.planning import NoPlan
 
     run = _planner_of(task)
+    await_kernels(task, console)
     with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
@@ -129,6 +130,15 @@ def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
             raise InputError(problem_text, source="--topology", remedy="use --planner piper")
         return partial(nested, problem)
     return partial(task.planner.load(), problem)
+
+
+def await_kernels(task: TrainingTask, console: Console) -> None:
+    """Say so if inner loops have to be compiled first, and compile them, so that the clock shows planning alone."""
+    from mtpp.solvers.compiling import compiled_planner, load_planners
+
+    if not compiled_planner(task.planner.module):
+        console.say("compiling (once) …")
+        load_planners()
 
 
 class Picoseconds:

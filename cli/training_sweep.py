@@ -123,7 +123,7 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
     """Find the best times for all numbers of devices and sums of degrees asked for."""
     from mtpp.cli.console import LiveLine
     from mtpp.cli.interruption import Interruption
-    from mtpp.cli.training_planning import Picoseconds, planning_limits
+    from mtpp.cli.training_planning import Picoseconds, await_kernels, planning_limits
 
     problem = task.flat
     if problem is not task.problem:
@@ -133,6 +133,7 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
     devices, sums = _axes(problem, options)
     from mtpp.solvers.planners.sweep import sweep
 
+    await_kernels(task, console)
     with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
