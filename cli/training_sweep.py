@@ -36,7 +36,7 @@ class Swept:
     Attributes
     ----------
     cells
-        By (devices, sum of degrees); those that were not looked at before the end are missing.
+        By (devices, sum of degrees).
     stopped
         One of ``solvers.search.STOPS``.
     elapsed_s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
@@ -57,10 +58,9 @@ def _rows(swept: Swept) -> list[dict[str, Any]]:
     from mtpp.formats.training_sweep import sweep_row
 
     return [
-        sweep_row(swept.task.flat, devices, total, cell.time, cell.lower, cell.stages)
-        for devices in swept.devices
-        for total in swept.sums
-        if (cell := swept.cells.get((devices, total))) is not None
+        sweep_row(swept.task.flat, *place, cell.time, cell.lower, cell.stages)
+        for place in product(swept.devices, swept.sums)
+        for cell in [swept.cells[place]]
     ]
 
 
@@ -76,15 +76,14 @@ def _unit(swept: Swept) -> tuple[str, int]:
 
 
 def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
-    sign = "=" if swept.task.flat.exact_micro_batches else "≤"
-    header = ["devices", *(f"Σ d {sign} {total:,}" for total in swept.sums), "stages", "micro-batches/s", "speed-up"]
+    header = ["devices", *(f"Σ d ≤ {total:,}" for total in swept.sums), "stages", "micro-batches/s", "speed-up"]
     _, ticks = _unit(swept)
-    last = [swept.cells.get((devices, swept.sums[-1])) for devices in swept.devices]
-    slowest = next((cell.time for cell in last if cell is not None and cell.time), None)
+    last = [swept.cells[devices, swept.sums[-1]] for devices in swept.devices]
+    slowest = next((cell.time for cell in last if cell.time), None)
     rows = []
     for devices, widest in zip(swept.devices, last, strict=True):
-        row = [f"{devices:,}", *(_cell_text(swept.cells.get((devices, total)), ticks) for total in swept.sums)]
-        if widest is None or not widest.time or slowest is None:
+        row = [f"{devices:,}", *(_cell_text(swept.cells[devices, total], ticks) for total in swept.sums)]
+        if not widest.time or slowest is None:
             rows.append([*row, _NONE, _NONE, _NONE])
             continue
         stages = _NONE if widest.stages is None else str(widest.stages)
@@ -92,8 +91,8 @@ def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _cell_text(cell: SweepCell | None, ticks: int) -> str:
-    if cell is None or cell.time is None:
+def _cell_text(cell: SweepCell, ticks: int) -> str:
+    if cell.time is None:
         return _NONE
     text = f"{float(cell.time / ticks):,.3f}"
     if cell.time == cell.lower:
@@ -102,23 +101,21 @@ def _cell_text(cell: SweepCell | None, ticks: int) -> str:
 
 
 def _figures(swept: Swept) -> list[tuple[str, str]]:
-    problem = swept.task.flat
     feasible = [cell for cell in swept.cells.values() if cell.time is not None]
     optimal = sum(cell.time == cell.lower for cell in feasible)
     cells = len(swept.devices) * len(swept.sums)
-    sign, symbol = ("exactly", "=") if problem.exact_micro_batches else ("at most", "≤")
     figures = []
     if feasible:
         proven = "" if optimal == len(feasible) else "; (x %): at most x % above the best time that there can be"
         figures.append(("optimal", f"{optimal:,} of {len(feasible):,}, proven{proven}"))
-    if len(feasible) < len(swept.cells):
-        figures.append((_NONE, f"no plan: {len(swept.cells) - len(feasible):,} of {cells:,}"))
-    if len(swept.cells) < cells:
+    if len(feasible) < cells:
+        figures.append((_NONE, f"no plan: {cells - len(feasible):,} of {cells:,}"))
+    if swept.stopped != "finished":
         why = swept.stopped.replace("-", " ")
-        figures.append(("stopped", f"{why}: {cells - len(swept.cells):,} of {cells:,} not looked at"))
+        figures.append(("stopped", f"{why}: best times and bounds so far; where there is no plan, there may be one"))
     return [
         *figures,
-        ("Σ d", f"sum of the degrees of data parallelism: {sign} so many micro-batches at once"),
-        ("last columns", f"of Σ d {symbol} {swept.sums[-1]:,}; speed-up over the first row with a plan"),
+        ("Σ d", "sum of the degrees of data parallelism: at most so many micro-batches at once"),
+        ("last columns", f"of Σ d ≤ {swept.sums[-1]:,}; speed-up over the first row with a plan"),
         ("rules", f"N = {swept.task.micro_batches.text}; {rules_text(swept.task)}"),
     ]

@@ -52,7 +52,7 @@ def sweep_row(
 ) -> dict[str, Any]:
     """Return the row of the plans on at most *devices* devices whose degrees add up to at most *degrees_sum*.
 
-    To exactly that, if the problem asks for exactly N. *time* is None where no plan fits.
+    *time* is None where no plan fits, or none was found before the search had to end.
     """
     ratio = None
     if time is not None:
