@@ -27,8 +27,6 @@ class PlanLimits:
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
     knapsack
         One of :data:`KNAPSACKS`.
-    memory_bytes
-        What the search may keep in memory; None: its own choice.
     observer
         Is told of phases, and of plans and bounds in ticks.
     interrupted
@@ -38,7 +36,6 @@ class PlanLimits:
     deadline: Deadline = field(default_factory=Deadline)
     jobs: int = 1
     knapsack: str = "exact"
-    memory_bytes: int | None = None
     observer: Observer = field(default_factory=Silent)
     interrupted: Callable[[], bool] = lambda: False
 

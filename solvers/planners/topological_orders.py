@@ -29,6 +29,11 @@ def topological_orders(model: TrainingModel) -> list[Sequence[int]]:
     return list(dict.fromkeys(orders))
 
 
+def depth_first(model: TrainingModel) -> Sequence[int]:
+    """Return the topological order that, from the sinks on, walks along branches, one after the other."""
+    return _walk(model, "newest", reverse_file=False, from_sinks=True)
+
+
 def _walk(model: TrainingModel, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
     after: list[list[int]] = [[] for _ in model.layers]
     waiting = [0] * len(model.layers)
