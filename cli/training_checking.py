@@ -48,7 +48,12 @@ def check_training_document(
             raise InputError("a training plan embeds no model", remedy="give the model with --model")
         file = read_source(model_path, max_bytes=limit, expected=EXPECTED)
         model = _read(file, plan["time_unit"], reading)
-        return verify_training_plan(plan, model, file.sha256)
+        report = verify_training_plan(plan, model, file.sha256)
+        if deep is not None and report.passed and (report.tier == "enumerated" or not plan["feasible"]):
+            from mtpp.cli.training_deep_check import recheck_plan
+
+            return recheck_plan(report, plan, model, deep)
+        return report
     except InputError as error:
         where = model_path if error.source == "model" else error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None

@@ -59,10 +59,11 @@ def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
         from mtpp.solvers.kernels.series_front import series_front
 
         kernels += [side_by_side, series_front]
-    return all(_on_disk(kernel) for kernel in kernels)
+    return all(on_disk(kernel) for kernel in kernels)
 
 
-def _on_disk(kernel: object) -> bool:
+def on_disk(kernel: object) -> bool:
+    """Return whether a kernel has machine code on disk; only a forecast."""
     folder = getattr(getattr(kernel, "stats", None), "cache_path", "")
     name = getattr(kernel, "__name__", "")
     return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
@@ -73,7 +74,7 @@ def compiled_bounds(names: Iterable[str]) -> bool:
     from mtpp.solvers.bounds.registry import bound_entry
 
     called = [value for name in names for value in vars(import_module(bound_entry(name).module)).values()]
-    return all(_on_disk(value) for value in called if hasattr(value, "py_func"))
+    return all(on_disk(value) for value in called if hasattr(value, "py_func"))
 
 
 def load_bounds(names: Iterable[str], system: System) -> None:
@@ -104,7 +105,7 @@ def compiled_planner(module: str) -> bool:
         return True
     from mtpp.solvers.kernels.pipeline_states import extend_to
 
-    return _on_disk(extend_to)
+    return on_disk(extend_to)
 
 
 def load_planners() -> int:
@@ -123,7 +124,7 @@ def recheck_compiled() -> bool:
     """Return whether the kernel that runs downset searches again has machine code on disk."""
     from mtpp.solvers.kernels.recheck import search_again
 
-    return _on_disk(search_again)
+    return on_disk(search_again)
 
 
 def load_recheck() -> None:
@@ -135,6 +136,18 @@ def load_recheck() -> None:
     memory = StageMemory(None, None, 1, 0, (), ())
     claim = DownsetClaim((9, 9, 9), (0, 0, 0), edges, memory, 3, 11, crossings=True, maximal=True)
     search_compiled(claim, 10, 10, Unwatched())
+
+
+def load_training_recheck() -> None:
+    """Have the kernels ready that search all training plans again."""
+    from mtpp.solvers.recheck_pipelines import Unwatched, search_all
+    from mtpp.verify_training_model import TickModel, Way
+
+    lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
+    model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)])
+    schemes = {"data_parallel": True, "tensor_parallel": True, "recompute": True}
+    system = {"devices": 2, "max_micro_batches": 2, "exact_micro_batches": False, "convention": "paper", **schemes}
+    search_all(model, system, None, 7, Unwatched())
 
 
 def compile_all() -> int:
@@ -154,7 +167,8 @@ def compile_all() -> int:
             find_fewest_stages(instance, 10**15, SearchLimits(evaluations=2))
         load_bounds(BOUNDS, system)
     load_recheck()
-    return len(PARTITIONERS) + len(BOUNDS) + load_planners() + 2
+    load_training_recheck()
+    return len(PARTITIONERS) + len(BOUNDS) + load_planners() + 3
 
 
 def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import training_oracles
 from processes import run
-from training_plan_documents import no_plan_document, training_plan_document
 from training_models import random_problem
+from training_plan_documents import no_plan_document, training_plan_document
 
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.training_native import training_model_from_document, write_training_model
@@ -28,11 +28,12 @@ def named(seed: int) -> PlanningProblem:
 
 
 def with_plan() -> tuple[PlanningProblem, dict[str, Any]]:
-    """Return a problem with an optimal plan of several stages."""
+    """Return a problem with an optimal plan of several stages; with one device less, there is only a slower one."""
     for seed in range(100):
         problem = named(seed)
         best = training_oracles.best_plan(problem)
-        if best is not None and len(best[1]) == 3:
+        fewer = training_oracles.best_plan(replace(problem, devices=problem.devices - 1))
+        if best is not None and len(best[1]) == 3 and fewer is not None and fewer[0] > best[0]:
             return problem, training_plan_document(problem, best[1])
     raise AssertionError("none of the problems needs three stages")
 
@@ -142,3 +143,34 @@ def test_units_of_piper_files_are_the_plan_s(tmp_path: Path) -> None:
     given = ("verify", tmp_path / "plan.json", "--model", tmp_path / "model.json")
     assert run(*given).returncode == 0
     assert "the plan's time unit is 'ms', the model's 's'" in run(*given, "--time-unit", "s").stdout
+
+
+def test_deep_runs_the_search_again(tmp_path: Path) -> None:
+    """With it the bound meets its tier; a bound above what some plan takes is found out."""
+    problem, plan = with_plan()
+    options = ("--model", str(tmp_path / "model.json"), "--deep", "-v")
+    done = verify(problem, plan, tmp_path, *options, "--require-tier", "enumerated")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "downset: no plan takes less than" in done.stdout
+    assert "searched again: 0 of " in done.stderr
+    with_fewer = training_oracles.best_plan(replace(problem, devices=problem.devices - 1))
+    assert with_fewer is not None
+    false = training_plan_document(problem, with_fewer[1])
+    done = verify(problem, false, tmp_path, *options)
+    assert done.returncode == 1
+    assert "downset: there is a plan that takes less than" in done.stdout
+    assert done.stdout.splitlines()[-1] == "INVALID; the lower bound is of tier none"
+
+
+def test_deep_looks_for_any_plan(tmp_path: Path) -> None:
+    """What says that there is none, and how much memory would do."""
+    problem, plan = without_plan()
+    options = ("--model", str(tmp_path / "model.json"), "--deep")
+    done = verify(problem, plan, tmp_path, *options, "--require-tier", "enumerated")
+    assert done.returncode == 0, done.stdout + done.stderr
+    least = plan["least_memory_bytes"]
+    assert f"there is a plan with {least} bytes, and none with less" in done.stdout
+    plan["least_memory_bytes"] = least + 1
+    done = verify(problem, plan, tmp_path, *options)
+    assert done.returncode == 1
+    assert f"there is a plan with less than {least + 1} bytes" in done.stdout

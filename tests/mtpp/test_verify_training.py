@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 import training_oracles
-from training_plan_documents import SHA256, no_plan_document, training_plan_document
 from training_models import random_problem
 from training_oracles import OracleStage
+from training_plan_documents import SHA256, no_plan_document, training_plan_document
 
 from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem

@@ -1,0 +1,288 @@
+"""All pipelines of a model to be trained, by a dynamic programme over downsets: what ``verify --deep`` runs again.
+
+Downsets are closed under successors: a downset is what the last stages of a pipeline hold together. For each downset
+and each sum s of the degrees of data parallelism of its stages, all that matters is the fewest devices they need.
+Shares no code with the planners.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.graph import Int32Array, Int64Array
+from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.recheck_choices import can_choose
+
+
+class Downsets(NamedTuple):
+    """Every downset, the empty one first and larger ones later.
+
+    Attributes
+    ----------
+    members
+        Bits of the layers in each, uint64, (downsets, words).
+    grow_offsets, grow_to
+        Downsets that are larger by one layer, CSR, int64 and int32.
+    rest_devices, rest_degrees
+        How many devices, and what sum of degrees, the layers outside need at least in stages below the limit of time.
+    work, compute, leanest
+        Of the layers inside: Σ of the least t · compute, of the least compute, and of the least a + b. int64.
+    """
+
+    members: NDArray[np.uint64]
+    grow_offsets: Int64Array
+    grow_to: Int32Array
+    rest_devices: Int64Array
+    rest_degrees: Int64Array
+    work: Int64Array
+    compute: Int64Array
+    leanest: Int64Array
+
+
+class Choices(NamedTuple):
+    """Ways to run each layer, and its edges.
+
+    Attributes
+    ----------
+    offsets
+        Ways of layer v for the degree at place p among the degrees t: positions offsets[p, v] to offsets[p, v + 1] - 1.
+    compute, weights, a, b
+        Of each way, int64.
+    edge_offsets, edge_end, edge_ticks
+        Edges at each layer, in and out: the layer at the other end, and what it takes when it crosses. CSR.
+    sync
+        By way, then by place of the edge among those at its layer: what bringing the tensor to all t devices takes.
+    """
+
+    offsets: Int64Array
+    compute: Int64Array
+    weights: Int64Array
+    a: Int64Array
+    b: Int64Array
+    edge_offsets: Int64Array
+    edge_end: Int32Array
+    edge_ticks: Int64Array
+    sync: Int64Array
+
+
+class Rules(NamedTuple):
+    """What a stage, and a pipeline, may be.
+
+    Attributes
+    ----------
+    devices, memory, most_degrees
+        K, M, and the most that degrees of data parallelism may come to: at most K and N.
+    tensor_degrees, data_degrees
+        The degrees t and d, ascending, int64.
+    spread
+        By place of d: gradients take (d - 1) / (d · spread) of the weights.
+    most_cost
+        By place of d: the most that d · spread times the time of a stage may be.
+    most_work, most_compute
+        By m: the most that t · compute of a stage on m devices, or compute of a stage with d = m, may be. int64.
+    """
+
+    devices: int
+    memory: int
+    most_degrees: int
+    tensor_degrees: Int64Array
+    data_degrees: Int64Array
+    spread: Int64Array
+    most_cost: Int64Array
+    most_work: Int64Array
+    most_compute: Int64Array
+
+
+@kernel
+def search_pipelines(
+    first: int, last: int, downsets: Downsets, choices: Choices, rules: Rules, fewest: Int32Array, seen: Int32Array
+) -> int:
+    """Go on from downsets *first* to *last* - 1; return how many stages were looked at.
+
+    Parameters
+    ----------
+    fewest
+        Fewest devices by downset and s, more than K where there is no pipeline; written for later downsets. int32.
+    seen
+        Room for one number by downset, all -1 at first.
+    """
+    waiting = np.empty(downsets.work.shape[0], np.int32)
+    looked_at = 0
+    for low in range(first, last):
+        spare, least_s = _spare(low, downsets, rules, fewest)
+        if spare < 1:
+            continue
+        seen[low] = low
+        waiting[0] = low
+        count = 1
+        while count > 0:
+            count -= 1
+            inner = waiting[count]
+            for g in range(downsets.grow_offsets[inner], downsets.grow_offsets[inner + 1]):
+                high = downsets.grow_to[g]
+                if seen[high] == low:
+                    continue
+                seen[high] = low
+                if (
+                    downsets.work[high] - downsets.work[low] > rules.most_work[spare]
+                    or downsets.compute[high] - downsets.compute[low] > rules.most_compute[rules.most_degrees - least_s]
+                    or downsets.leanest[high] - downsets.leanest[low] > rules.memory
+                ):
+                    continue  # so are all stages that hold these layers and more
+                waiting[count] = high
+                count += 1
+                left = spare - downsets.rest_devices[high]
+                if left > 0 and downsets.work[high] - downsets.work[low] <= rules.most_work[left]:
+                    _add_stage(low, high, left, downsets, choices, rules, fewest)
+                    looked_at += 1
+    return looked_at
+
+
+@kernel
+def _spare(low: int, downsets: Downsets, rules: Rules, fewest: Int32Array) -> tuple[int, int]:
+    """Return how many devices are left at most once a downset is placed, and the least s that leaves any."""
+    spare, least_s = 0, rules.most_degrees
+    for s in range(rules.most_degrees + 1):
+        left = rules.devices - fewest[low, s]
+        if left >= downsets.rest_devices[low] and s + downsets.rest_degrees[low] <= rules.most_degrees:
+            spare = max(spare, left)
+            least_s = min(least_s, s)
+    return spare, least_s
+
+
+@kernel
+def _add_stage(
+    low: int, high: int, left: int, downsets: Downsets, choices: Choices, rules: Rules, fewest: Int32Array
+) -> None:
+    """Put the layers between two downsets into a stage, with all degrees and all s that are possible."""
+    layers = _between(downsets.members[low], downsets.members[high], choices.edge_offsets.shape[0] - 1)
+    inside = np.zeros(choices.edge_offsets.shape[0] - 1, np.bool_)
+    for v in layers:
+        inside[v] = True
+    edges = 0
+    for v in layers:
+        for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
+            if not inside[choices.edge_end[e]]:
+                edges += choices.edge_ticks[e]
+    for p in range(rules.tensor_degrees.shape[0]):
+        t = rules.tensor_degrees[p]
+        if t > left:
+            break
+        ways, offsets = _ways_of(layers, choices.offsets[p])
+        if ways.shape[0] == 0:
+            continue
+        time = np.empty(ways.shape[0], np.int64)  # compute, and syncs of what crosses
+        for place in range(layers.shape[0]):
+            v = layers[place]
+            for i in range(offsets[place], offsets[place + 1]):
+                time[i] = choices.compute[ways[i]]
+                for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
+                    if not inside[choices.edge_end[e]]:
+                        time[i] += choices.sync[ways[i], e - choices.edge_offsets[v]]
+        cost = np.empty_like(time)
+        for q in range(rules.data_degrees.shape[0]):
+            d = rules.data_degrees[q]
+            if d * t > left or d > rules.most_degrees:
+                break
+            budget = rules.most_cost[q] - rules.spread[q] * edges
+            for i in range(ways.shape[0]):
+                cost[i] = rules.spread[q] * time[i] + (d - 1) * choices.weights[ways[i]]
+            most = _most_in_flight(low, high, d, t, downsets, choices, rules, fewest, ways, offsets, cost, budget)
+            if most == 0:
+                continue
+            for s in range(rules.most_degrees - d + 1):
+                taken = fewest[low, s] + d * t
+                if (s + 2 * d - 1) // d <= most and taken < fewest[high, s + d]:
+                    fewest[high, s + d] = taken
+
+
+@kernel
+def _between(low: NDArray[np.uint64], high: NDArray[np.uint64], layers: int) -> Int32Array:
+    found = np.empty(layers, np.int32)
+    count = 0
+    for v in range(layers):
+        bit = np.uint64(1) << np.uint64(v % 64)
+        if high[v // 64] & ~low[v // 64] & bit:
+            found[count] = v
+            count += 1
+    return found[:count]
+
+
+@kernel
+def _ways_of(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the ways of all layers of a stage, one after the other, and where each layer's begin; or nothing."""
+    total = 0
+    for v in layers:
+        if offsets[v] == offsets[v + 1]:
+            return np.empty(0, np.int64), np.zeros(1, np.int64)
+        total += offsets[v + 1] - offsets[v]
+    ways = np.empty(total, np.int64)
+    begin = np.zeros(layers.shape[0] + 1, np.int64)
+    count = 0
+    for place in range(layers.shape[0]):
+        for way in range(offsets[layers[place]], offsets[layers[place] + 1]):
+            ways[count] = way
+            count += 1
+        begin[place + 1] = count
+    return ways, begin
+
+
+@kernel
+def _most_in_flight(
+    low: int,
+    high: int,
+    d: int,
+    t: int,
+    downsets: Downsets,
+    choices: Choices,
+    rules: Rules,
+    fewest: Int32Array,
+    ways: Int64Array,
+    offsets: Int64Array,
+    cost: Int64Array,
+    budget: int,
+) -> int:
+    """Return for how many micro-batches in flight a stage has room, among the numbers that come up; 0 for none.
+
+    Memory grows with that number, so that it can be searched for by halving.
+    """
+    fastest = 0
+    for place in range(offsets.shape[0] - 1):
+        quickest = cost[offsets[place]]
+        for i in range(offsets[place] + 1, offsets[place + 1]):
+            quickest = min(quickest, cost[i])
+        fastest += quickest
+    if fastest > budget:
+        return 0
+    least, largest = 0, 0
+    for s in range(rules.most_degrees - d + 1):
+        if fewest[low, s] + d * t + downsets.rest_devices[high] <= rules.devices:
+            largest = (s + 2 * d - 1) // d
+            if least == 0:
+                least = largest
+    if least == 0:
+        return 0
+    if _has_room(largest, choices, rules, ways, offsets, cost, budget):
+        return largest
+    if least == largest or not _has_room(least, choices, rules, ways, offsets, cost, budget):
+        return 0
+    while largest - least > 1:
+        middle = (least + largest) // 2
+        if _has_room(middle, choices, rules, ways, offsets, cost, budget):
+            least = middle
+        else:
+            largest = middle
+    return least
+
+
+@kernel
+def _has_room(
+    in_flight: int, choices: Choices, rules: Rules, ways: Int64Array, offsets: Int64Array, cost: Int64Array, budget: int
+) -> bool:
+    memory = np.empty_like(cost)
+    for i in range(ways.shape[0]):
+        memory[i] = choices.a[ways[i]] * in_flight + choices.b[ways[i]]
+    return can_choose(offsets, cost, memory, budget, rules.memory)

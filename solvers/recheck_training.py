@@ -1,0 +1,68 @@
+"""Exhaustive searches behind training plans, run again: that none is faster, or that there is none at all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.solvers.recheck_pipelines import Searched, TooLarge, Watcher, search_all
+from mtpp.verify_report import BOUND_CHECK, Check
+from mtpp.verify_training_bounds import TrainingClaim
+from mtpp.verify_training_infeasible import LEAST_MEMORY, NO_PLAN
+from mtpp.verify_training_model import TickModel
+
+METHOD = "downset"
+"""Name of the search among the methods of lower bounds."""
+
+
+def recheck_bound(claim: TrainingClaim, method: str, watcher: Watcher) -> Check:
+    """Search all plans for one that takes less than a bound of tier ``enumerated``.
+
+    Returns
+    -------
+    Whether there is none; *passed* is None if that is out of reach.
+    """
+    if method != METHOD:
+        return Check(BOUND_CHECK, False, f"no search is known by the name of {method[:60]!r}")
+    try:
+        searched = search_all(claim.model, claim.system, claim.value, claim.system["memory_bytes"], watcher)
+    except TooLarge as error:
+        return Check(BOUND_CHECK, None, f"{method}: the search cannot be run again: {error}")
+    if searched.found:
+        return Check(BOUND_CHECK, False, f"{method}: there is a plan that takes less than {claim.value} ticks")
+    return Check(BOUND_CHECK, True, f"{method}: no plan takes less than {claim.value} ticks: {_looked_at(searched)}")
+
+
+def recheck_no_plan(plan: dict[str, Any], model: TickModel, watcher: Watcher) -> list[Check]:
+    """Search for any plan at all, with the memory that there is and with the least that is said to do.
+
+    Returns
+    -------
+    Checks of what the document says. Where it does not claim to have looked at all plans, only that there is one with
+    the least memory that it states.
+    """
+    system, least = plan["system"], plan["least_memory_bytes"]
+    checks = []
+    try:
+        if plan["proven"]:
+            searched = search_all(model, system, None, system["memory_bytes"], watcher)
+            detail = "there is one" if searched.found else f"none: {_looked_at(searched)}"
+            checks.append(Check(NO_PLAN, not searched.found, detail))
+        if least is not None:
+            checks.append(_recheck_least(least, model, plan, watcher))
+    except TooLarge as error:
+        return [Check(NO_PLAN, None, f"the search cannot be run again: {error}")]
+    return checks
+
+
+def _recheck_least(least: int, model: TickModel, plan: dict[str, Any], watcher: Watcher) -> Check:
+    if not search_all(model, plan["system"], None, least, watcher).found:
+        return Check(LEAST_MEMORY, False, f"there is no plan with {least} bytes either")
+    if not plan["proven"]:
+        return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes; less is not ruled out")
+    if search_all(model, plan["system"], None, least - 1, watcher).found:
+        return Check(LEAST_MEMORY, False, f"there is a plan with less than {least} bytes")
+    return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes, and none with less")
+
+
+def _looked_at(searched: Searched) -> str:
+    return f"{searched.downsets} downsets and {searched.stages} stages looked at"
