@@ -116,6 +116,7 @@ def staircases(
         count = gather_members(outer, inner, scratch)
         shared_for = -1
         shared = 0
+        possible = False
         edges = 0
         weights = 0
         for item in range(items):
@@ -127,17 +128,16 @@ def staircases(
                 edges = _edges_of_stage(count, j, arrays, outer, inner, scratch)
                 shared = 0
                 weights = 0
-                if plain:
+                possible = _has_choices(count, j, arrays, scratch)
+                if plain and possible:
                     shared, failed = _steps(
                         count, j, 1, 0, most, memory, arrays, outer, inner, scratch, shared_y, shared_cost
                     )
                     undecided += failed
                     for i in range(count):
-                        row = arrays.start[j * n + scratch.members[i]]
-                        if row < arrays.start[j * n + scratch.members[i] + 1]:
-                            weights += arrays.weights[row]
+                        weights += arrays.weights[arrays.start[j * n + scratch.members[i]]]
             found = shared
-            if not plain:
+            if possible and not plain:
                 found, failed = _steps(
                     count, j, spread, d - 1, cap, memory, arrays, outer, inner, scratch, shared_y, shared_cost
                 )
@@ -159,6 +159,17 @@ def staircases(
                     break
             starts[pair * items + item + 1] = total
     return starts, steps_y[:total].copy(), steps_cost[:total].copy(), undecided
+
+
+@kernel
+def _has_choices(count: int, j: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> bool:
+    """Tell whether each member has a choice for degree j."""
+    n = len(arrays.in_start) - 1
+    for i in range(count):
+        place = j * n + scratch.members[i]
+        if arrays.start[place] == arrays.start[place + 1]:
+            return False
+    return True
 
 
 @kernel

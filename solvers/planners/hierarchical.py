@@ -18,6 +18,7 @@ from mtpp.solvers.planners.hierarchical_segments import StageCosts, nested_downs
 from mtpp.solvers.planners.hierarchical_splits import Limit, Splits, Splitter
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.threads import Threads
 from mtpp.training_plan import TimeBound
 
 PLANNER = "piper"
@@ -43,14 +44,15 @@ def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> Hiera
     whole = sets is not None
     if sets is None:
         sets = prefixes(problem.level_one, [problem.model.order])
-    search = _Search(problem, limits, sets, whole=whole)
-    return search.run()
+    with Threads(limits.jobs) as threads:
+        return _Search(problem, limits, sets, threads, whole=whole).run()
 
 
 class _Search:
     """The best plan and the best bound so far."""
 
-    def __init__(self, problem: HierarchicalProblem, limits: PlanLimits, sets: Sets, *, whole: bool) -> None:
+    def __init__(self, problem: HierarchicalProblem, limits: PlanLimits, sets: Sets, threads: Threads, *, whole: bool) -> None:
+        self._threads = threads
         self._problem = problem
         self._limits = limits
         self._nested = nested_downsets(sets)

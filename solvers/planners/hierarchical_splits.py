@@ -8,7 +8,7 @@ yes or no.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,11 +20,15 @@ from numpy.typing import NDArray
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_plan import Superstage
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances
+from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
 from mtpp.solvers.kernels.stage_choices import UNDECIDED, bang_per_buck, gather_members, least_cost
 from mtpp.solvers.kernels.stage_staircases import UNBOUNDED, fit_until, stands
 from mtpp.solvers.planners.hierarchical_segments import Nested, StageCosts, StageKinds, Staircases, crossing_sums
+from mtpp.solvers.threads import Threads
 from mtpp.training_plan import Stage
+
+_INNER_AT_ONCE = 4
+"""Inner downsets that one thread looks at in one go."""
 
 
 @dataclass(frozen=True)
@@ -49,19 +53,41 @@ class Kinds(NamedTuple):
     uses: Int64Array
     adds: Int64Array
     most: Int32Array
+    starts: Int64Array
+    items: Int32Array
+
+    @classmethod
+    def of(cls, uses: Int64Array, adds: Int64Array, most: Int32Array, degrees: int, *, exactly: bool) -> Kinds:
+        """Sort kinds, and leave out those that no pair of downsets can be."""
+        some = np.nonzero(most.any(axis=0))[0]
+        some = some[np.lexsort((adds[some], uses[some]))]
+        uses, adds, most = uses[some], adds[some], np.ascontiguousarray(most[:, some])
+        return cls(uses, adds, most, *useful_kinds(uses, adds, most, degrees, exactly))
+
+
+class OutOfTime(Exception):
+    """The search has to end."""
 
 
 class Splitter:
     """What does not depend on a limit: sets of layers, what stages and superstages cost."""
 
     def __init__(
-        self, problem: HierarchicalProblem, nested: Nested, kinds: StageKinds, costs: StageCosts, steps: Staircases
+        self,
+        problem: HierarchicalProblem,
+        nested: Nested,
+        kinds: StageKinds,
+        costs: StageCosts,
+        threads: Threads,
+        stop: Callable[[], bool],
     ) -> None:
         self.problem = problem
         self.nested = nested
         self.kinds = kinds
         self.costs = costs
-        self.steps = steps
+        self.steps = costs.result()
+        self.threads = threads
+        self.stop = stop
         self.crossing = crossing_sums(problem, nested)
         self.cap = problem.most_in_flight
 
@@ -124,7 +150,7 @@ class Splits:
         most = stands(
             steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), self._on.cap
         )
-        return _with_some(Kinds(kinds.uses, kinds.data, most))
+        return Kinds.of(kinds.uses, kinds.data, most, self._on.largest_sum(1), exactly=self._exactly)
 
     def _superstages(self, level: int, around: int) -> Kinds:
         edges, weights = self._on.crossing[level - 2]
@@ -144,7 +170,8 @@ class Splits:
                     adds.append(d * x)
                     columns.append(most.astype(np.int32))
         table = np.stack(columns, axis=1) if columns else np.zeros((len(edges), 0), dtype=np.int32)
-        return Kinds(np.array(uses, dtype=np.int64), np.array(adds, dtype=np.int64), np.ascontiguousarray(table))
+        columns_of = np.array(uses, dtype=np.int64), np.array(adds, dtype=np.int64)
+        return Kinds.of(*columns_of, table, largest, exactly=self._exactly)
 
     def _tolerances_at(self, level: int, around: int) -> Int32Array:
         """Return what splits of each pair of downsets stand inside a device of *level* + 1, by sum of degrees."""
@@ -152,15 +179,23 @@ class Splits:
         if key not in self._tolerances:
             kinds = self._kinds_at(level, around)
             on = self._on
-            self._tolerances[key] = split_tolerances(
-                on.nested.pair_of,
-                len(on.nested.outer),
-                *kinds,
-                on.devices(level),
-                on.largest_sum(level),
-                on.cap,
-            )
+            self._tolerances[key] = self._tolerances_of(kinds, level)
         return self._tolerances[key]
+
+    def _tolerances_of(self, kinds: Kinds, level: int) -> Int32Array:
+        on = self._on
+        if on.stop():
+            raise OutOfTime
+        largest = on.largest_sum(level)
+        stood = np.zeros((len(on.nested.outer), largest + 1), dtype=np.int32)
+
+        def fill(first: int) -> None:
+            last = min(first + _INNER_AT_ONCE, len(on.nested.sets))
+            rest = (on.devices(level), largest, on.cap, self._exactly, stood)
+            split_tolerances(first, last, on.nested.pair_of, *kinds, *rest)
+
+        on.threads.map(fill, range(0, len(on.nested.sets), _INNER_AT_ONCE))
+        return stood
 
     @property
     def _exactly(self) -> bool:
@@ -228,7 +263,8 @@ class Splits:
         """Return a split of *outer* without *inner* that stands *in_flight* micro-batches."""
         on = self._on
         kinds = self._kinds_at(level, around)
-        table = split_table(inner, on.nested.pair_of, *kinds, on.devices(level), on.largest_sum(level), on.cap)
+        rest = (on.devices(level), on.largest_sum(level), on.cap, self._exactly)
+        table = split_table(inner, on.nested.pair_of, *kinds, *rest)
         devices = int(np.nonzero(table[outer, :, degrees] >= in_flight)[0][0])
         parts = []
         while outer != inner:
@@ -281,9 +317,3 @@ class Splits:
         place = {layer: i for i, layer in enumerate(level_one.model.order)}
         pairs = sorted(zip(layers.tolist(), chosen.tolist(), strict=True), key=lambda pair: place[pair[0]])
         return Stage([layer for layer, _ in pairs], d, t, [choice for _, choice in pairs])
-
-
-def _with_some(kinds: Kinds) -> Kinds:
-    """Return only the kinds that some pair of downsets can be."""
-    some = kinds.most.any(axis=0)
-    return Kinds(kinds.uses[some], kinds.adds[some], np.ascontiguousarray(kinds.most[:, some]))
