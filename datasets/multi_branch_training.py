@@ -145,7 +145,8 @@ def _name(kind: str, branches: int, layers: int, seed: int | None) -> str:
 def _sizes(branches: int, size: int, seed: int | None) -> list[int]:
     if seed is None:
         return [size] * branches
-    return np.random.default_rng([seed, branches]).integers(size // 2, 3 * size // 2, branches, endpoint=True).tolist()
+    drawn = np.random.default_rng([seed, branches]).integers(size // 2, 3 * size // 2, branches, endpoint=True)
+    return [int(one) for one in drawn]
 
 
 def _linear(rows: int, width_in: int, width_out: int) -> Work:
