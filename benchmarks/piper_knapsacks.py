@@ -16,8 +16,10 @@ from fractions import Fraction
 from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
 from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.kernels.stage_choices import NOTHING_FITS, UNDECIDED, gather_members, knapsack_scratch
+from mtpp.solvers.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.kernels.stage_choices import NOTHING_FITS
 from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kernel
+from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.equal_division import kind_of
 from mtpp.solvers.planners.layer_downsets import layer_bits

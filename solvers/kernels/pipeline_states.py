@@ -14,11 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
+from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.jit import kernel
-from mtpp.solvers.kernels.stage_choices import NOTHING_FITS, UNDECIDED, bang_per_buck, gather_members, least_cost
+from mtpp.solvers.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.kernels.stage_choices import NOTHING_FITS, least_cost
+from mtpp.solvers.kernels.stage_options import gather_members
 
 if TYPE_CHECKING:
-    from mtpp.solvers.kernels.stage_choices import KnapsackScratch
+    from mtpp.solvers.kernels.stage_options import KnapsackScratch
     from mtpp.solvers.planners.layer_downsets import LayerDownsets
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
@@ -140,12 +143,13 @@ def _stage_fits(
     if arrays.plain[j] and listed == in_flight and fastest <= memory:
         return True
     heuristic = threshold.numbers[KNAPSACK] == HEURISTIC_KNAPSACK
+    layers = len(arrays.in_start) - 1
     bits, behind = downsets.sets[outer], downsets.sets[inner]
     if arrays.plain[j] and len(table.pair) and listed == in_flight and not heuristic:
         at = table.start[table.pair[outer, inner] * len(arrays.degrees) + j] + in_flight
         ticks = table.ticks[at]
         if ticks == NOT_KNOWN:
-            count = gather_members(bits, behind, knapsack)
+            count = gather_members(layers, bits, behind, knapsack)
             ticks = least_cost(count, j, 1, 0, in_flight, memory, 2**62, True, arrays, bits, behind, knapsack)
             table.ticks[at] = ticks
         if ticks >= 0:
@@ -153,7 +157,7 @@ def _stage_fits(
             return scale_p * (ticks + edges) + scale_w * weights <= budget
         if ticks == NOTHING_FITS:
             return False
-    count = gather_members(bits, behind, knapsack)
+    count = gather_members(layers, bits, behind, knapsack)
     left = budget - scale_p * edges
     if heuristic:
         cost = bang_per_buck(count, j, scale_p, scale_w, in_flight, memory, arrays, bits, behind, knapsack)

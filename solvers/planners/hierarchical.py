@@ -51,7 +51,9 @@ def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> Hiera
 class _Search:
     """The best plan and the best bound so far."""
 
-    def __init__(self, problem: HierarchicalProblem, limits: PlanLimits, sets: Sets, threads: Threads, *, whole: bool) -> None:
+    def __init__(
+        self, problem: HierarchicalProblem, limits: PlanLimits, sets: Sets, threads: Threads, *, whole: bool
+    ) -> None:
         self._threads = threads
         self._problem = problem
         self._limits = limits

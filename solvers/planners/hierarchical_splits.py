@@ -20,8 +20,11 @@ from numpy.typing import NDArray
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_plan import Superstage
 from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
+from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
-from mtpp.solvers.kernels.stage_choices import UNDECIDED, bang_per_buck, gather_members, least_cost
+from mtpp.solvers.kernels.stage_choices import least_cost
+from mtpp.solvers.kernels.stage_options import gather_members
 from mtpp.solvers.kernels.stage_staircases import UNBOUNDED, fit_until, stands
 from mtpp.solvers.planners.hierarchical_segments import Nested, StageCosts, StageKinds, Staircases, crossing_sums
 from mtpp.solvers.threads import Threads
@@ -307,7 +310,7 @@ class Splits:
         j = level_one.degrees.index(t)
         spread = d if level_one.convention == "paper" else level_one.micro_batches
         sets = on.nested.sets
-        count = gather_members(sets[outer], sets[inner], scratch)
+        count = gather_members(len(self.problem.model.layers), sets[outer], sets[inner], scratch)
         question = (count, j, spread, d - 1, -(-in_flight // d), level_one.memory_bytes)
         where = (arrays, sets[outer], sets[inner], scratch)
         if least_cost(*question, UNBOUNDED - 1, True, *where) == UNDECIDED:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.pipeline_states import (
     EXACT_KNAPSACK,
     HEURISTIC_KNAPSACK,
@@ -23,13 +24,8 @@ from mtpp.solvers.kernels.pipeline_states import (
     extend_through,
     extend_to,
 )
-from mtpp.solvers.kernels.stage_choices import (
-    KnapsackScratch,
-    bang_per_buck,
-    gather_members,
-    knapsack_scratch,
-    least_cost,
-)
+from mtpp.solvers.kernels.stage_choices import least_cost
+from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members, knapsack_scratch
 from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.solvers.planners.planning import PlanLimits
@@ -255,7 +251,7 @@ class PipelineSearch:
         """Return the stage between two downsets with the choices that the limits' knapsack makes."""
         problem, scratch = self.problem, self.knapsack
         bits, behind = self.downsets.sets[outer], self.downsets.sets[inner]
-        count = gather_members(bits, behind, scratch)
+        count = gather_members(len(problem.model.layers), bits, behind, scratch)
         spread = d if problem.convention == "paper" else problem.micro_batches
         in_flight = ceil_ratio(degrees_sum, d)
         memory = problem.memory_bytes

@@ -21,6 +21,7 @@ from mtpp.solvers.compiling import (
     tiny_instances,
 )
 from mtpp.solvers.kernels.annealing import anneal
+from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.core_front import core_front, core_stages
 from mtpp.solvers.kernels.decoders import cut_fitness
 from mtpp.solvers.kernels.downset_store import rebuild_table
@@ -33,7 +34,7 @@ from mtpp.solvers.kernels.pipeline_states import extend_to
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.recheck import search_again
 from mtpp.solvers.kernels.series_front import series_front
-from mtpp.solvers.kernels.stage_choices import bang_per_buck, least_cost
+from mtpp.solvers.kernels.stage_choices import least_cost
 from mtpp.solvers.planners.planning import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled

@@ -1,0 +1,175 @@
+"""The cheapest way to save memory in a stage, by branch and bound over layers whose savings are alike.
+
+Of layers with two options and the same saving the cheapest save first, so that a class of them is one number: how many.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.solvers.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from mtpp.solvers.kernels.stage_options import KnapsackScratch
+
+UNDECIDED = -2
+"""The search was ended: there may be choices."""
+
+SAFE = 1.0 - 1e-9
+"""What bounds in floating point are multiplied by before they rule anything out."""
+
+_NODES = 200_000
+
+
+@kernel
+def _classes(count: int, scratch: KnapsackScratch) -> int:
+    """Sort the members that can save into classes: two options with the same saving, cheapest first, or one layer."""
+    items = 0
+    for i in range(count):
+        if scratch.option_start[i + 1] - scratch.option_start[i] > 1:
+            place = items
+            while place > 0 and _before(i, scratch.class_items[place - 1], scratch):
+                scratch.class_items[place] = scratch.class_items[place - 1]
+                place -= 1
+            scratch.class_items[place] = i
+            items += 1
+    classes = 0
+    for k in range(items):
+        if k == 0 or not _alike(scratch.class_items[k - 1], scratch.class_items[k], scratch):
+            scratch.class_start[classes] = k
+            classes += 1
+    scratch.class_start[classes] = items
+    return classes
+
+
+@kernel
+def _saving(i: int, scratch: KnapsackScratch) -> int:
+    return scratch.memory[scratch.option_start[i]] - scratch.memory[scratch.option_start[i + 1] - 1]
+
+
+@kernel
+def _price(i: int, scratch: KnapsackScratch) -> int:
+    return scratch.cost[scratch.option_start[i + 1] - 1] - scratch.cost[scratch.option_start[i]]
+
+
+@kernel
+def _alike(i: int, k: int, scratch: KnapsackScratch) -> bool:
+    """Tell whether two members have two options each, with the same saving."""
+    two = scratch.option_start[i + 1] - scratch.option_start[i] == 2
+    return (
+        two
+        and scratch.option_start[k + 1] - scratch.option_start[k] == 2
+        and _saving(i, scratch) == _saving(k, scratch)
+    )
+
+
+@kernel
+def _before(i: int, k: int, scratch: KnapsackScratch) -> bool:
+    """Tell whether member i is listed before k: larger savings, then fewer options, then lower prices."""
+    saving, other = _saving(i, scratch), _saving(k, scratch)
+    if saving != other:
+        return saving > other
+    options = scratch.option_start[i + 1] - scratch.option_start[i]
+    others = scratch.option_start[k + 1] - scratch.option_start[k]
+    if options != others:
+        return options < others
+    return _price(i, scratch) < _price(k, scratch)
+
+
+@kernel
+def _relaxed(depth: int, need: int, steps: int, scratch: KnapsackScratch) -> float:
+    """Return the least that saving *need* bytes may take of the classes from *depth* on; infinite if they cannot."""
+    extra = 0.0
+    for k in range(steps):
+        step = scratch.by_ratio[k]
+        if scratch.step_class[step] < depth:
+            continue
+        if scratch.step_save[step] >= need:
+            return extra + scratch.step_ratio[step] * need
+        need -= scratch.step_save[step]
+        extra += scratch.step_extra[step]
+    return np.inf
+
+
+@kernel
+def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool, scratch: KnapsackScratch) -> int:
+    """Return the least extra cost below *best* that saves *need* bytes, or *best*; the choices are left if it is new.
+
+    Without *exactly* the first one below is taken.
+    """
+    scratch.counters[0] += 1
+    classes = _classes(count, scratch)
+    for c in range(classes):
+        for k in range(scratch.class_start[c], scratch.class_start[c + 1]):
+            scratch.class_at[scratch.class_items[k]] = c
+    for k in range(steps):
+        scratch.step_class[k] = scratch.class_at[scratch.step_layer[k]]
+    depth = 0
+    # Options of a class are numbered: how many of its layers save, or which of the options of its only layer.
+    scratch.class_at[0] = -1
+    scratch.need_at[0], scratch.extra_at[0] = need, 0
+    nodes = 0
+    found = False
+    while depth >= 0:
+        if depth == classes:
+            depth -= 1
+            continue
+        first, last = scratch.class_start[depth], scratch.class_start[depth + 1]
+        single = last - first == 1
+        i = scratch.class_items[first]
+        options = scratch.option_start[i + 1] - scratch.option_start[i] if single else last - first + 1
+        scratch.class_at[depth] += 1
+        at = scratch.class_at[depth]
+        if at == options:
+            depth -= 1
+            continue
+        nodes += 1
+        if nodes > _NODES:
+            scratch.counters[1] += nodes
+            scratch.counters[2] += 1
+            return UNDECIDED
+        if at == 0:
+            left, extra = scratch.need_at[depth], scratch.extra_at[depth]
+        elif single:
+            place = scratch.option_start[i]
+            left = scratch.need_at[depth] - (scratch.memory[place] - scratch.memory[place + at])
+            extra = scratch.extra_at[depth] + scratch.cost[place + at] - scratch.cost[place]
+        else:
+            left, extra = scratch.need_at[depth], scratch.extra_at[depth]
+            for k in range(first, first + at):
+                left -= _saving(scratch.class_items[k], scratch)
+                extra += _price(scratch.class_items[k], scratch)
+        if extra >= best:
+            depth -= 1  # further options of this class cost more
+            continue
+        if left <= 0:
+            best = extra
+            found = True
+            for c in range(classes):
+                scratch.class_best[c] = scratch.class_at[c] if c <= depth else 0
+            if not exactly:
+                break
+            depth -= 1  # and so they do from here on
+            continue
+        if extra + _relaxed(depth + 1, left, steps, scratch) * SAFE > best - 1:
+            continue
+        depth += 1
+        if depth < classes:
+            scratch.class_at[depth] = -1
+            scratch.need_at[depth], scratch.extra_at[depth] = left, extra
+    scratch.counters[1] += nodes
+    if found:
+        for i in range(count):
+            scratch.chosen[i] = scratch.choice[scratch.option_start[i]]
+        for c in range(classes):
+            first, last = scratch.class_start[c], scratch.class_start[c + 1]
+            if last - first == 1:
+                i = scratch.class_items[first]
+                scratch.chosen[i] = scratch.choice[scratch.option_start[i] + scratch.class_best[c]]
+            else:
+                for k in range(first, first + scratch.class_best[c]):
+                    i = scratch.class_items[k]
+                    scratch.chosen[i] = scratch.choice[scratch.option_start[i + 1] - 1]
+    return best
