@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
-from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import NOTHING_FITS, least_cost
+from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members
 
 if TYPE_CHECKING:
@@ -105,14 +104,13 @@ class LeastCompute(NamedTuple):
 
 
 class StateScratch(NamedTuple):
-    """Space for one thread: the best state of a downset by s, and the edges that lead into it."""
+    """Space for one thread: the best state of a downset by s."""
 
     devices: NDArray[np.int32]
     inner: NDArray[np.int32]
     state: NDArray[np.int32]
     tensor: NDArray[np.int32]
     data: NDArray[np.int32]
-    crossing_ticks: Int64Array
 
 
 @kernel
@@ -145,36 +143,49 @@ def _stage_fits(
     heuristic = threshold.numbers[KNAPSACK] == HEURISTIC_KNAPSACK
     layers = len(arrays.in_start) - 1
     bits, behind = downsets.sets[outer], downsets.sets[inner]
+    at = -1
+    wanted = BANG_PER_BUCK if heuristic else ANY
+    # What the least compute is scaled to: costs as they are, or ticks for the table.
+    scaled_p, scaled_w, most = scale_p, scale_w, budget - scale_p * edges
     if arrays.plain[j] and len(table.pair) and listed == in_flight and not heuristic:
         at = table.start[table.pair[outer, inner] * len(arrays.degrees) + j] + in_flight
-        ticks = table.ticks[at]
-        if ticks == NOT_KNOWN:
-            count = gather_members(layers, bits, behind, knapsack)
-            ticks = least_cost(count, j, 1, 0, in_flight, memory, 2**62, True, arrays, bits, behind, knapsack)
-            table.ticks[at] = ticks
-        if ticks >= 0:
-            weights = downsets.weights[j, outer] - downsets.weights[j, inner]
-            return scale_p * (ticks + edges) + scale_w * weights <= budget
-        if ticks == NOTHING_FITS:
-            return False
-    count = gather_members(layers, bits, behind, knapsack)
-    left = budget - scale_p * edges
-    if heuristic:
-        cost = bang_per_buck(count, j, scale_p, scale_w, in_flight, memory, arrays, bits, behind, knapsack)
-        return 0 <= cost <= left
-    cost = least_cost(count, j, scale_p, scale_w, in_flight, memory, left, False, arrays, bits, behind, knapsack)
+        wanted, scaled_p, scaled_w, most = LEAST, 1, 0, 2**62
+    cost = NOT_KNOWN if at < 0 else table.ticks[at]
+    if cost == NOT_KNOWN:
+        count = gather_members(layers, bits, behind, knapsack)
+        cost = least_cost(count, j, scaled_p, scaled_w, in_flight, memory, most, wanted, arrays, bits, behind, knapsack)
+        if at >= 0:
+            table.ticks[at] = cost
     if cost == UNDECIDED:
+        knapsack.counters[2] += at >= 0  # found in the table, it counts as given up once more
         return threshold.numbers[OPTIMISTIC] == 1
-    return cost >= 0
+    if cost < 0 or at < 0:
+        return cost >= 0
+    weights = downsets.weights[j, outer] - downsets.weights[j, inner]
+    return scale_p * (cost + edges) + scale_w * weights <= budget
 
 
 @kernel
-def extend_to(
-    first: int,
-    last: int,
+def _enter(
+    s0: int, k0: int, g: int, j: int, t: int, q: int, inner: int, threshold: Threshold, scratch: StateScratch
+) -> None:
+    """Take note of a stage with the g-th and j-th degrees in front of the q-th state (s0, k0) of *inner*."""
+    d = threshold.data_degrees[g]
+    s, k = s0 + d, k0 + t * d
+    if k < scratch.devices[s]:
+        scratch.devices[s] = k
+        scratch.inner[s] = inner
+        scratch.state[s] = q
+        scratch.tensor[s] = j
+        scratch.data[s] = g
+
+
+@kernel
+def _extend_to(
+    outer: int,
+    levels: int,
     alive: Int64Array,
     alive_start: Int64Array,
-    levels: int,
     threshold: Threshold,
     downsets: LayerDownsets,
     arrays: ChoiceArrays,
@@ -183,22 +194,7 @@ def extend_to(
     scratch: StateScratch,
     knapsack: KnapsackScratch,
 ) -> bool:
-    """Work out the states of downsets *first* to *last*, all of one size, from those of smaller ones.
-
-    Parameters
-    ----------
-    alive, alive_start, levels
-        The smaller downsets that have states, ascending: those of each of so many sizes are from ``alive_start[size]``.
-
-    Returns
-    -------
-    False if a downset had more states than there is space for: what comes of it may be incomplete.
-
-    Notes
-    -----
-    O(D) a downset for stages that cannot fit, a few nanoseconds each; the others take the evaluation of a stage for
-    each degree t and a binary search over d.
-    """
+    """Work out the states of one downset from those of the *levels* smaller sizes; return whether there was space."""
     words = downsets.sets.shape[1]
     tensor_degrees = len(arrays.degrees)
     everything = len(downsets.sizes) - 1
@@ -209,150 +205,143 @@ def extend_to(
     # Slightly too small: what is derived from it must never be too large.
     per_tick = (1.0 - 1e-12) / threshold.numbers[TICKS]
     lone = tensor_degrees == 1 and arrays.degrees[0] == 1 and not exactly
+    rest_devices, rest_degrees = threshold.rest_devices[outer], threshold.rest_degrees[outer]
+    most = min(most_degrees - rest_degrees, devices - rest_devices)
+    states.count[outer] = 0
+    if most < 1:
+        return True
     complete = True
-    for outer in range(first, last):
-        rest_devices, rest_degrees = threshold.rest_devices[outer], threshold.rest_degrees[outer]
-        most = min(most_degrees - rest_degrees, devices - rest_devices)
-        states.count[outer] = 0
-        if most < 1:
-            continue
-        for s in range(most + 1):
-            scratch.devices[s] = NO_STATE
-        lone_best = most + 1
-        lone_least = max(1, int(np.ceil(downsets.degree_work[outer] * per_tick)))
-        crossing_first = downsets.crossing_start[outer]
-        crossing = downsets.crossing_start[outer + 1] - crossing_first
-        for level in range(levels - 1, -1, -1):
-            level_first, level_last = alive_start[level], alive_start[level + 1]
-            for at in range(_heavy_enough(level_first, level_last, outer, threshold, downsets, alive), level_last):
-                inner = alive[at]
-                known = states.count[inner]
-                fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
-                work = downsets.degree_work[outer] - downsets.degree_work[inner]
-                least = int(np.ceil(work * per_tick))
-                if fewest_s + least > most_degrees - rest_degrees:
+    for s in range(most + 1):
+        scratch.devices[s] = NO_STATE
+    lone_best = most + 1
+    lone_least = max(1, int(np.ceil(downsets.degree_work[outer] * per_tick)))
+    crossing_first = downsets.crossing_start[outer]
+    crossing = downsets.crossing_start[outer + 1] - crossing_first
+    for level in range(levels - 1, -1, -1):
+        level_first, level_last = alive_start[level], alive_start[level + 1]
+        for at in range(_heavy_enough(level_first, level_last, outer, threshold, downsets, alive), level_last):
+            inner = alive[at]
+            known = states.count[inner]
+            fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
+            work = downsets.degree_work[outer] - downsets.degree_work[inner]
+            least = int(np.ceil(work * per_tick))
+            if fewest_s + least > most_degrees - rest_degrees:
+                continue
+            if lone:
+                if fewest_s + max(least, 1) >= lone_best:
                     continue
-                if lone:
-                    if fewest_s + max(least, 1) >= lone_best:
-                        continue
-                else:
-                    if exactly:
-                        for q in range(known):
-                            fewest_k = min(fewest_k, states.devices[inner, q])
-                    work = downsets.device_work[outer] - downsets.device_work[inner]
-                    if fewest_k + int(np.ceil(work * per_tick)) > devices - rest_devices:
-                        continue
-                inside = True
-                for word in range(words):
-                    if downsets.sets[inner, word] & ~downsets.sets[outer, word]:
-                        inside = False
-                        break
-                if not inside:
-                    continue
-                for j in range(tensor_degrees):
-                    if downsets.missing[j, outer] != downsets.missing[j, inner]:
-                        continue
-                    if downsets.least_memory[j, 1, outer] - downsets.least_memory[j, 1, inner] > memory:
-                        continue
-                    t = arrays.degrees[j]
-                    edges = downsets.entering[j, outer] + downsets.leaving[j, inner]
-                    for i in range(crossing_first, crossing_first + crossing):
-                        e = downsets.crossing[i]
-                        v = arrays.target[e]
-                        if (downsets.sets[inner, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
-                            edges -= arrays.pays_in[j, e] + arrays.pays_out[j, e]
-                    compute = downsets.compute[j, outer] - downsets.compute[j, inner] + edges
-                    weights = downsets.weights[j, outer] - downsets.weights[j, inner]
-                    # Gradients that are spread over the batch take longer the more devices there are, so a stage with
-                    # more of them than of anything else may take longer as well.
-                    falling = not by_batch or (arrays.plain[j] == 1 and threshold.scale_p[0] * compute >= weights)
-                    start = _first_in_time(compute, weights, threshold) if falling else 0
+            else:
+                if exactly:
                     for q in range(known):
-                        s0, k0 = states.degrees[inner, q], states.devices[inner, q]
-                        # The last degree that leaves enough for the layers outside.
-                        room = min(most_degrees - rest_degrees - s0, (devices - rest_devices - k0) // t)
-                        if lone:
-                            room = min(room, lone_best - 1 - s0)
-                        end = _last_at_most(threshold.data_degrees, room)
-                        found = -1
-                        if not falling:
-                            for g in range(start, end + 1):
-                                if _in_time(g, compute, weights, threshold) and _stage_fits(
-                                    g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
-                                ):
-                                    found = g
-                                    break
-                        elif start == 0 and end >= 0:
-                            if _stage_fits(0, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
-                                found = 0
-                            else:
-                                start = 1 + _first_in_time_of_several(compute, weights, threshold)
-                        # From two devices on, more of them take less time and less memory each.
-                        low, high, step = max(start, 1), end, 1
-                        g = low
-                        while falling and found != 0 and low <= high:
-                            if _stage_fits(g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack):
-                                found, high, step = g, g - 1, 0
+                        fewest_k = min(fewest_k, states.devices[inner, q])
+                work = downsets.device_work[outer] - downsets.device_work[inner]
+                if fewest_k + int(np.ceil(work * per_tick)) > devices - rest_devices:
+                    continue
+            inside = True
+            for word in range(words):
+                if downsets.sets[inner, word] & ~downsets.sets[outer, word]:
+                    inside = False
+                    break
+            if not inside:
+                continue
+            for j in range(tensor_degrees):
+                if downsets.missing[j, outer] != downsets.missing[j, inner]:
+                    continue
+                if downsets.least_memory[j, 1, outer] - downsets.least_memory[j, 1, inner] > memory:
+                    continue
+                t = arrays.degrees[j]
+                edges = downsets.entering[j, outer] + downsets.leaving[j, inner]
+                for i in range(crossing_first, crossing_first + crossing):
+                    e = downsets.crossing[i]
+                    v = arrays.target[e]
+                    if (downsets.sets[inner, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+                        edges -= arrays.pays_in[j, e] + arrays.pays_out[j, e]
+                compute = downsets.compute[j, outer] - downsets.compute[j, inner] + edges
+                weights = downsets.weights[j, outer] - downsets.weights[j, inner]
+                # Gradients that are spread over the batch take longer the more devices there are, so a stage with
+                # more of them than of anything else may take longer as well.
+                falling = not by_batch or (arrays.plain[j] == 1 and threshold.scale_p[0] * compute >= weights)
+                start = _first_in_time(compute, weights, threshold) if falling else 0
+                for q in range(known):
+                    s0, k0 = states.degrees[inner, q], states.devices[inner, q]
+                    # The last degree that leaves enough for the layers outside.
+                    room = min(most_degrees - rest_degrees - s0, (devices - rest_devices - k0) // t)
+                    if lone:
+                        room = min(room, lone_best - 1 - s0)
+                    end = _last_at_most(threshold.data_degrees, room)
+                    found, low, high, step = -1, start, end, 1
+                    g = start
+                    while low <= high:
+                        fits = falling or _in_time(g, compute, weights, threshold)
+                        if not (exactly and falling and found > 0):  # else more devices do as well
+                            fits = fits and _stage_fits(
+                                g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
+                            )
+                        if fits and (exactly or found < 0 or g < found):
+                            found = g if found < 0 or not exactly else found
+                            if exactly:
+                                _enter(s0, k0, g, j, t, q, inner, threshold, scratch)
+                        if exactly or not falling:
+                            low = g + 1
+                            if fits and not exactly:
+                                break
+                            if g == 0 and falling:
+                                low = 1 + _first_in_time_of_several(compute, weights, threshold)
+                            g = low
+                        elif g == 0:
+                            # From two devices on, more of them take less time and less memory each; one is by itself.
+                            if fits:
+                                break
+                            low = 1 + _first_in_time_of_several(compute, weights, threshold)
+                            g = low
+                        else:
+                            if fits:
+                                high, step = g - 1, 0
                             else:
                                 low = g + 1
-                            if step:
-                                g = min(low + step, high)
-                                step *= 2
-                            else:
-                                g = (low + high) // 2
-                        if found > 0:
-                            start = found  # later states have more in flight: they need as many devices
-                        elif found < 0:
-                            start = max(start, end + 1)
-                            continue
-                        for g in range(found, end + 1 if exactly else found + 1):
-                            # One device may do where two would not, and the other way round.
-                            if g > found and (found == 0 or not falling):
-                                fits = _in_time(g, compute, weights, threshold)
-                                fits = fits and _stage_fits(
-                                    g, j, s0, outer, inner, edges, threshold, downsets, arrays, table, knapsack
-                                )
-                                if not fits:
-                                    continue
-                            d = threshold.data_degrees[g]
-                            s, k = s0 + d, k0 + t * d
-                            if k < scratch.devices[s]:
-                                scratch.devices[s] = k
-                                scratch.inner[s] = inner
-                                scratch.state[s] = q
-                                scratch.tensor[s] = j
-                                scratch.data[s] = g
-                                if lone:
-                                    lone_best = s
-                if lone and lone_best <= lone_least:
-                    break
+                            g = min(low + step, high) if step else (low + high) // 2
+                            step *= 2
+                    if found > 0:
+                        start = found  # later states have more in flight: they need as many devices
+                    elif found < 0:
+                        start = max(start, end + 1)
+                    if found >= 0 and not exactly:
+                        _enter(s0, k0, found, j, t, q, inner, threshold, scratch)
+                        if lone:
+                            lone_best = s0 + threshold.data_degrees[found]
             if lone and lone_best <= lone_least:
                 break
-        kept = 0
-        fewest = NO_STATE
-        for s in range(most + 1):
-            k = scratch.devices[s]
-            if k == NO_STATE or (k >= fewest and not exactly):
-                continue
-            fewest = min(fewest, k)
-            if outer == everything and exactly and s != most_degrees:
-                continue
-            if kept == states.degrees.shape[1]:
-                complete = False
-                break
-            states.degrees[outer, kept] = s
-            states.devices[outer, kept] = k
-            states.inner[outer, kept] = scratch.inner[s]
-            states.state[outer, kept] = scratch.state[s]
-            states.tensor[outer, kept] = scratch.tensor[s]
-            states.data[outer, kept] = scratch.data[s]
-            kept += 1
-        states.count[outer] = kept
+        if lone and lone_best <= lone_least:
+            break
+    kept = 0
+    fewest = NO_STATE
+    for s in range(most + 1):
+        k = scratch.devices[s]
+        if k == NO_STATE or (k >= fewest and not exactly):
+            continue
+        fewest = min(fewest, k)
+        if outer == everything and exactly and s != most_degrees:
+            continue
+        if kept == states.degrees.shape[1]:
+            complete = False
+            break
+        states.degrees[outer, kept] = s
+        states.devices[outer, kept] = k
+        states.inner[outer, kept] = scratch.inner[s]
+        states.state[outer, kept] = scratch.state[s]
+        states.tensor[outer, kept] = scratch.tensor[s]
+        states.data[outer, kept] = scratch.data[s]
+        kept += 1
+    states.count[outer] = kept
     return complete
 
 
 @kernel
-def extend_through(
+def extend(
+    first_level: int,
+    last_level: int,
+    part: int,
+    parts: int,
     starts: Int64Array,
     alive: Int64Array,
     alive_start: Int64Array,
@@ -364,25 +353,44 @@ def extend_through(
     scratch: StateScratch,
     knapsack: KnapsackScratch,
 ) -> bool:
-    """Work out the states of all downsets, size by size; those of size i are from ``starts[i]``.
+    """Work out the states of the downsets of some sizes from those of smaller ones.
+
+    Parameters
+    ----------
+    first_level, last_level
+        Sizes, by their position: from the first to before the last. Several of them only as one part.
+    part, parts
+        Which of so many equal parts of the downsets of these sizes is meant.
+    starts
+        The downsets of the i-th size are from ``starts[i]``.
+    alive, alive_start
+        The smaller downsets that have states, ascending; those of the i-th size are from ``alive_start[i]``. Continued
+        if there is one part.
 
     Returns
     -------
-    As :func:`extend_to`, for all of them.
+    False if a downset had more states than there is space for: what comes of it may be incomplete.
+
+    Notes
+    -----
+    For each pair of downsets that cannot be a stage a few nanoseconds; the others take the evaluation of a stage for
+    each degree t and step of a binary search over d.
     """
     complete = True
-    for level in range(1, len(starts) - 1):
-        first, last = starts[level], starts[level + 1]
-        if not extend_to(
-            first, last, alive, alive_start, level, threshold, downsets, arrays, table, states, scratch, knapsack
-        ):
-            complete = False
-        reached = alive_start[level]
+    for level in range(first_level, last_level):
+        size = starts[level + 1] - starts[level]
+        first, last = starts[level] + size * part // parts, starts[level] + size * (part + 1) // parts
         for outer in range(first, last):
-            if states.count[outer]:
-                alive[reached] = outer
-                reached += 1
-        alive_start[level + 1] = reached
+            more = (threshold, downsets, arrays, table, states, scratch, knapsack)
+            if not _extend_to(outer, level, alive, alive_start, *more):
+                complete = False
+        if parts == 1:
+            reached = alive_start[level]
+            for outer in range(first, last):
+                if states.count[outer]:
+                    alive[reached] = outer
+                    reached += 1
+            alive_start[level + 1] = reached
     return complete
 
 

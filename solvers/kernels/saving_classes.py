@@ -25,57 +25,44 @@ _NODES = 200_000
 
 @kernel
 def _classes(count: int, scratch: KnapsackScratch) -> int:
-    """Sort the members that can save into classes: two options with the same saving, cheapest first, or one layer."""
+    """Sort the members that can save into classes: two options with the same saving, cheapest first, or one layer.
+
+    Larger savings come first, then members with fewer options, then lower prices.
+    """
     items = 0
     for i in range(count):
-        if scratch.option_start[i + 1] - scratch.option_start[i] > 1:
-            place = items
-            while place > 0 and _before(i, scratch.class_items[place - 1], scratch):
-                scratch.class_items[place] = scratch.class_items[place - 1]
-                place -= 1
-            scratch.class_items[place] = i
-            items += 1
+        options = scratch.option_start[i + 1] - scratch.option_start[i]
+        if options < 2:
+            continue
+        last = scratch.option_start[i + 1] - 1
+        scratch.saving[i] = scratch.memory[last - options + 1] - scratch.memory[last]
+        scratch.price[i] = scratch.cost[last] - scratch.cost[last - options + 1]
+        place = items
+        while place > 0:
+            k = scratch.class_items[place - 1]
+            others = scratch.option_start[k + 1] - scratch.option_start[k]
+            if scratch.saving[i] != scratch.saving[k]:
+                goes_before = scratch.saving[i] > scratch.saving[k]
+            elif options != others:
+                goes_before = options < others
+            else:
+                goes_before = scratch.price[i] < scratch.price[k]
+            if not goes_before:
+                break
+            scratch.class_items[place] = k
+            place -= 1
+        scratch.class_items[place] = i
+        items += 1
     classes = 0
-    for k in range(items):
-        if k == 0 or not _alike(scratch.class_items[k - 1], scratch.class_items[k], scratch):
-            scratch.class_start[classes] = k
+    for at in range(items):
+        i, k = scratch.class_items[at], scratch.class_items[max(at - 1, 0)]
+        two = scratch.option_start[i + 1] - scratch.option_start[i] == 2
+        two = two and scratch.option_start[k + 1] - scratch.option_start[k] == 2
+        if at == 0 or not two or scratch.saving[i] != scratch.saving[k]:
+            scratch.class_start[classes] = at
             classes += 1
     scratch.class_start[classes] = items
     return classes
-
-
-@kernel
-def _saving(i: int, scratch: KnapsackScratch) -> int:
-    return scratch.memory[scratch.option_start[i]] - scratch.memory[scratch.option_start[i + 1] - 1]
-
-
-@kernel
-def _price(i: int, scratch: KnapsackScratch) -> int:
-    return scratch.cost[scratch.option_start[i + 1] - 1] - scratch.cost[scratch.option_start[i]]
-
-
-@kernel
-def _alike(i: int, k: int, scratch: KnapsackScratch) -> bool:
-    """Tell whether two members have two options each, with the same saving."""
-    two = scratch.option_start[i + 1] - scratch.option_start[i] == 2
-    return (
-        two
-        and scratch.option_start[k + 1] - scratch.option_start[k] == 2
-        and _saving(i, scratch) == _saving(k, scratch)
-    )
-
-
-@kernel
-def _before(i: int, k: int, scratch: KnapsackScratch) -> bool:
-    """Tell whether member i is listed before k: larger savings, then fewer options, then lower prices."""
-    saving, other = _saving(i, scratch), _saving(k, scratch)
-    if saving != other:
-        return saving > other
-    options = scratch.option_start[i + 1] - scratch.option_start[i]
-    others = scratch.option_start[k + 1] - scratch.option_start[k]
-    if options != others:
-        return options < others
-    return _price(i, scratch) < _price(k, scratch)
 
 
 @kernel
@@ -139,8 +126,8 @@ def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool,
         else:
             left, extra = scratch.need_at[depth], scratch.extra_at[depth]
             for k in range(first, first + at):
-                left -= _saving(scratch.class_items[k], scratch)
-                extra += _price(scratch.class_items[k], scratch)
+                left -= scratch.saving[scratch.class_items[k]]
+                extra += scratch.price[scratch.class_items[k]]
         if extra >= best:
             depth -= 1  # further options of this class cost more
             continue

@@ -1,4 +1,4 @@
-"""What the layers of a stage run as at the least cost: the knapsack of section 4 of Piper's paper, solved exactly."""
+"""What the layers of a stage run as: the knapsack of section 4 of Piper's paper, solved exactly or by bang per buck."""
 
 from __future__ import annotations
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NOTHING_FITS = -1
 """No choices fit into the memory, or none that cost at most what was asked for."""
 
+ANY, LEAST, BANG_PER_BUCK = 0, 1, 2
+"""Which choices are meant: any within the budget, the cheapest there are, or those of the paper's heuristic."""
+
 
 @kernel
 def least_cost(
@@ -28,7 +31,7 @@ def least_cost(
     in_flight: int,
     memory: int,
     budget: int,
-    exactly: bool,
+    wanted: int,
     arrays: ChoiceArrays,
     outer: NDArray[np.uint64],
     inner: NDArray[np.uint64],
@@ -36,7 +39,7 @@ def least_cost(
 ) -> int:
     """Return the cost of choices for the first *count* members that fit into *memory* and cost at most *budget*.
 
-    The least there is if *exactly*, otherwise that of any such choices. They are left in ``scratch.chosen``.
+    Which ones is *wanted*: :data:`ANY`, :data:`LEAST` or :data:`BANG_PER_BUCK`. They are left in ``scratch.chosen``.
 
     Returns
     -------
@@ -44,9 +47,10 @@ def least_cost(
 
     Notes
     -----
-    The linear relaxation (steps along convex hulls, by cost per byte) refutes or its rounding answers nearly all.
-    Otherwise branch and bound over classes of layers that save alike, of which the cheapest go first. O(n log n) plus
-    O(n) a node.
+    The linear relaxation takes steps along the lower convex hulls of cost over memory saved, by cost per byte. It
+    refutes, or its rounding answers, nearly all; that rounding is what bang per buck comes to, for the change with the
+    best ratio of memory to time is always the next step on a hull. Otherwise branch and bound over classes of layers
+    that save alike. O(n log n) plus O(n) a node.
     """
     gather_options(count, j, scale_p, scale_w, in_flight, arrays, outer, inner, scratch)
     base = 0
@@ -80,17 +84,15 @@ def least_cost(
             break
         saved += scratch.step_save[step]
         extra += scratch.step_extra[step]
-    if bound * SAFE > spare:
+    if bound * SAFE > spare or (wanted == BANG_PER_BUCK and extra > spare):
         return NOTHING_FITS
-    if extra <= spare and not exactly:
-        take_steps(taken, scratch)
-        return base + extra
-    best = min(extra, spare + 1)
+    best = spare + 1
     if extra <= spare:
         take_steps(taken, scratch)
-        if bound * SAFE > extra - 1:
+        if wanted != LEAST or bound * SAFE > extra - 1:
             return base + extra
-    found = cheapest_saving(count, need, best, steps, exactly, scratch)
+        best = extra
+    found = cheapest_saving(count, need, best, steps, wanted == LEAST, scratch)
     if found == UNDECIDED:
         return UNDECIDED
     if found <= spare:

@@ -30,6 +30,8 @@ class KnapsackScratch(NamedTuple):
         Result: the choice of each of *members*, as a row of the choice arrays.
     cost, memory, choice, option_start
         Options of layers that are worth considering, by layer, each cheaper and larger than the next.
+    saving, price
+        What the smallest option of each layer saves, and costs more, than the fastest.
     step_layer, step_save, step_extra, step_ratio, step_class, by_ratio
         Steps from one option to the next on the lower convex hull.
     class_start, class_items, class_at
@@ -46,6 +48,8 @@ class KnapsackScratch(NamedTuple):
     memory: Int64Array
     choice: Int64Array
     option_start: Int64Array
+    saving: Int64Array
+    price: Int64Array
     step_layer: Int64Array
     step_save: Int64Array
     step_extra: Int64Array
@@ -64,7 +68,7 @@ class KnapsackScratch(NamedTuple):
 def knapsack_scratch(layers: int, choices: int) -> KnapsackScratch:
     """Return space for stages of up to *layers* layers with *choices* choices in all."""
     n, c = layers + 2, choices + 2
-    sizes = (n, n, c, c, c, n, c, c, c)
+    sizes = (n, n, c, c, c, n, n, n, c, c, c)
     first = [np.zeros(size, dtype=np.int64) for size in sizes]
     rest = [np.zeros(size, dtype=np.int64) for size in (c, c, n, n, n, n, n, n, 3)]
     return KnapsackScratch(*first, np.zeros(c, dtype=np.float64), *rest)

@@ -12,7 +12,6 @@ import numpy as np
 
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.pipeline_states import (
     EXACT_KNAPSACK,
     HEURISTIC_KNAPSACK,
@@ -21,10 +20,10 @@ from mtpp.solvers.kernels.pipeline_states import (
     States,
     StateScratch,
     Threshold,
-    extend_through,
-    extend_to,
+    extend,
 )
-from mtpp.solvers.kernels.stage_choices import least_cost
+from mtpp.solvers.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
 from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members, knapsack_scratch
 from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
@@ -92,7 +91,7 @@ class PipelineSearch:
         jobs = max(1, limits.jobs)
         self._scratches = [
             (
-                StateScratch(*(np.zeros(most + 2, dtype=np.int32) for _ in range(5)), np.zeros(1, dtype=np.int64)),
+                StateScratch(*(np.zeros(most + 2, dtype=np.int32) for _ in range(5))),
                 knapsack_scratch(len(problem.model.layers), rows),
             )
             for _ in range(jobs)
@@ -138,36 +137,33 @@ class PipelineSearch:
         alive = np.zeros(len(downsets.sizes), dtype=np.int64)
         alive_start = np.zeros(len(self._starts) + 1, dtype=np.int64)
         alive_start[1] = 1
+        more = (threshold, downsets, self.arrays, table, states)
         if self._limits.stop:
             self.stopped = self._limits.stop
             return None
         if len(downsets.sizes) <= _AT_ONCE:
-            complete = extend_through(
-                self._starts, alive, alive_start, threshold, downsets, self.arrays, table, states, *self._scratches[0]
-            )
+            levels = len(self._starts) - 1
+            complete = extend(1, levels, 0, 1, self._starts, alive, alive_start, *more, *self._scratches[0])
             return self._decision(complete, given_up)
         complete = True
-        starts = self._starts.tolist()
-        for level, (first, last) in enumerate(pairwise(starts[1:]), start=1):
+        for level, (first, last) in enumerate(pairwise(self._starts[1:].tolist()), start=1):
             stop = self._limits.stop
             if stop:
                 self.stopped = stop
                 return None
-
-            def work(task: tuple[int, int, int], level: int = level) -> bool:
-                """Work out a range of downsets with the scratch of one thread."""
-                number, begin, end = task
-                more = (threshold, downsets, self.arrays, table, states, *self._scratches[number])
-                return extend_to(begin, end, alive, alive_start, level, *more)
-
             parts = min(len(self._scratches), last - first) if last - first > _ALONE else 1
-            cuts = [first + (last - first) * i // parts for i in range(parts + 1)]
-            tasks = [(i, cuts[i], cuts[i + 1]) for i in range(parts)]
-            done = [work(tasks[0])] if parts == 1 else self._threads.map(work, tasks)
+
+            def work(part: int, level: int = level, parts: int = parts) -> bool:
+                """Work out one of so many parts of the downsets of a size with the scratch of one thread."""
+                where = (level, level + 1, part, parts, self._starts, alive, alive_start)
+                return extend(*where, *more, *self._scratches[part])
+
+            done = [work(0)] if parts == 1 else self._threads.map(work, range(parts))
             complete = complete and all(done)
-            reached = first + np.flatnonzero(states.count[first:last])
-            alive_start[level + 1] = alive_start[level] + len(reached)
-            alive[alive_start[level] : alive_start[level + 1]] = reached
+            if parts > 1:
+                reached = first + np.flatnonzero(states.count[first:last])
+                alive_start[level + 1] = alive_start[level] + len(reached)
+                alive[alive_start[level] : alive_start[level + 1]] = reached
         return self._decision(complete, given_up)
 
     def _decision(self, complete: bool, given_up: int) -> Decision:
@@ -254,13 +250,11 @@ class PipelineSearch:
         count = gather_members(len(problem.model.layers), bits, behind, scratch)
         spread = d if problem.convention == "paper" else problem.micro_batches
         in_flight = ceil_ratio(degrees_sum, d)
-        memory = problem.memory_bytes
-        if self._limits.knapsack == "exact":
-            cost = least_cost(
-                count, j, spread, d - 1, in_flight, memory, NO_BUDGET, True, self.arrays, bits, behind, scratch
-            )
-        else:
-            cost = bang_per_buck(count, j, spread, d - 1, in_flight, memory, self.arrays, bits, behind, scratch)
+        wanted = LEAST if self._limits.knapsack == "exact" else BANG_PER_BUCK
+        sizes = (count, j, spread, d - 1, in_flight, problem.memory_bytes, NO_BUDGET)
+        cost = least_cost(*sizes, wanted, self.arrays, bits, behind, scratch)
+        if cost == UNDECIDED:
+            cost = least_cost(*sizes, BANG_PER_BUCK, self.arrays, bits, behind, scratch)
         if cost < 0:
             raise AssertionError("a stage that fitted does not fit")
         layers = scratch.members[:count].tolist()
