@@ -2,21 +2,28 @@
 
 Part of the independent verifier (:mod:`mtpp.verify`). Take any plan and let T be its Time-Per-Sample: no stage takes
 longer. A stage with degrees d and t that holds layers v, run in ways X(v), takes at least what layers alone take, as
-all else is at least zero:
+edges take at least zero:
 
-    T ≥ Σ_{v ∈ S} X(v).p / d                                                       (1)
+    T ≥ Σ_{v ∈ S} [X(v).p / d + g(d)·w(v)],    w(v) = ⌈4·X(v).w/B⌉                 (1)
 
-Its memory is Σ (a·⌈s/d⌉ + b) ≥ X(v).a + X(v).b, since s ≥ d. So X(v) is one of the ways *that fit*: the schemes allow
-it, t ≤ K, and a + b ≤ M.
+where g is :func:`mtpp.verify_training_stages.gradient_share`. Its memory is Σ (a·⌈s/d⌉ + b) ≥ X(v).a + X(v).b, since
+s ≥ d. So X(v) is one of the ways *that fit*: the schemes allow it, t ≤ K, and a + b ≤ M. Degrees d of all stages come
+to at most D: to N, to K as Σ d ≤ Σ d·t, and without data parallelism to one for each stage, none of which is empty.
 
-``devices``: (1) times d·t, over all stages, gives Σ_stages d·t·T ≥ Σ_v t·X(v).p. The devices come to at most K, hence
-T ≥ Σ_v min t·p / K, the minimum over all ways that fit, of all degrees t.
+``mixed``: for α, β ≥ 0, (1) without gradients times (α·t + β)·d, over all stages, gives
 
-``degrees``: (1) times d likewise gives T ≥ Σ_v min p / N, as the degrees d come to at most N.
+    Σ (α·t + β)·d·T ≥ Σ_v (α·t + β)·X(v).p,    and    Σ (α·t + β)·d ≤ α·K + β·D    (2)
 
-``layer``: the stage that holds v takes at least what v itself adds to compute and gradients,
-T ≥ min p/d + g(d)·⌈4·w/B⌉, where g(d) is :func:`mtpp.verify_training_stages.gradient_share`, over all degrees d that
-are allowed and all ways that fit with d·t ≤ K. Edges are left out: its neighbours may be in the same stage.
+hence T ≥ Σ_v min (α·t + β)·p / (α·K + β·D), the minimum over all ways that fit, of all degrees t. ``devices`` is this
+with α = 1 and β = 0, ``degrees`` with α = 0 and β = 1.
+
+``layer``: the stage that holds v takes at least what (1) has of v alone, T ≥ min p/d + g(d)·w, over all degrees d that
+are allowed and all ways that fit with d·t ≤ K.
+
+``gradients``: let T be less than a cutoff T₀. Then each layer runs with a d, t and X for which what (1) has of it alone
+is below T₀; of these, with d·t ≤ K and ways that fit, let the least (α·t + β)·(p + d·g(d)·w) be m(v). As in (2), with
+gradients, T ≥ Σ_v m(v) / (α·K + β·D). So T is at least this or T₀, the smaller; T₀ if for some v there is none. As
+d·g(d), which is (d - 1)/d or (d - 1)/N, never falls, of all degrees d the least that is below T₀ is enough.
 
 A document may state less than what is derived: that is true as well.
 """
@@ -29,14 +36,22 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.verify_document import Path, choice, record, refuse, whole
-from mtpp.verify_training_document import layer_id
+from mtpp.verify_training_document import as_fraction, fraction, layer_id
 from mtpp.verify_training_model import TickModel, Way
 from mtpp.verify_training_stages import gradient_share
 
 TRAINING_PROOF = ("lower_bound", "proof")
 """Where a training plan has the proof of its bound."""
 
-_RULES = {"devices": {"total": whole()}, "degrees": {"total": whole()}, "layer": {"layer": layer_id}}
+_SHARES = {"per_device": whole(), "per_degree": whole()}
+
+_RULES = {
+    "devices": {"total": whole()},
+    "degrees": {"total": whole()},
+    "mixed": {"total": whole(), **_SHARES},
+    "layer": {"layer": layer_id},
+    "gradients": {"cutoff": fraction, **_SHARES},
+}
 
 
 @dataclass(frozen=True)
@@ -78,6 +93,12 @@ def usable_data_degrees(system: dict[str, Any]) -> list[int]:
     return [d for d in range(1, most + 1) if not divide or system["max_micro_batches"] % d == 0]
 
 
+def most_degrees(model: TickModel, system: dict[str, Any]) -> int:
+    """Return D, what degrees of data parallelism of all stages can come to at most."""
+    most = min(system["max_micro_batches"], system["devices"])
+    return int(most if system["data_parallel"] else min(most, len(model.ids)))
+
+
 def ways_that_fit(model: TickModel, system: dict[str, Any], layer: int) -> Iterator[tuple[int, Way]]:
     """Yield each degree t, and each way to run a layer on t devices that leaves it room on its own."""
     for t in usable_degrees(model, system):
@@ -100,7 +121,7 @@ def check_work(claim: TrainingClaim) -> tuple[bool, str]:
 
     Notes
     -----
-    O(layers · ways), times the degrees of data parallelism for ``layer``.
+    O(layers · ways), times the degrees of data parallelism for ``layer`` and ``gradients``.
     """
     proof = claim.proof
     if "rule" not in proof:
@@ -108,7 +129,7 @@ def check_work(claim: TrainingClaim) -> tuple[bool, str]:
     choice(*_RULES)(proof["rule"], (*claim.path, "rule"))
     rule = proof["rule"]
     record({"rule": choice(rule), **_RULES[rule]})(proof, claim.path)
-    reached = _layer_bound(claim) if rule == "layer" else _total_bound(claim, rule)
+    reached = _layer(claim) if rule == "layer" else _gradients(claim) if rule == "gradients" else _total(claim)
     if isinstance(reached, str):
         return False, f"work: {reached}"
     if claim.value > reached:
@@ -116,29 +137,62 @@ def check_work(claim: TrainingClaim) -> tuple[bool, str]:
     return True, f"work: at least {reached} ticks by the rule {rule!r}"
 
 
-def _total_bound(claim: TrainingClaim, rule: str) -> Fraction | str:
-    model, system = claim.model, claim.system
+def _shares(claim: TrainingClaim) -> tuple[int, int, int]:
+    """Return α and β, and α·K + β·D."""
+    system, rule = claim.system, claim.proof["rule"]
+    plain = {"devices": (1, 0), "degrees": (0, 1)}
+    alpha, beta = plain[rule] if rule in plain else (claim.proof["per_device"], claim.proof["per_degree"])
+    return alpha, beta, alpha * system["devices"] + beta * most_degrees(claim.model, system)
+
+
+def _total(claim: TrainingClaim) -> Fraction | str:
+    alpha, beta, held = _shares(claim)
     total = 0
-    for layer, name in enumerate(model.ids):
-        costs = [(t if rule == "devices" else 1) * way.compute for t, way in ways_that_fit(model, system, layer)]
+    for layer, name in enumerate(claim.model.ids):
+        costs = [(alpha * t + beta) * way.compute for t, way in ways_that_fit(claim.model, claim.system, layer)]
         if not costs:
             return f"layer {name!r} does not fit a device in any way"
         total += min(costs)
     if claim.proof["total"] > total:
         return f"the plan says that layers come to {claim.proof['total']} ticks, it is {total}"
-    return Fraction(claim.proof["total"], system["devices" if rule == "devices" else "max_micro_batches"])
+    return Fraction(claim.proof["total"], held) if held else "it counts neither devices nor degrees"
 
 
-def _layer_bound(claim: TrainingClaim) -> Fraction | str:
+def _layer(claim: TrainingClaim) -> Fraction | str:
     model, system = claim.model, claim.system
     if claim.proof["layer"] not in model.ids:
         return f"the model has no layer {str(claim.proof['layer'])[:60]!r}"
     layer = model.ids.index(claim.proof["layer"])
-    convention, most = system["convention"], system["max_micro_batches"]
+    degrees = usable_data_degrees(system)
     times = [
-        Fraction(way.compute, d) + gradient_share(convention, d, most) * way.weights
+        _alone(system, way, d)
         for t, way in ways_that_fit(model, system, layer)
-        for d in usable_data_degrees(system)
+        for d in degrees
         if d * t <= system["devices"]
     ]
     return min(times) if times else f"layer {claim.proof['layer']!r} does not fit a device in any way"
+
+
+def _alone(system: dict[str, Any], way: Way, d: int) -> Fraction:
+    """Return what (1) has of one layer."""
+    return Fraction(way.compute, d) + gradient_share(system["convention"], d, system["max_micro_batches"]) * way.weights
+
+
+def _gradients(claim: TrainingClaim) -> Fraction | str:
+    system, cutoff = claim.system, as_fraction(claim.proof["cutoff"])
+    alpha, beta, held = _shares(claim)
+    if not held:
+        return "it counts neither devices nor degrees"
+    degrees = usable_data_degrees(system)
+    total = Fraction(0)
+    for layer in range(len(claim.model.ids)):
+        costs = []
+        for t, way in ways_that_fit(claim.model, system, layer):
+            enough = (d for d in degrees if d * t <= system["devices"] and _alone(system, way, d) < cutoff)
+            d = next(enough, None)
+            if d is not None:
+                costs.append((alpha * t + beta) * d * _alone(system, way, d))
+        if not costs:
+            return cutoff
+        total += min(costs)
+    return min(cutoff, total / held)

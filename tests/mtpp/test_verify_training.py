@@ -20,6 +20,8 @@ from mtpp.planning_problem import PlanningProblem
 from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
 from mtpp.verify_report import Report, meets_tier
 from mtpp.verify_training import verify_training_plan
+from mtpp.verify_training_bounds import TrainingClaim, check_work
+from mtpp.verify_training_model import training_model_in_ticks
 
 CHAIN = 4
 Path = tuple[str | int, ...]
@@ -298,6 +300,31 @@ def test_bounds_by_work_hold(rule: str) -> None:
         assert report.tier == "none"
         count += 1
     assert count > 20
+
+
+def test_bounds_with_shares_and_cutoffs_never_pass_the_optimum() -> None:
+    """Whatever the proof, a bound that some plan beats is refused; one that is far enough below passes."""
+    accepted = 0
+    for seed in range(80):
+        asked = random_problem(seed, most_layers=4)
+        best = training_oracles.best_plan(asked)
+        if best is None or best[0] == 0:
+            continue
+        ticks = training_model_in_ticks(asked.model, asked.bandwidth_bytes_per_s)
+        document = training_plan_document(asked, best[1])
+        for alpha, beta in ((1, 0), (0, 1), (2, 3), (7, 1)):
+            shares = {"per_device": alpha, "per_degree": beta}
+            for factor in (Fraction(1, 2), Fraction(9, 10), 1, Fraction(11, 10), 3):
+                cutoff = best[0] * factor
+                proof = {"rule": "gradients", "cutoff": [cutoff.numerator, cutoff.denominator], **shares}
+                above = best[0] + Fraction(1, 10**9)
+                assert not check_work(TrainingClaim(ticks, document["system"], above, proof))[0]
+                accepted += check_work(TrainingClaim(ticks, document["system"], best[0] * Fraction(9, 10), proof))[0]
+            proof = {"rule": "mixed", "total": 2**62, **shares}
+            assert not check_work(TrainingClaim(ticks, document["system"], Fraction(0), proof))[0]
+    assert accepted > 20
+    nothing = {"rule": "mixed", "total": 0, "per_device": 0, "per_degree": 0}
+    assert not check_work(TrainingClaim(ticks, document["system"], Fraction(0), nothing))[0]
 
 
 def test_bounds_by_a_single_layer_hold() -> None:

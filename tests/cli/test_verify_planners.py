@@ -1,0 +1,58 @@
+"""Every planner's documents, as they are written and read back, hold before the verifier and the search run again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from training_models import random_problem
+
+from mtpp.formats.json_text import parse_json
+from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.solvers.recheck_pipelines import Unwatched
+from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
+from mtpp.verify_training import training_claim, verify_training_plan
+from mtpp.verify_training_model import training_model_in_ticks
+
+SHA256 = "0" * 64
+
+
+def document_of(problem: PlanningProblem, planner: str) -> Any:
+    """Return what a planner comes to, after a trip through its file."""
+    result = PLANNERS[planner].load()(problem, PlanLimits())
+    if isinstance(result, NoPlan):
+        document = no_plan_document(
+            problem,
+            planner=planner,
+            sha256=SHA256,
+            proven=result.proven,
+            least_memory_bytes=result.least_memory_bytes,
+            reason=result.reason,
+            stopped=result.stopped,
+            elapsed_s=0.1,
+        )
+    else:
+        document = plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+    return parse_json(write_training_plan(document).encode(), "plan")
+
+
+@pytest.mark.parametrize("planner", list(PLANNERS))
+def test_what_planners_say_is_true(planner: str) -> None:
+    """Plans, bounds of all kinds, and that there is no plan and what memory would do."""
+    feasible = 0
+    for seed in range(40):
+        problem = random_problem(seed, most_layers=6)
+        document = document_of(problem, planner)
+        report = verify_training_plan(document, problem.model, SHA256)
+        assert report.passed, (seed, report)
+        if not document["feasible"]:
+            ticks = training_model_in_ticks(problem.model, problem.bandwidth_bytes_per_s)
+            assert all(check.passed for check in recheck_no_plan(document, ticks, Unwatched())), seed
+        elif report.tier == "enumerated":
+            claim = training_claim(document, problem.model)
+            assert recheck_bound(claim, document["lower_bound"]["method"], Unwatched()).passed, seed
+        feasible += document["feasible"]
+    assert 10 < feasible < 40
