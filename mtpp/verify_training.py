@@ -13,11 +13,12 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.verify_checks import check_file
-from mtpp.verify_document import PICOSECONDS_PER_UNIT, refuse
+from mtpp.verify_document import PICOSECONDS_PER_UNIT
 from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check, Report
 from mtpp.verify_training_bounds import TrainingClaim, check_work
-from mtpp.verify_training_document import STAGE_TIMES, as_fraction, check_training_plan
+from mtpp.verify_training_document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan
 from mtpp.verify_training_infeasible import infeasible_checks
+from mtpp.verify_training_levels import LevelFigures, SuperstageFigures, all_superstages
 from mtpp.verify_training_model import StatedModel, TickModel, training_model_in_ticks
 from mtpp.verify_training_pipeline import pipeline_checks, pipeline_of
 from mtpp.verify_training_stages import TrainingFigures, pipeline_figures
@@ -53,8 +54,6 @@ def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Re
     """
     check_training_plan(plan, ())
     system = plan["system"]
-    if system["topology"] is not None:
-        refuse("plans for several levels of devices cannot be verified", ("system", "topology"))
     ticks = training_model_in_ticks(model, system["bandwidth_bytes_per_s"])
     checks = [
         check_file(plan["model"]["sha256"], model_sha256, _PLAN),
@@ -68,10 +67,15 @@ def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Re
     time: Fraction | None = None
     if all(check.passed is not False for check in checks[3:]):
         stages = pipeline_of(plan, ticks)
-        figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
-        time = max(stage.time for stage in figures)
+        outer: list[SuperstageFigures] = []
+        if system["topology"] is None:
+            figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
+        else:
+            levels = LevelFigures(plan, stages, ticks, model)
+            figures, outer = levels.stages, levels.superstages
+        time = max(part.time for part in (*figures, *outer))
         checks += [
-            _check_figures(plan, figures, time),
+            _check_figures(plan, figures, outer, time),
             _check_memory(figures, system["memory_bytes"]),
             _check_time(plan, time),
         ]
@@ -105,7 +109,9 @@ def _check_ticks(plan: dict[str, Any], model: TickModel) -> Check:
     return Check(name, True, f"{stated} per unit ({unit})")
 
 
-def _check_figures(plan: dict[str, Any], figures: list[TrainingFigures], time: Fraction) -> Check:
+def _check_figures(
+    plan: dict[str, Any], figures: list[TrainingFigures], outer: list[SuperstageFigures], time: Fraction
+) -> Check:
     name = "stage figures"
     unit = PICOSECONDS_PER_UNIT[plan["time_unit"]]
     for i, (stated, mine) in enumerate(zip(plan["stages"], figures, strict=True)):
@@ -119,7 +125,17 @@ def _check_figures(plan: dict[str, Any], figures: list[TrainingFigures], time: F
         for key, claimed, due in said:
             if claimed != due:
                 return Check(name, False, f"stage {i}: {_PLAN} says {key} {claimed}, it is {due}")
-    return Check(name, True, f"{len(figures)} stages")
+    for row, communicated in zip(all_superstages(plan.get("superstages", ())), outer, strict=True):
+        said = [
+            ("time_ticks", as_fraction(row["time_ticks"]), communicated.time),
+            ("utilization", _real(row["utilization"]), _utilization(communicated.time, time)),
+        ]
+        said += [(key, _real(row[key]), float(getattr(communicated, key) / unit)) for key in SUPERSTAGE_TIMES]
+        for key, claimed, due in said:
+            if claimed != due:
+                run = f"superstage of level {row['level']} from stage {row['stages'][0]} on"
+                return Check(name, False, f"{run}: {_PLAN} says {key} {claimed}, it is {due}")
+    return Check(name, True, f"{len(figures)} stages" + (f", {len(outer)} superstages" if outer else ""))
 
 
 def _check_memory(figures: list[TrainingFigures], limit: int) -> Check:

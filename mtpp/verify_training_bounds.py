@@ -25,6 +25,9 @@ is below T₀; of these, with d·t ≤ K and ways that fit, let the least (α·t
 gradients, T ≥ Σ_v m(v) / (α·K + β·D). So T is at least this or T₀, the smaller; T₀ if for some v there is none. As
 d·g(d), which is (d - 1)/d or (d - 1)/N, never falls, of all degrees d the least that is below T₀ is enough.
 
+With devices within devices, let d be the product of a stage's degrees at all levels: (1) without gradients holds, so do
+(2) and D, and with them the first three rules, t being at most K₁; the others are not claimed.
+
 A document may state less than what is derived: that is true as well.
 """
 
@@ -76,8 +79,9 @@ class TrainingClaim:
 
 
 def usable_degrees(model: TickModel, system: dict[str, Any]) -> list[int]:
-    """Return the degrees of tensor parallelism that plans may use, ascending."""
-    known = {t for ways in model.ways for t in ways if t <= system["devices"]}
+    """Return the degrees of tensor parallelism that plans may use, ascending; within a device of level 2, if any."""
+    most = system["topology"][0]["devices"] if system.get("topology") else system["devices"]
+    known = {t for ways in model.ways for t in ways if t <= most}
     return sorted(t for t in known if t == 1 or system["tensor_parallel"])
 
 
@@ -128,6 +132,8 @@ def check_work(claim: TrainingClaim) -> tuple[bool, str]:
         refuse("missing key", (*claim.path, "rule"))
     choice(*_RULES)(proof["rule"], (*claim.path, "rule"))
     rule = proof["rule"]
+    if (claim.system.get("topology") or ())[1:] and rule in ("layer", "gradients"):
+        return False, f"work: the rule {rule!r} is for one level of devices"
     record({"rule": choice(rule), **_RULES[rule]})(proof, claim.path)
     reached = _layer(claim) if rule == "layer" else _gradients(claim) if rule == "gradients" else _total(claim)
     if isinstance(reached, str):

@@ -6,7 +6,7 @@ Part of the independent verifier (:mod:`mtpp.verify`).
 from __future__ import annotations
 
 from fractions import Fraction
-from math import gcd
+from math import gcd, prod
 from typing import Any
 
 from mtpp.verify_document import (
@@ -35,6 +35,13 @@ CONVENTIONS = ("paper", "program")
 
 STAGE_TIMES = ("compute", "communication", "edges", "gradients", "time")
 """Times of a stage that are written as numbers in the model's unit."""
+
+
+SUPERSTAGE_TIMES = ("edges", "gradients", "time")
+"""The same of a superstage."""
+
+MOST_LEVELS = 20
+"""Of devices within devices."""
 
 
 def fraction(value: Any, path: Path) -> None:
@@ -89,7 +96,27 @@ _STAGE = record(
         "utilization": nullable(number),
         "configurations": mapping(text),
     }
-    | dict.fromkeys(STAGE_TIMES, number)
+    | dict.fromkeys(STAGE_TIMES, number),
+    {"replicas": whole(1)},
+)
+
+
+def _superstage(value: Any, path: Path) -> None:
+    if len(path) > 2 * MOST_LEVELS:
+        refuse(f"superstages are nested more than {MOST_LEVELS} deep", path)
+    _SUPERSTAGE(value, path)
+
+
+_SUPERSTAGE = record(
+    {
+        "level": whole(2),
+        "data_parallel": whole(1),
+        "stages": array(whole()),
+        "time_ticks": fraction,
+        "utilization": nullable(number),
+        "superstages": array(_superstage),
+    }
+    | dict.fromkeys(SUPERSTAGE_TIMES, number)
 )
 
 _HEAD: dict[str, Rule] = {
@@ -119,6 +146,7 @@ _check_feasible = tagged(
         "knapsack": record({"method": choice("exact", "heuristic"), "heuristic_differs": array(whole())}),
         "notes": array(text),
     },
+    {"superstages": array(_superstage)},
 )
 
 _check_infeasible = tagged(
@@ -144,3 +172,38 @@ def check_training_plan(value: Any, path: Path) -> None:
     """
     infeasible = isinstance(value, dict) and value.get("feasible") is False
     (_check_infeasible if infeasible else _check_feasible)(value, path)
+    levels = value["system"]["topology"]
+    if levels is not None:
+        _check_levels(value["system"], levels, (*path, "system"))
+    if not infeasible:
+        _check_nesting(value, path, nested=levels is not None)
+
+
+def _check_levels(system: dict[str, Any], levels: Any, path: Path) -> None:
+    if not 1 <= len(levels) <= MOST_LEVELS:
+        refuse(f"a topology has 1 to {MOST_LEVELS} levels, not {len(levels)}", (*path, "topology"))
+    if system["devices"] != prod(level["devices"] for level in levels):
+        refuse("is not the product of the devices of all levels", (*path, "devices"))
+    if system["bandwidth_bytes_per_s"] != levels[0]["bandwidth_bytes_per_s"]:
+        refuse("is not that of the innermost level", (*path, "bandwidth_bytes_per_s"))
+    if system["convention"] != "paper" and len(levels) > 1:
+        refuse("has no rule for several levels of devices", (*path, "convention"), "it must be paper")
+
+
+def _check_nesting(plan: dict[str, Any], path: Path, *, nested: bool) -> None:
+    for place, owner, key in [
+        (path, plan, "superstages"),
+        *(((*path, "stages", i), stage, "replicas") for i, stage in enumerate(plan["stages"])),
+    ]:
+        if (key in owner) != nested:
+            refuse("missing key" if nested else "is only known of several levels of devices", (*place, key))
+    for i, row in enumerate(plan.get("superstages", ())):
+        _check_stage_numbers(row, len(plan["stages"]), (*path, "superstages", i))
+
+
+def _check_stage_numbers(row: dict[str, Any], count: int, path: Path) -> None:
+    for i, stage in enumerate(row["stages"]):
+        if stage >= count:
+            refuse(f"there is no stage {stage}", (*path, "stages", i))
+    for i, inner in enumerate(row["superstages"]):
+        _check_stage_numbers(inner, count, (*path, "superstages", i))

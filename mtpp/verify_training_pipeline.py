@@ -12,6 +12,7 @@ from typing import Any
 
 from mtpp.verify_report import Check
 from mtpp.verify_training_bounds import usable_ways
+from mtpp.verify_training_levels import check_superstages
 from mtpp.verify_training_model import LayerId, TickModel, Way
 from mtpp.verify_training_stages import PipelineStage
 
@@ -19,8 +20,10 @@ from mtpp.verify_training_stages import PipelineStage
 def pipeline_checks(plan: dict[str, Any], model: TickModel) -> list[Check]:
     """Check the stages of a plan, all but what they take."""
     layers = _check_layers(plan, model)
+    levels = [] if plan["system"]["topology"] is None else [check_superstages(plan)]
     return [
         layers,
+        *levels,
         _check_edges(plan, model) if layers.passed else Check("edges", None, "not checked: the layers are wrong"),
         _check_degrees(plan),
         _check_devices(plan),
@@ -82,6 +85,7 @@ def _check_edges(plan: dict[str, Any], model: TickModel) -> Check:
 def _check_degrees(plan: dict[str, Any]) -> Check:
     name, system = "degrees", plan["system"]
     most = system["max_micro_batches"]
+    degrees = [_copies(stage) for stage in plan["stages"]]
     for i, stage in enumerate(plan["stages"]):
         d, t = stage["data_parallel"], stage["tensor_parallel"]
         if d > 1 and not system["data_parallel"]:
@@ -90,7 +94,7 @@ def _check_degrees(plan: dict[str, Any]) -> Check:
             return Check(name, False, f"stage {i}: a tensor-parallel degree of {t}, without tensor parallelism")
         if system["convention"] == "program" and most % d:
             return Check(name, False, f"stage {i}: a data-parallel degree of {d} does not divide {most}")
-    total = sum(stage["data_parallel"] for stage in plan["stages"])
+    total = sum(degrees)
     if plan["degrees_sum"] != total:
         return Check(
             name, False, f"the plan says that data-parallel degrees come to {plan['degrees_sum']}, it is {total}"
@@ -102,10 +106,15 @@ def _check_degrees(plan: dict[str, Any]) -> Check:
     return Check(name, True, f"data-parallel ones come to {total} of {most}")
 
 
+def _copies(stage: dict[str, Any]) -> int:
+    """Return how often a stage is there: its degree of data parallelism, times those around it."""
+    return int(stage.get("replicas", stage["data_parallel"]))
+
+
 def _check_devices(plan: dict[str, Any]) -> Check:
     name, most = "devices", plan["system"]["devices"]
     for i, stage in enumerate(plan["stages"]):
-        due = stage["data_parallel"] * stage["tensor_parallel"]
+        due = _copies(stage) * stage["tensor_parallel"]
         if stage["devices"] != due:
             return Check(name, False, f"stage {i}: the plan says {stage['devices']} devices, it is {due}")
     total = sum(stage["devices"] for stage in plan["stages"])

@@ -6,7 +6,7 @@ Part of the independent verifier (:mod:`mtpp.verify`).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from mtpp.verify_training_model import TickModel, Way
@@ -40,6 +40,12 @@ class TrainingFigures:
         """Return the stage's Time-Per-Sample."""
         return self.compute + self.communication
 
+    def divided(self, around: int) -> TrainingFigures:
+        """Return the same for a stage that *around* devices of outer levels share."""
+        return replace(
+            self, compute=self.compute / around, edges=self.edges / around, gradients=self.gradients / around
+        )
+
 
 def gradient_share(convention: str, d: int, micro_batches: int) -> Fraction:
     """Return the part of 4·w/B that synchronising gradients takes per sample.
@@ -54,25 +60,29 @@ def pipeline_figures(
     model: TickModel, stages: Sequence[PipelineStage], convention: str, micro_batches: int
 ) -> list[TrainingFigures]:
     """Return what each stage of a pipeline takes; O(stages · edges + layers)."""
-    figures = []
-    for i, stage in enumerate(stages):
-        d, runs_as = stage.data_parallel, stage.runs_as
-        s = sum(later.data_parallel for later in stages[i:])
-        in_flight = -(-s // d)
-        edges = 0
-        for u, v, ticks in model.edges:
-            if u not in runs_as and v in runs_as:
-                edges += ticks + runs_as[v].sync_in.get(u, 0)
-            elif u in runs_as and v not in runs_as:
-                edges += ticks + runs_as[u].sync_out.get(v, 0)
-        weights = sum(way.weights for way in runs_as.values())
-        figures.append(
-            TrainingFigures(
-                compute=Fraction(sum(way.compute for way in runs_as.values()), d),
-                edges=Fraction(edges, d),
-                gradients=gradient_share(convention, d, micro_batches) * weights,
-                in_flight=in_flight,
-                memory_bytes=sum(way.a * in_flight + way.b for way in runs_as.values()),
-            )
-        )
-    return figures
+    return [
+        stage_figures(model, stage, sum(later.data_parallel for later in stages[i:]), convention, micro_batches)
+        for i, stage in enumerate(stages)
+    ]
+
+
+def stage_figures(
+    model: TickModel, stage: PipelineStage, s: int, convention: str, micro_batches: int
+) -> TrainingFigures:
+    """Return what a stage takes, *s* being the sum of the degrees of this and all later stages; O(edges + layers)."""
+    d, runs_as = stage.data_parallel, stage.runs_as
+    in_flight = -(-s // d)
+    edges = 0
+    for u, v, ticks in model.edges:
+        if u not in runs_as and v in runs_as:
+            edges += ticks + runs_as[v].sync_in.get(u, 0)
+        elif u in runs_as and v not in runs_as:
+            edges += ticks + runs_as[u].sync_out.get(v, 0)
+    weights = sum(way.weights for way in runs_as.values())
+    return TrainingFigures(
+        compute=Fraction(sum(way.compute for way in runs_as.values()), d),
+        edges=Fraction(edges, d),
+        gradients=gradient_share(convention, d, micro_batches) * weights,
+        in_flight=in_flight,
+        memory_bytes=sum(way.a * in_flight + way.b for way in runs_as.values()),
+    )

@@ -20,6 +20,7 @@ Pick = Callable[[int, int], int]
 """Gives an integer between two others, both included."""
 
 DEGREES = (1, 2, 3)
+_CHAIN = 4
 UNITS = ("ps", "ns", "us", "ms", "s")
 
 
@@ -32,6 +33,22 @@ def random_problem(seed: int, most_layers: int = 7, most_devices: int = 6) -> Pl
     """Make the same problem from the same seed every time."""
     pick = random.Random(seed).randint
     return build_problem(pick, build_model(pick, most_layers), most_devices)
+
+
+def four_layers() -> TrainingModel:
+    """Return a chain with an edge past it, in which everything costs something else."""
+
+    def configurations(v: int, t: int) -> list[Configuration]:
+        forward = {v - 1: 2 + v + t} if v and t > 1 else {}
+        backward = {v + 1: 3 + v + t} if v < _CHAIN - 1 and t > 1 else {}
+        return [
+            Configuration("plain", Fraction(30 + v, t) + 1, 5 + v, 20 // t, 11, forward, backward),
+            Configuration("lean", Fraction(40 + v, t) + 1, 5 + v, 4 // t, 12, forward, backward, recomputes=True),
+        ]
+
+    layers = [Layer(v, f"layer {v}", {t: configurations(v, t) for t in (1, 2)}) for v in range(_CHAIN)]
+    edges = [*(Edge(v, v + 1, 4 + v) for v in range(_CHAIN - 1)), Edge(0, _CHAIN - 1, 3)]
+    return TrainingModel.build("chain", "ns", layers, edges)
 
 
 @st.composite

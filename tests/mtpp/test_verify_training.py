@@ -11,37 +11,18 @@ from typing import Any
 
 import pytest
 import training_oracles
-from training_models import random_problem
+from tampering import Path, changed, leaves
+from training_models import four_layers, random_problem
 from training_oracles import OracleStage
 from training_plan_documents import SHA256, no_plan_document, training_plan_document
 
 from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training_model import Configuration, Layer, TrainingModel
 from mtpp.verify_report import Report, meets_tier
 from mtpp.verify_training import verify_training_plan
 from mtpp.verify_training_bounds import TrainingClaim, check_work
 from mtpp.verify_training_model import training_model_in_ticks
-
-CHAIN = 4
-Path = tuple[str | int, ...]
-
-
-def model() -> TrainingModel:
-    """Return a chain with an edge past it, in which everything costs something else."""
-
-    def configurations(v: int, t: int) -> list[Configuration]:
-        forward = {v - 1: 2 + v + t} if v and t > 1 else {}
-        backward = {v + 1: 3 + v + t} if v < CHAIN - 1 and t > 1 else {}
-        return [
-            Configuration("plain", Fraction(30 + v, t) + 1, 5 + v, 20 // t, 11, forward, backward),
-            Configuration("lean", Fraction(40 + v, t) + 1, 5 + v, 4 // t, 12, forward, backward, recomputes=True),
-        ]
-
-    layers = [Layer(v, f"layer {v}", {t: configurations(v, t) for t in (1, 2)}) for v in range(CHAIN)]
-    edges = [*(Edge(v, v + 1, 4 + v) for v in range(CHAIN - 1)), Edge(0, CHAIN - 1, 3)]
-    return TrainingModel.build("chain", "ns", layers, edges)
-
 
 STAGES = (OracleStage((0,), 2, 1, (1,)), OracleStage((1, 2), 1, 2, (0, 1)), OracleStage((3,), 2, 1, (0,)))
 
@@ -49,7 +30,7 @@ STAGES = (OracleStage((0,), 2, 1, (1,)), OracleStage((1, 2), 1, 2, (0, 1)), Orac
 def problem(convention: str = "paper", **changes: Any) -> PlanningProblem:
     """Return what :data:`STAGES` are a plan of: they take all devices, and the second all of their memory."""
     rest = {"devices": 6, "memory_bytes": 59, "bandwidth_bytes_per_s": 3 * 10**9, "micro_batches": 6} | changes
-    return PlanningProblem.build(model(), convention=convention, **rest)
+    return PlanningProblem.build(four_layers(), convention=convention, **rest)
 
 
 def work_bound(asked: PlanningProblem, rule: str) -> dict[str, Any]:
@@ -82,37 +63,12 @@ def good_plan(convention: str = "paper") -> dict[str, Any]:
 
 def verify(plan: Any) -> Report:
     """Verify a plan of the chain."""
-    return verify_training_plan(plan, model(), SHA256)
+    return verify_training_plan(plan, four_layers(), SHA256)
 
 
 def failures(plan: Any) -> list[str]:
     """Return the names of the checks that fail."""
     return [check.name for check in verify(plan).checks if check.passed is False]
-
-
-def leaves(value: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield every value that is neither an object nor an array, with its place."""
-    if isinstance(value, dict):
-        for key, item in value.items():
-            yield from leaves(item, (*path, key))
-    elif isinstance(value, list):
-        for i, item in enumerate(value):
-            yield from leaves(item, (*path, i))
-    else:
-        yield path, value
-
-
-def changed(value: Any) -> list[Any]:
-    """Return other values of the same kind."""
-    if value is None:
-        return ["something"]
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, str):
-        return [value + "x", "lean" if value == "plain" else "plain"]
-    if isinstance(value, int):
-        return [value + 1, value - 1]
-    return [value * Decimal("1.000000001"), value + 1]
 
 
 TAKEN_ON_TRUST = {("planner",), ("model", "name"), ("stopped",), ("elapsed_s",), ("knapsack", "method")}
@@ -384,13 +340,13 @@ def test_no_plan() -> None:
     assert failures(with_stages) == ["stages"]
 
 
-def test_another_model() -> None:
+def test_another_four_layers() -> None:
     """Layers and edges that are not there, another file, ids that a plan cannot tell apart."""
     plan = good_plan()
-    assert [check.name for check in verify_training_plan(plan, model(), "0" * 64).checks if check.passed is False] == [
-        "model file"
-    ]
-    layers = [*model().layers, Layer("0", "zero", {1: [Configuration("plain", 1, 0, 0, 0)]})]
-    alike = TrainingModel.build("alike", "ns", layers, model().edges)
+    assert [
+        check.name for check in verify_training_plan(plan, four_layers(), "0" * 64).checks if check.passed is False
+    ] == ["model file"]
+    layers = [*four_layers().layers, Layer("0", "zero", {1: [Configuration("plain", 1, 0, 0, 0)]})]
+    alike = TrainingModel.build("alike", "ns", layers, four_layers().edges)
     with pytest.raises(InputError, match="written alike"):
         verify_training_plan(plan, alike, SHA256)
