@@ -47,9 +47,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    task = read_task(model, options)
-    for assumption in task.problem.model.assumptions:
-        console.warn(f"{task.source.display}: {assumption}")
+    task = read_task(model, options, console)
     if options["sweep"] is not None:
         swept = sweep_task(task, options, console)
         stopped, problem = swept.stopped, None if swept.feasible else "no plan fits on any of these numbers of devices"

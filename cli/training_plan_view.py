@@ -144,7 +144,8 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
         figures = [("no plan", none.reason if none.proven else f"{none.reason} (not proven that there is none)")]
         return [*figures, ("least memory", least_memory_text(none)), ("micro-batches", f"{batch} at once"), rules]
     time = plan.time_per_sample
-    figures = [("time per sample", f"{format_picoseconds(float(time))} ({_slowest(plan)}), planned by {plan.planner}")]
+    slowest = f"{format_picoseconds(float(time))} a micro-batch ({_slowest(plan)})"
+    figures = [("time per sample", f"{slowest}, planned by {plan.planner}")]
     if time:
         figures.append(("throughput", rate_text(time, task.micro_batches.size)))
     figures.append(("ratio", proven_text(plan)))

@@ -68,8 +68,8 @@ class Planned:
         return result.stopped
 
 
-def read_task(path: str, options: Mapping[str, Any]) -> TrainingTask:
-    """Read the model at *path* and make the problem that the options say."""
+def read_task(path: str, options: Mapping[str, Any], console: Console) -> TrainingTask:
+    """Read the model at *path*, make the problem that the options say, and warn of what the reader assumed."""
     from dataclasses import replace
 
     from mtpp.cli.training_options import TrainingSystem
@@ -85,6 +85,8 @@ def read_task(path: str, options: Mapping[str, Any]) -> TrainingTask:
     planner = PLANNERS[options["planner"]]
     if not planner.knapsack and options["knapsack"] == "heuristic":
         raise InputError(f"has no effect on the planner {planner.name}", source="--knapsack", remedy="leave it out")
+    for text in model.assumptions:
+        console.warn(f"{source.display}: {text}")
     kept = replace(source, data=b"")
     return TrainingTask(kept, problem, system.micro_batches, planner, options["knapsack"])
 

@@ -58,7 +58,9 @@ def rules_text(task: TrainingTask) -> str:
     }
     allowed = ", ".join(name for name, used in named.items() if used) or "pipelines alone"
     forbidden = [name for name, used in named.items() if not used]
-    return f"convention {task.flat.convention}; {allowed}" + (f"; no {', no '.join(forbidden)}" if forbidden else "")
+    texts = [f"convention {task.flat.convention}", allowed, *(f"no {name}" for name in forbidden)]
+    texts += task.problem.model.assumptions
+    return "; ".join(texts)
 
 
 def rate_text(time: Fraction, micro_batch_size: int | None) -> str:

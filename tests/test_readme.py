@@ -34,8 +34,8 @@ def test_examples_print_what_the_readme_shows(command: str, shown: str) -> None:
 
 
 def test_every_example_was_found() -> None:
-    """Partition, the pipes to verify and to split, inspect, compare and certify are shown."""
-    shown = ["partition", "convert", "inspect", "partition", "compare", "certify"]
+    """Partition, the pipes to verify, to plan and to split, inspect, compare and certify are shown."""
+    shown = ["partition", "convert", "inspect", "generate", "generate", "partition", "compare", "certify"]
     assert [command.split()[1] for command, _ in EXAMPLES] == shown
 
 

@@ -203,7 +203,17 @@ def test_options_reach_the_planner(plan: Called, planner: Planner, model_file: P
     assert (code, err) == (1, f"error: {model_file}: so it is\n")
     assert "least memory   none would do" in out
     assert "exactly 8 = ⌊100 / (4 × 3)⌋ at once" in out
-    assert "convention program; pipelines alone; no data parallelism, no tensor parallelism, no recomputation" in out
+    assert "convention program; pipelines alone; no data parallelism; no tensor parallelism; no recomputation" in out
+
+
+def test_what_the_reader_assumed_is_said(plan: Called, planner: Planner, tmp_path: Path) -> None:
+    """A file that leaves something open is warned of, and the table says how it was read."""
+    model = chain_model()
+    path = tmp_path / "model.json"
+    path.write_text(write_training_model(replace(model, metadata={"assumptions": ["two keys change places"]})))
+    _, out, err = plan(path, *SYSTEM, *BATCH)
+    assert err == f"warning: {path}: two keys change places\n"
+    assert "tensor parallelism; recomputation; two keys change places\n" in out.replace(", ", "; ")
 
 
 def test_interrupted_searches_write_their_best(

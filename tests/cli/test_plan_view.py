@@ -63,7 +63,7 @@ def test_figures_below_say_what_a_customer_asks() -> None:
     """Time, throughput in micro-batches and samples, proof, devices, batch, memory, heuristic and rules."""
     figures = _figures(training_plan_text(_planned(given_training_plan(notes=["so it is"])), "table"))
     assert figures == {
-        "time per sample": "62.75 ms (stage 0), planned by piper",
+        "time per sample": "62.75 ms a micro-batch (stage 0), planned by piper",
         "throughput": "15.94 micro-batches/s, 127.5 samples/s",
         "ratio": "1, proven optimal: lower bound 62.75 ms by given, tier exact",
         "devices": "5 of 8 used, busy 70.6% of the time on average (steady state, without bubbles)",
@@ -210,7 +210,7 @@ def test_several_levels_show_copies_and_how_busy_links_are() -> None:
     )
     assert " ".join(text.splitlines()[2].split()).startswith("0 3 layer 0 … layer 2 2 1 4 4 2 ")
     figures = _figures(text)
-    assert figures["time per sample"] == "629.1 ms (links of level 2 around stages 0–1), planned by piper"
+    assert figures["time per sample"] == "629.1 ms a micro-batch (links of level 2 around stages 0–1), planned by piper"
     assert figures["superstages"] == "level 2: stages 0–1 × 2, links busy 100.0%"
     assert figures["devices"].startswith("8 of 8 used")
 
