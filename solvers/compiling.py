@@ -189,11 +189,14 @@ def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
         return
     other = get_context("spawn").Process(target=_compile_searches, args=(system,), daemon=True)
     other.start()
-    for instance in tiny_instances(system):
-        with suppress(Infeasible):
-            PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
+    roomy, *limited = tiny_instances(system)
+    PARTITIONERS[algorithm].load()(roomy, SearchLimits(evaluations=40))  # which is proven optimal without a search
+    for instance in (roomy, *limited):
         _search_downsets(instance)
     other.join(min(max(0.0, wait_s), _LONGEST_WAIT_S))
+    for instance in limited:  # which takes what the other process has compiled
+        with suppress(Infeasible):
+            PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
 
 
 def _compile_searches(system: System) -> None:
