@@ -1,8 +1,8 @@
-"""What a planner for several levels of devices is asked: one level as :mod:`mtpp.planning_problem` has it, and the rest.
+"""What a planner for several levels of devices is asked: :mod:`mtpp.planning_problem` and the levels around.
 
 The cost of a plan is that of appendix E of Tarnawski et al. (2021). Level 1 is single-level Piper on K₁ devices joined
-by B₁. At a level ℓ ≥ 2 a *superstage* S is run by d devices of level ℓ that share the micro-batches, and is split further
-inside each of them. Such a device only communicates::
+by B₁. At a level ℓ ≥ 2 a *superstage* S is run by d devices of level ℓ that share the micro-batches, and is split
+further inside each of them. Such a device only communicates::
 
     (1/d) · [4 · (d-1)/d · Σ_{v in S} w_v + 2 · Σ_{(u,v) crosses S} c(u,v)] / B_ℓ
 
@@ -10,15 +10,14 @@ and what happens inside takes 1/d of what it would take alone: all of a stage's 
 product of the degrees of the superstages around it. An edge is paid at every level of which it crosses a boundary. A
 plan takes as long as its slowest stage or superstage.
 
-Memory: let s be the sum of the degrees of a superstage and of those behind it on the same level, each the product with
-the degrees inside. Inside, micro-batches in flight are ⌈s / d⌉, of which the split's own degrees make up x / d if those of
-the superstage make up x: its first part starts from s' = ⌈s / d⌉, the next from s' less the first's degrees, and so on. A
-stage of level 1 with degree d keeps ⌈s' / d⌉ micro-batches. The sum over all stages of the products of their degrees is
-at most N, or exactly N.
+Memory: let s be the sum of the degrees of a superstage and of those behind it in the same split, each the product with
+the degrees inside. The split inside starts from s' = ⌈s / d⌉ micro-batches in flight at its first part, the next part
+has s' less the first's degrees, and so on; a stage of level 1 with degree d keeps ⌈s' / d⌉ of them. Over all stages,
+the products of their degrees sum up to at most N, or to exactly N. Of each level, a split uses at most K_ℓ devices.
 
-The paper has w_v on nodes here, but on configurations at level 1. Between devices of an outer level every parameter of a
-layer goes once, however it is spread or copied inside: a configuration for t devices with w bytes on each holds all of
-them in t · w bytes, so w_v is the least t · w over the layer's configurations.
+The paper has w_v on nodes here, but on configurations at level 1. Between devices of an outer level every parameter
+of a layer goes once, however it is spread or copied inside: a configuration for t devices with w bytes on each holds
+all of them in t · w bytes, so w_v is the least t · w over all of the layer's configurations.
 
 The convention of Piper's program is for one level: it has no rule for more.
 """

@@ -1,7 +1,8 @@
-"""A hierarchy of networks: devices within devices, each level with its own bandwidth (Tarnawski et al. 2021, appendix E).
+"""Networks within networks: devices within devices, each level with its own bandwidth.
 
-Devices of level 1 compute. K₁ of them make a device of level 2, joined by a network of bandwidth B₁; K₂ of those make a
-device of level 3, and so on up to the K_L devices of the last level. As a TOML file, the innermost level first::
+As in appendix E of Tarnawski et al. (2021): devices of level 1 compute. K₁ of them make a device of level 2, joined by
+a network of bandwidth B₁; K₂ of those make a device of level 3, and so on up to the K_L devices of the last level. As a
+TOML file, the innermost level first::
 
     [[levels]]
     name = "GPUs of a machine"      # optional

@@ -30,6 +30,9 @@ from mtpp.solvers.planners.hierarchical_segments import Nested, StageCosts, Stag
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import Stage
 
+Parts = Sequence[Superstage] | Sequence[Stage]
+"""A split, in pipeline order."""
+
 _INNER_AT_ONCE = 4
 """Inner downsets that one thread looks at in one go."""
 
@@ -115,12 +118,16 @@ class Splitter:
         other.steps = Staircases(starts, most[fits], np.zeros(int(fits.sum()), dtype=np.int64), 0)
         return other
 
-    def largest_sum(self, level: int) -> int:
-        """Return the largest sum of degrees inside one device of level *level* + 1."""
+    def largest_sum(self, level: int, around: int) -> int:
+        """Return the largest sum of degrees inside one device of level *level* + 1, with degrees *around* it."""
         devices = 1
         for one in self.problem.topology.levels[:level]:
             devices *= one.devices
-        return min(devices, self.cap)
+        return min(devices, self.cap // around)
+
+    def most_in_flight(self, around: int) -> int:
+        """Return how many micro-batches there can be in flight inside a superstage."""
+        return -(-self.cap // around)
 
     def devices(self, level: int) -> int:
         """Return K of a level."""
@@ -150,14 +157,13 @@ class Splits:
             self._limit.budget(around * int(d) * int(spread))
             for d, spread in zip(kinds.data, kinds.spread, strict=True)
         ]
-        most = stands(
-            steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), self._on.cap
-        )
-        return Kinds.of(kinds.uses, kinds.data, most, self._on.largest_sum(1), exactly=self._exactly)
+        cap = self._on.most_in_flight(around)
+        most = stands(steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), cap)
+        return Kinds.of(kinds.uses, kinds.data, most, self._on.largest_sum(1, around), exactly=self._exactly)
 
     def _superstages(self, level: int, around: int) -> Kinds:
         edges, weights = self._on.crossing[level - 2]
-        largest = self._on.largest_sum(level)
+        largest, cap = self._on.largest_sum(level, around), self._on.most_in_flight(around)
         uses: list[int] = []
         adds: list[int] = []
         columns = []
@@ -167,7 +173,7 @@ class Splits:
                 continue
             inside = self._tolerances_at(level - 1, around * d)
             for x in range(1, min(inside.shape[1] - 1, largest // d) + 1):
-                most = np.minimum(inside[:, x].astype(np.int64) * d, self._on.cap) * within
+                most = np.minimum(inside[:, x].astype(np.int64) * d, cap) * within
                 if most.any():
                     uses.append(d)
                     adds.append(d * x)
@@ -181,20 +187,19 @@ class Splits:
         key = (level, around)
         if key not in self._tolerances:
             kinds = self._kinds_at(level, around)
-            on = self._on
-            self._tolerances[key] = self._tolerances_of(kinds, level)
+            self._tolerances[key] = self._tolerances_of(kinds, level, around)
         return self._tolerances[key]
 
-    def _tolerances_of(self, kinds: Kinds, level: int) -> Int32Array:
+    def _tolerances_of(self, kinds: Kinds, level: int, around: int) -> Int32Array:
         on = self._on
         if on.stop():
             raise OutOfTime
-        largest = on.largest_sum(level)
+        largest = on.largest_sum(level, around)
         stood = np.zeros((len(on.nested.outer), largest + 1), dtype=np.int32)
 
         def fill(first: int) -> None:
             last = min(first + _INNER_AT_ONCE, len(on.nested.sets))
-            rest = (on.devices(level), largest, on.cap, self._exactly, stood)
+            rest = (on.devices(level), largest, on.most_in_flight(around), self._exactly, stood)
             split_tolerances(first, last, on.nested.pair_of, *kinds, *rest)
 
         on.threads.map(fill, range(0, len(on.nested.sets), _INNER_AT_ONCE))
@@ -222,7 +227,7 @@ class Splits:
         within = np.nonzero(full <= on.devices(top))[0]
         return int(within[0]) if len(within) else None
 
-    def pipeline(self) -> list[Superstage] | list[Stage]:
+    def pipeline(self) -> Parts:
         """Return a plan within the limit, which has to be possible."""
         degrees = self._best_sum()
         assert degrees is not None
@@ -260,13 +265,12 @@ class Splits:
         d, degrees = int(kinds.uses[kind]), int(kinds.adds[kind] // kinds.uses[kind])
         return Superstage(d, self._split(level - 1, around * d, outer, middle, degrees, -(-in_flight // d)))
 
-    def _split(
-        self, level: int, around: int, outer: int, inner: int, degrees: int, in_flight: int
-    ) -> Sequence[Superstage] | Sequence[Stage]:
+    def _split(self, level: int, around: int, outer: int, inner: int, degrees: int, in_flight: int) -> Parts:
         """Return a split of *outer* without *inner* that stands *in_flight* micro-batches."""
         on = self._on
         kinds = self._kinds_at(level, around)
-        rest = (on.devices(level), on.largest_sum(level), on.cap, self._exactly)
+        largest = on.largest_sum(level, around)
+        rest = (on.devices(level), largest, on.most_in_flight(around), self._exactly)
         table = split_table(inner, on.nested.pair_of, *kinds, *rest)
         devices = int(np.nonzero(table[outer, :, degrees] >= in_flight)[0][0])
         parts = []
