@@ -3,8 +3,8 @@
 A split of the layers between two downsets consists of parts, each one of several kinds: kind i uses ``uses[i]``
 devices, adds ``adds[i]`` to the sum of degrees, and as a part of this kind the layers between downsets *outer* and
 *inner* stand ``most[pair, i]`` micro-batches in flight from it on, 0 if it takes too long whatever they are. The
-devices in use, the sum of degrees and what it stands are all that has to be known of a split: of two that differ in nothing for the better,
-one is enough. Kinds are sorted by ``uses``, then ``adds``.
+devices in use, the sum of degrees and what it stands are all that has to be known of a split: where another one is as
+good in all three, it is left out. Kinds are sorted by ``uses``, then ``adds``.
 
 Where the degrees of the whole plan have to sum up to an exact number (*exactly*), a smaller sum is no better.
 """

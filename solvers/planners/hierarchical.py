@@ -13,8 +13,8 @@ from math import ceil
 
 from mtpp.hierarchical_plan import HierarchicalPlan
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.planners.hierarchical_segments import StageCosts, nested_downsets, stage_kinds
-from mtpp.solvers.planners.hierarchical_splits import Limit, OutOfTime, Parts, Splits, Splitter
+from mtpp.solvers.planners.hierarchical_segments import OutOfTime, nested_downsets
+from mtpp.solvers.planners.hierarchical_splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.layer_ways import ways_of
 from mtpp.solvers.planners.minimising import threshold_between
@@ -99,15 +99,8 @@ class _Search:
     def _prepare(self) -> None:
         """Work out what stages take."""
         self._limits.observer.phase("stages")
-        kinds = stage_kinds(self._problem)
-        costs = StageCosts(self._problem, self._nested, kinds)
-        while not costs.finished:
-            if self._limits.stop:
-                raise OutOfTime
-            costs.advance()
-        self._splitter = Splitter(
-            self._problem, self._nested, kinds, costs, self._threads, lambda: self._limits.stop is not None
-        )
+        limits = self._limits
+        self._splitter = Splitter(self._problem, self._nested, self._threads, lambda: limits.stop is not None)
         if self._splitter.steps.undecided:
             self._exhaustive = False
             self._notes.append(f"{self._splitter.steps.undecided} knapsacks were given up: slower choices may stand")

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.kernels.stage_options import KnapsackScratch, knapsack_scratch
+from mtpp.solvers.kernels.stage_choices import knapsack_scratch
 from mtpp.solvers.kernels.stage_staircases import staircases
 from mtpp.solvers.planners.layer_downsets import Sets
-from mtpp.solvers.planners.piper_arrays import ChoiceArrays, choice_arrays
+from mtpp.solvers.planners.piper_arrays import ChoiceArrays
+from mtpp.solvers.threads import Threads
 
-PAIRS_AT_ONCE = 2_000
-"""Pairs of downsets whose staircases are worked out between two looks at the clock."""
+PAIRS_AT_ONCE = 500
+"""Pairs of downsets whose staircases one thread works out between two looks at the clock."""
 
 
 class Nested(NamedTuple):
@@ -115,67 +116,55 @@ def stage_kinds(problem: HierarchicalProblem) -> StageKinds:
     return StageKinds(*(np.ascontiguousarray(column) for column in columns))
 
 
-class StageCosts:
-    """Staircases of all pairs of downsets for one problem, worked out piece by piece.
+class OutOfTime(Exception):
+    """The search has to end."""
 
-    Parameters
-    ----------
-    memory_bytes
-        M, in place of the problem's.
+
+def all_staircases(
+    problem: HierarchicalProblem,
+    nested: Nested,
+    kinds: StageKinds,
+    arrays: ChoiceArrays,
+    threads: Threads,
+    stop: Callable[[], bool],
+) -> Staircases:
+    """Work out the staircases of all pairs of downsets.
+
+    Raises
+    ------
+    OutOfTime
+        If *stop* says so before they are known.
     """
+    layers, choices = len(problem.model.layers), len(arrays.compute)
+    count = len(nested.outer)
 
-    def __init__(self, problem: HierarchicalProblem, nested: Nested, kinds: StageKinds) -> None:
-        self._nested = nested
-        self._kinds = kinds
-        self._most = problem.most_in_flight
-        self._memory = problem.level_one.memory_bytes
-        self.arrays: ChoiceArrays = choice_arrays(problem.level_one)
-        self.scratch: KnapsackScratch = knapsack_scratch(len(problem.model.layers), len(self.arrays.compute))
-        self._parts: list[tuple[Int64Array, Int64Array, Int64Array, int]] = []
-        self._done = 0
-
-    @property
-    def finished(self) -> bool:
-        """Whether all are known."""
-        return self._done == len(self._nested.outer)
-
-    def advance(self) -> None:
-        """Work out the next :data:`PAIRS_AT_ONCE`."""
-        last = min(self._done + PAIRS_AT_ONCE, len(self._nested.outer))
-        self._parts.append(
-            staircases(
-                self._done,
-                last,
-                self._nested.outer,
-                self._nested.inner,
-                self._nested.sets,
-                self.arrays,
-                self._kinds.degree,
-                self._kinds.data,
-                self._kinds.spread,
-                self._most,
-                self._memory,
-                self.scratch,
-            )
-        )
-        self._done = last
-
-    def result(self) -> Staircases:
-        """Return them all, once they are known."""
-        starts = [np.zeros(1, dtype=np.int64)]
-        offset = 0
-        for part_starts, in_flight, _, _ in self._parts:
-            starts.append(part_starts[1:] + offset)
-            offset += len(in_flight)
-        return Staircases(
-            np.concatenate(starts),
-            np.concatenate([part[1] for part in self._parts]),
-            np.concatenate([part[2] for part in self._parts]),
-            sum(part[3] for part in self._parts),
+    def part(first: int) -> tuple[Int64Array, Int64Array, Int64Array, int]:
+        if stop():
+            raise OutOfTime
+        return staircases(
+            first,
+            min(first + PAIRS_AT_ONCE, count),
+            nested.outer,
+            nested.inner,
+            nested.sets,
+            arrays,
+            kinds.degree,
+            kinds.data,
+            kinds.spread,
+            problem.most_in_flight,
+            problem.level_one.memory_bytes,
+            knapsack_scratch(layers, choices),
         )
 
-
-def members(sets: Sets, outer: int, inner: int, layers: int) -> NDArray[np.int64]:
-    """Return the layers of *outer* without *inner*, ascending."""
-    bits = np.unpackbits((sets[outer] & ~sets[inner]).view(np.uint8), bitorder="little")
-    return np.nonzero(bits[:layers])[0].astype(np.int64)
+    parts = threads.map(part, range(0, count, PAIRS_AT_ONCE))
+    starts = [np.zeros(1, dtype=np.int64)]
+    offset = 0
+    for part_starts, in_flight, _, _ in parts:
+        starts.append(part_starts[1:] + offset)
+        offset += len(in_flight)
+    return Staircases(
+        np.concatenate(starts),
+        np.concatenate([part[1] for part in parts]),
+        np.concatenate([part[2] for part in parts]),
+        sum(part[3] for part in parts),
+    )

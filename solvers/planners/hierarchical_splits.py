@@ -23,10 +23,17 @@ from mtpp.hierarchical_problem import HierarchicalProblem
 from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
-from mtpp.solvers.kernels.stage_choices import least_cost
-from mtpp.solvers.kernels.stage_options import gather_members
+from mtpp.solvers.kernels.stage_choices import UNDECIDED, bang_per_buck, gather_members, knapsack_scratch, least_cost
 from mtpp.solvers.kernels.stage_staircases import UNBOUNDED, fit_until, stands
-from mtpp.solvers.planners.hierarchical_segments import Nested, StageCosts, StageKinds, Staircases, crossing_sums
+from mtpp.solvers.planners.hierarchical_segments import (
+    Nested,
+    OutOfTime,
+    Staircases,
+    all_staircases,
+    crossing_sums,
+    stage_kinds,
+)
+from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import Stage
 
@@ -71,29 +78,30 @@ class Kinds(NamedTuple):
         return cls(uses, adds, most, *useful_kinds(uses, adds, most, degrees, exactly))
 
 
-class OutOfTime(Exception):
-    """The search has to end."""
-
-
 class Splitter:
-    """What does not depend on a limit: sets of layers, what stages and superstages cost."""
+    """What does not depend on a limit: sets of layers, what stages and superstages cost.
+
+    Raises
+    ------
+    OutOfTime
+        If *stop* says so before all of it is known.
+    """
 
     def __init__(
         self,
         problem: HierarchicalProblem,
         nested: Nested,
-        kinds: StageKinds,
-        costs: StageCosts,
         threads: Threads,
         stop: Callable[[], bool],
     ) -> None:
         self.problem = problem
         self.nested = nested
-        self.kinds = kinds
-        self.costs = costs
-        self.steps = costs.result()
+        self.kinds = stage_kinds(problem)
+        self.arrays = choice_arrays(problem.level_one)
+        self.scratch = knapsack_scratch(len(problem.model.layers), len(self.arrays.compute))
         self.threads = threads
         self.stop = stop
+        self.steps = all_staircases(problem, nested, self.kinds, self.arrays, threads, stop)
         self.crossing = crossing_sums(problem, nested)
         self.cap = problem.most_in_flight
 
@@ -105,12 +113,12 @@ class Splitter:
             self.nested.outer,
             self.nested.inner,
             sets,
-            self.costs.arrays,
+            self.arrays,
             kinds.degree,
             kinds.data,
             self.cap,
             memory,
-            self.costs.scratch,
+            self.scratch,
         )
         fits = most > 0
         starts = np.zeros(most.size + 1, dtype=np.int64)
@@ -308,7 +316,7 @@ class Splits:
     def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> Stage:
         """Return a stage with the best choices for its layers."""
         on = self._on
-        scratch, arrays = on.costs.scratch, on.costs.arrays
+        scratch, arrays = on.scratch, on.arrays
         level_one = on.problem.level_one
         t = uses // d
         j = level_one.degrees.index(t)
