@@ -17,7 +17,7 @@ from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import NOTHING_FITS
+from mtpp.solvers.kernels.stage_choices import LEAST, NOTHING_FITS
 from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kernel
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
@@ -163,9 +163,9 @@ class PlannersKnapsack:
         others = layer_bits(sorted(set(range(n)) - set(instance.layers)), n)
         d, j = instance.d, problem.degrees.index(instance.t)
         spread = d if problem.convention == "paper" else problem.micro_batches
-        count = gather_members(members, others, scratch)
+        count = gather_members(len(self._arrays.in_start) - 1, members, others, scratch)
         sizes = (count, j, spread, d - 1, instance.copies, problem.memory_bytes, NO_BUDGET)
-        found = least_cost_of_kernel(*sizes, True, self._arrays, members, others, scratch)
+        found = least_cost_of_kernel(*sizes, LEAST, self._arrays, members, others, scratch)
         if found == UNDECIDED:
             raise SystemExit(f"the planner's knapsack gave up on {instance}")
         if found == NOTHING_FITS:

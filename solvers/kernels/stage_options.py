@@ -140,7 +140,7 @@ def gather_options(
             scratch.memory[place] = memory
             scratch.choice[place] = row
             top += 1
-        kept = scratch.option_start[i] + 1
+        kept = min(scratch.option_start[i] + 1, top)
         for place in range(scratch.option_start[i] + 1, top):
             if scratch.memory[place] < scratch.memory[kept - 1]:
                 scratch.cost[kept] = scratch.cost[place]

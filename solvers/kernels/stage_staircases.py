@@ -14,9 +14,12 @@ from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
 from mtpp.solvers.kernels.jit import kernel
-from mtpp.solvers.kernels.stage_choices import UNDECIDED, KnapsackScratch, bang_per_buck, gather_members, least_cost
+from mtpp.solvers.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
+from mtpp.solvers.kernels.stage_options import gather_members
 
 if TYPE_CHECKING:
+    from mtpp.solvers.kernels.stage_options import KnapsackScratch
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
 UNBOUNDED = 2**62
@@ -113,7 +116,7 @@ def staircases(
     shared_cost = np.empty(most + 1, dtype=np.int64)
     for pair in range(pairs):
         outer, inner = sets[pair_outer[first + pair]], sets[pair_inner[first + pair]]
-        count = gather_members(outer, inner, scratch)
+        count = gather_members(len(arrays.in_start) - 1, outer, inner, scratch)
         shared_for = -1
         shared = 0
         possible = False
@@ -199,10 +202,12 @@ def _steps(
     failed = 0
     y = 1
     while y <= most:
-        cost = least_cost(count, j, scale_p, scale_w, y, memory, UNBOUNDED - 1, True, arrays, outer, inner, scratch)
+        cost = least_cost(count, j, scale_p, scale_w, y, memory, UNBOUNDED - 1, LEAST, arrays, outer, inner, scratch)
         if cost == UNDECIDED:
             failed += 1
-            cost = bang_per_buck(count, j, scale_p, scale_w, y, memory, arrays, outer, inner, scratch)
+            cost = least_cost(
+                count, j, scale_p, scale_w, y, memory, UNBOUNDED - 1, BANG_PER_BUCK, arrays, outer, inner, scratch
+            )
         if cost < 0:
             break
         until = min(_fits_until(count, memory, arrays, scratch), most)
@@ -261,7 +266,7 @@ def fit_until(
     items = len(item_degree)
     until = np.zeros((len(pair_outer), items), dtype=np.int64)
     for pair in range(len(pair_outer)):
-        count = gather_members(sets[pair_outer[pair]], sets[pair_inner[pair]], scratch)
+        count = gather_members(len(arrays.in_start) - 1, sets[pair_outer[pair]], sets[pair_inner[pair]], scratch)
         known_for = -1
         known = 0
         for item in range(items):

@@ -11,9 +11,9 @@ import numpy as np
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_downsets import Sets, layer_bits
+from mtpp.solvers.planners.layer_ways import most_degrees
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.topological_orders import depth_first
-from mtpp.solvers.planners.work_bound import most_degrees
 
 
 def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits: PlanLimits) -> Sets | None:
@@ -28,8 +28,8 @@ def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits:
     Let T be the time, D a downset behind a stage, and let an edge into D be paid for by the stages at both its ends, at
     the least for any configuration. Then K · T ≥ Σ d · t · f ≥ Σ over layers of the least t · p + what all edges into D
     are paid, and min(N, K) · T ≥ Σ over layers of the least p + the same. Each of D and the rest needs whole devices,
-    which is asked for at the end. Layers are decided from the sinks on, branch by branch; an edge counts as soon as both
-    its ends are decided, one in and one out, so what is left out early cannot come back. O(n · D · n / 64).
+    which is asked for at the end. Layers are decided from the sinks on, branch by branch; an edge counts as soon as
+    both its ends are decided, one in and one out, so what is left out early cannot come back. O(n · D · n / 64).
     """
     n, ends = len(problem.model.layers), problem.model.ends
     devices, degrees = problem.devices, most_degrees(problem)

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_plan import Superstage
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
-from mtpp.solvers.kernels.stage_choices import UNDECIDED, bang_per_buck, gather_members, knapsack_scratch, least_cost
+from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
+from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.kernels.stage_staircases import UNBOUNDED, fit_until, stands
 from mtpp.solvers.planners.hierarchical_segments import (
     Nested,
@@ -325,8 +325,8 @@ class Splits:
         count = gather_members(len(self.problem.model.layers), sets[outer], sets[inner], scratch)
         question = (count, j, spread, d - 1, -(-in_flight // d), level_one.memory_bytes)
         where = (arrays, sets[outer], sets[inner], scratch)
-        if least_cost(*question, UNBOUNDED - 1, True, *where) == UNDECIDED:
-            bang_per_buck(*question, *where)
+        if least_cost(*question, UNBOUNDED - 1, LEAST, *where) == UNDECIDED:
+            least_cost(*question, UNBOUNDED - 1, BANG_PER_BUCK, *where)
         layers = scratch.members[:count]
         chosen = scratch.chosen[:count] - arrays.start[j * len(level_one.model.layers) + layers]
         place = {layer: i for i, layer in enumerate(level_one.model.order)}

@@ -1,9 +1,9 @@
 """Models with too many downsets to look at all of them: several long branches side by side.
 
-Plans come from families of downsets: those that good topological orders pass through, then those around the ends of the
-stages of the best plan. Bounds come from thresholds: no plan within T ends a stage where too much would have to be sent.
-Where few enough downsets are left at a threshold, the search over them decides about all plans within it; if they are
-few enough at the time of the best plan, that search finds the optimum.
+Plans come from families of downsets: those that good topological orders pass through, then those around the ends of
+the stages of the best plan. Bounds come from thresholds: no plan within T ends a stage where too much would have to be
+sent. Where few enough downsets are left at a threshold, the search over them decides about all plans within it; if they
+are few enough at the time of the best plan, that search finds the optimum.
 """
 
 from __future__ import annotations

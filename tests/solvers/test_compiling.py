@@ -21,7 +21,6 @@ from mtpp.solvers.compiling import (
     tiny_instances,
 )
 from mtpp.solvers.kernels.annealing import anneal
-from mtpp.solvers.kernels.bang_per_buck import bang_per_buck
 from mtpp.solvers.kernels.core_front import core_front, core_stages
 from mtpp.solvers.kernels.decoders import cut_fitness
 from mtpp.solvers.kernels.downset_store import rebuild_table
@@ -30,7 +29,7 @@ from mtpp.solvers.kernels.fronts import side_by_side
 from mtpp.solvers.kernels.max_flow import max_flow
 from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.pair_merges import find_pairs
-from mtpp.solvers.kernels.pipeline_states import extend_to
+from mtpp.solvers.kernels.pipeline_states import extend
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.recheck import search_again
 from mtpp.solvers.kernels.series_front import series_front
@@ -113,7 +112,7 @@ def test_planners_are_compiled_ahead() -> None:
     """A run on another model, with either knapsack, finds all kernels ready."""
     load_planners()
     assert all(compiled_planner(entry.module) for entry in PLANNERS.values())
-    kernels: list[Any] = [extend_to, least_cost, bang_per_buck]
+    kernels: list[Any] = [extend, least_cost]
     before = [len(kernel.signatures) for kernel in kernels]
     for knapsack in KNAPSACKS:
         PLANNERS["piper"].load()(random_problem(3), PlanLimits(knapsack=knapsack))
