@@ -1,0 +1,167 @@
+"""The planner ``piper`` against brute force over all plans, and against the published program's results."""
+
+from __future__ import annotations
+
+import json
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+from training_models import random_problem
+from training_oracles import OracleStage, best_plan, least_memory, pipeline_parts
+
+from mtpp.deadline import Deadline
+from mtpp.formats.training_models import read_training_model
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners import piper
+from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.training_plan import TrainingPlan
+
+GIB = 2**30
+BATCHES = {"gnmt": 256, "resnet": 7680, "bert32a100": 1920}
+UNITS = {"gnmt": "ms", "resnet": "ms", "bert32a100": "s"}
+TICKS = {"ms": 10**9, "s": 10**12}
+
+
+def _check_plan(problem: PlanningProblem, plan: TrainingPlan) -> None:
+    """Assert that a plan is one, by the oracle's own account of it."""
+    stages = [
+        OracleStage(tuple(one.layers), one.data_parallel, one.tensor_parallel, tuple(one.chosen)) for one in plan.stages
+    ]
+    parts = pipeline_parts(problem, stages)
+    assert max(part.time for part in parts) == plan.time_per_sample
+    assert all(part.memory <= problem.memory_bytes for part in parts)
+    assert plan.devices_used <= problem.devices
+    assert plan.degrees_sum <= problem.micro_batches
+    assert not problem.exact_micro_batches or plan.degrees_sum == problem.micro_batches
+    position = {v: i for i, stage in enumerate(plan.stages) for v in stage.layers}
+    assert sorted(position) == list(range(len(problem.model.layers)))
+    assert all(position[u] <= position[v] for u, v in problem.model.ends)
+
+
+def _check_against_oracle(seed: int) -> None:
+    problem = random_problem(seed)
+    result, expected = piper.plan(problem, PlanLimits()), best_plan(problem)
+    if isinstance(result, NoPlan):
+        assert expected is None
+        assert result.proven
+        assert result.least_memory_bytes == least_memory(problem)
+    else:
+        assert expected is not None
+        assert result.time_per_sample == expected[0]
+        assert result.optimal
+        _check_plan(problem, result)
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_the_result_is_the_optimum(seed: int) -> None:
+    """Both conventions, exact batches, schemes left out: the time of brute force, or the least memory it needs."""
+    _check_against_oracle(seed)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("hundred", range(2, 16))
+def test_the_result_is_the_optimum_for_many_more(hundred: int) -> None:
+    """1,400 more of the same kind."""
+    for seed in range(100 * hundred, 100 * hundred + 100):
+        _check_against_oracle(seed)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_bang_per_buck_never_beats_the_exact_knapsack(seed: int) -> None:
+    """With the heuristic, a plan is still one, and not faster than the optimum."""
+    problem = random_problem(seed)
+    exact = piper.plan(problem, PlanLimits())
+    heuristic = piper.plan(problem, PlanLimits(knapsack="heuristic"))
+    if isinstance(exact, NoPlan):
+        assert isinstance(heuristic, NoPlan)
+    elif isinstance(heuristic, TrainingPlan):
+        _check_plan(problem, heuristic)
+        assert heuristic.time_per_sample >= exact.time_per_sample
+
+
+def _published(data: Path, name: str, devices: int, memory_gib: Decimal) -> PlanningProblem:
+    unit = UNITS[name]
+    model, _ = read_training_model(str(data / "piper" / f"{name}.json"), unit)
+    return PlanningProblem.build(
+        model,
+        devices=devices,
+        memory_bytes=int(memory_gib * GIB),
+        bandwidth_bytes_per_s=25 * GIB * (1000 if unit == "ms" else 1),
+        micro_batches=BATCHES[name],
+        convention="program",
+    )
+
+
+def _rows(reference: Path, name: str) -> list[dict[str, Decimal]]:
+    text = (reference / "piper.json").read_text(encoding="utf-8")
+    rows: list[dict[str, Decimal]] = json.loads(text, parse_float=Decimal)[name]["program"]
+    return rows
+
+
+def _check_row(data: Path, name: str, row: dict[str, Decimal]) -> None:
+    problem = _published(data, name, int(row["devices"]), row["memory_gib"])
+    result = piper.plan(problem, PlanLimits(jobs=2))
+    if row["tps"] is None:
+        assert isinstance(result, NoPlan)
+        assert result.proven
+        assert result.least_memory_bytes is not None
+        assert result.least_memory_bytes > problem.memory_bytes
+        return
+    assert isinstance(result, TrainingPlan)
+    assert result.optimal
+    _check_plan(problem, result)
+    half_a_digit = Decimal(1).scaleb(int(row["tps"].as_tuple().exponent)) / 2
+    assert result.time_per_sample / TICKS[UNITS[name]] <= Fraction(row["tps"] + half_a_digit)
+
+
+@pytest.mark.parametrize(("name", "every"), [("bert32a100", 1), ("resnet", 4), ("gnmt", 4)])
+def test_published_rows_are_met(name: str, every: int, shared_data: Path, shared_reference: Path) -> None:
+    """No plan is slower than the published program's, by its rules; what it cannot plan is proven impossible."""
+    for row in _rows(shared_reference, name)[::every]:
+        _check_row(shared_data, name, row)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["resnet", "gnmt"])
+def test_all_published_rows_are_met(name: str, shared_data: Path, shared_reference: Path) -> None:
+    """The same for every row."""
+    for row in _rows(shared_reference, name):
+        _check_row(shared_data, name, row)
+
+
+def test_threads_do_not_change_the_plan(shared_data: Path) -> None:
+    """A model of 17,914 downsets, worked at by one thread and by three."""
+    problem = _published(shared_data, "gnmt", 8, Decimal("1.2"))
+    plans = [piper.plan(problem, PlanLimits(jobs=jobs)) for jobs in (1, 3)]
+    assert isinstance(plans[0], TrainingPlan)
+    assert isinstance(plans[1], TrainingPlan)
+    assert plans[0].stages == plans[1].stages
+    assert plans[0].lower == plans[1].lower
+
+
+def test_a_search_that_may_not_start_claims_nothing(shared_data: Path) -> None:
+    """With no time at all there is no plan, and nothing is said to be proven."""
+    problem = _published(shared_data, "gnmt", 8, Decimal("1.2"))
+    result = piper.plan(problem, PlanLimits(deadline=Deadline.from_now(0)))
+    assert isinstance(result, NoPlan)
+    assert not result.proven
+    assert result.stopped == "time-limit"
+
+
+def test_a_search_that_is_ended_keeps_its_plan(shared_data: Path) -> None:
+    """An interruption in the middle of the first search over all downsets leaves a plan, and a bound below it."""
+    problem = _published(shared_data, "gnmt", 16, Decimal("1.2"))
+    asked = 0
+
+    def interrupted() -> bool:
+        nonlocal asked
+        asked += 1
+        return asked > 60
+
+    result = piper.plan(problem, PlanLimits(interrupted=interrupted))
+    assert isinstance(result, TrainingPlan)
+    assert result.stopped == "interrupted"
+    assert not result.optimal
+    _check_plan(problem, result)

@@ -1,0 +1,110 @@
+"""Planning models with too many downsets, tried on small ones, where all plans are known."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import pytest
+from training_models import random_problem
+from training_oracles import best_plan, last_stages
+
+from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners import piper, wide
+from mtpp.solvers.planners.downset_families import neighbours, useful_downsets
+from mtpp.solvers.planners.layer_downsets import Sets, every_downset, layer_bits
+from mtpp.solvers.planners.piper_arrays import choice_arrays
+from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.threshold import PipelineSearch
+from mtpp.solvers.planners.work_bound import work_bound
+from mtpp.solvers.threads import Threads
+from mtpp.training_plan import TrainingPlan
+
+
+def _plan_wide(problem: PlanningProblem) -> TrainingPlan | NoPlan:
+    limits, arrays = PlanLimits(), choice_arrays(problem)
+    with Threads(1) as threads:
+
+        def search(sets: Sets) -> PipelineSearch:
+            return PipelineSearch(problem, arrays, sets, limits, threads)
+
+        return wide.plan_wide(problem, limits, work_bound(problem), search)
+
+
+@pytest.mark.parametrize("most", [8, 30_000])
+@pytest.mark.parametrize("seed", range(40))
+def test_the_optimum_lies_between_bound_and_plan(seed: int, most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However few downsets may be searched; if all may, both are the optimum."""
+    monkeypatch.setattr(wide, "MOST_USEFUL", most)
+    problem = random_problem(seed)
+    result, expected = _plan_wide(problem), best_plan(problem)
+    if isinstance(result, NoPlan):
+        assert expected is None or not result.proven
+        return
+    assert expected is not None
+    assert result.lower.value <= expected[0] <= result.time_per_sample
+    assert most == 8 or result.optimal
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_useful_downsets_hold_those_of_the_best_plan(seed: int) -> None:
+    """At the time of the best plan, what is behind each of its stages is among them."""
+    problem = random_problem(seed)
+    best = best_plan(problem)
+    if best is None:
+        return
+    sets = useful_downsets(problem, best[0], 10**6, PlanLimits())
+    assert sets is not None
+    kept = {row.tobytes() for row in sets}
+    behind: set[int] = set()
+    for stage in reversed(best[1]):
+        assert layer_bits(behind, len(problem.model.layers)).tobytes() in kept
+        behind |= set(stage.layers)
+    assert layer_bits(behind, len(problem.model.layers)).tobytes() in kept
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_every_downset_comes_up_once(seed: int) -> None:
+    """As many as taking last stages away makes, all different; and around one of them all can be reached."""
+    problem = random_problem(seed)
+    n = len(problem.model.layers)
+    expected = {frozenset(range(n))}
+    for stage in last_stages(problem, frozenset(range(n))):
+        expected.add(frozenset(stage))
+    sets = every_downset(problem, 10**6)
+    assert sets is not None
+    rows = {row.tobytes() for row in sets}
+    assert len(rows) == len(sets)
+    assert rows == {layer_bits(one, n).tobytes() for one in expected | {frozenset()}}
+    assert {row.tobytes() for row in neighbours(problem, [], 10**6)} == rows
+    assert every_downset(problem, len(sets) - 1) is None
+
+
+def test_branches_out_of_reach_of_the_published_algorithm() -> None:
+    """Fourteen branches of four layers, 6 · 10⁹ downsets: a plan with a proven ratio."""
+    problem = PlanningProblem.build(
+        candle_uno(14, 4),
+        devices=8,
+        memory_bytes=16 * 2**30,
+        bandwidth_bytes_per_s=25 * 10**9,
+        micro_batches=256,
+    )
+    result = piper.plan(problem, PlanLimits(jobs=2))
+    assert isinstance(result, TrainingPlan)
+    assert result.ratio is not None
+    assert 1 <= result.ratio < 1.4
+
+
+def test_four_long_branches_are_planned_optimally() -> None:
+    """A small multi-modal transformer is small enough to be proven."""
+    problem = PlanningProblem.build(
+        multi_modal_transformer(3, 4),
+        devices=8,
+        memory_bytes=16 * 2**30,
+        bandwidth_bytes_per_s=25 * 10**9,
+        micro_batches=64,
+    )
+    result = piper.plan(problem, PlanLimits())
+    assert isinstance(result, TrainingPlan)
+    assert result.optimal
+    assert result.time_per_sample >= Fraction(work_bound(problem).value)  # type: ignore[union-attr]
