@@ -158,7 +158,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
     if isinstance(plan, HierarchicalPlan):
-        figures.append(("superstages", _superstages_text(plan)))
+        figures += _levels(plan)
     if task.planner.knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
@@ -178,14 +178,14 @@ def _slowest(plan: Plan) -> str:
     return f"links of level {slowest.level} around {_range('stage', range(slowest.first, slowest.last + 1))}"
 
 
-def _superstages_text(plan: HierarchicalPlan) -> str:
-    """Return how stages are nested: outer levels, their degrees, and how busy their links are."""
-    texts = [
-        f"level {one.level}: {_range('stage', range(one.first, one.last + 1))} × {one.data_parallel}, "
-        f"links busy {_share(one.time, plan.time_per_sample)}"
-        for one in all_superstages(plan.superstages)
-    ]
-    return "; ".join(texts)
+def _levels(plan: HierarchicalPlan) -> list[tuple[str, str]]:
+    """Return how stages are nested: what devices of each outer level hold, in how many copies, how busy links are."""
+    texts: dict[int, list[str]] = {}
+    for one in all_superstages(plan.superstages):
+        known = texts.setdefault(one.level, [])
+        busy = f"{'' if known else 'links busy '}{_share(one.time, plan.time_per_sample)}"
+        known.append(f"{_range('stage', range(one.first, one.last + 1))} × {one.data_parallel}, {busy}")
+    return [(f"level {level}", "; ".join(texts[level])) for level in sorted(texts, reverse=True)]
 
 
 def _range(what: str, numbers: Sequence[int]) -> str:

@@ -136,11 +136,12 @@ def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
 
 def await_kernels(task: TrainingTask, console: Console) -> None:
     """Say so if inner loops have to be compiled first, and compile them, so that the clock shows planning alone."""
-    from mtpp.solvers.compiling import compiled_planner, load_planners
+    from mtpp.solvers.compiling_planners import compiled_planner, load_planner
 
-    if not compiled_planner(task.planner.module):
+    nested = task.flat is not task.problem
+    if not compiled_planner(task.planner, nested=nested):
         console.say("compiling (once) …")
-        load_planners()
+        load_planner(task.planner, nested=nested)
 
 
 class Picoseconds:

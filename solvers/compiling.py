@@ -14,9 +14,7 @@ from pathlib import Path
 from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.planning_problem import PlanningProblem
 from mtpp.system import PEAK_MODES, System, load_system, override
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
 
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
@@ -99,27 +97,6 @@ def _after_looks() -> Callable[[], bool]:
     return lambda: next(looks) > _LOOKS
 
 
-def compiled_planner(module: str) -> bool:
-    """Return whether the outermost kernel of the planner in *module* has machine code on disk; only a forecast."""
-    if module != "mtpp.solvers.planners.piper":
-        return True
-    from mtpp.solvers.kernels.pipeline_states import extend_to
-
-    return on_disk(extend_to)
-
-
-def load_planners() -> int:
-    """Have the kernels of all planners ready; return the number of planners."""
-    from mtpp.solvers.planners.planning import KNAPSACKS, PlanLimits
-    from mtpp.solvers.planners.registry import PLANNERS
-
-    problem = tiny_planning_problem()
-    for entry in PLANNERS.values():
-        for knapsack in KNAPSACKS:
-            entry.load()(problem, PlanLimits(knapsack=knapsack))
-    return len(PLANNERS)
-
-
 def recheck_compiled() -> bool:
     """Return whether the kernel that runs downset searches again has machine code on disk."""
     from mtpp.solvers.kernels.recheck import search_again
@@ -156,6 +133,7 @@ def compile_all() -> int:
     Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
     """
     from mtpp.solvers.bounds.registry import BOUNDS
+    from mtpp.solvers.compiling_planners import load_planners
     from mtpp.solvers.fewest import find_fewest_stages
     from mtpp.solvers.registry import PARTITIONERS
     from mtpp.solvers.search import UNLIMITED, SearchLimits
@@ -265,17 +243,3 @@ def tiny_instances(system: System) -> list[Instance]:
     if system.limits_memory:
         systems.append(replace(roomy, fast_memory_bytes=0, activation_reserve_bytes=0, bandwidth_bytes_per_s=10**9))
     return [Instance.build(graph, one, 2) for one in systems]
-
-
-def tiny_planning_problem() -> PlanningProblem:
-    """Return a small problem of planning a training pipeline, in which memory is short enough to be chosen for."""
-    model = TrainingModel.build(
-        "warmup",
-        "ns",
-        [
-            Layer(i, str(i), {t: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)] for t in (1, 2)})
-            for i in range(4)
-        ],
-        [Edge(0, 1, 1), Edge(0, 2, 1), Edge(1, 3, 1), Edge(2, 3, 1)],
-    )
-    return PlanningProblem.build(model, devices=4, memory_bytes=9, bandwidth_bytes_per_s=10**9, micro_batches=4)

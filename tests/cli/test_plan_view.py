@@ -211,7 +211,7 @@ def test_several_levels_show_copies_and_how_busy_links_are() -> None:
     assert " ".join(text.splitlines()[2].split()).startswith("0 3 layer 0 … layer 2 2 1 4 4 2 ")
     figures = _figures(text)
     assert figures["time per sample"] == "629.1 ms a micro-batch (links of level 2 around stages 0–1), planned by piper"
-    assert figures["superstages"] == "level 2: stages 0–1 × 2, links busy 100.0%"
+    assert figures["level 2"] == "stages 0–1 × 2, links busy 100.0%"
     assert figures["devices"].startswith("8 of 8 used")
 
 

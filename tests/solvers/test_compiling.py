@@ -7,15 +7,12 @@ from typing import Any
 import pytest
 from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
-from training_models import random_problem
 
 from mtpp.instance import Instance
 from mtpp.solvers.compiling import (
     compile_ahead,
     compiled,
-    compiled_planner,
     load_kernels,
-    load_planners,
     load_recheck,
     recheck_compiled,
     tiny_instances,
@@ -29,13 +26,9 @@ from mtpp.solvers.kernels.fronts import side_by_side
 from mtpp.solvers.kernels.max_flow import max_flow
 from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.pair_merges import find_pairs
-from mtpp.solvers.kernels.pipeline_states import extend
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.recheck import search_again
 from mtpp.solvers.kernels.series_front import series_front
-from mtpp.solvers.kernels.stage_choices import least_cost
-from mtpp.solvers.planners.planning import KNAPSACKS, PlanLimits
-from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
@@ -106,14 +99,3 @@ def test_nothing_is_left_to_compile_for_searches_run_again() -> None:
         search_compiled(case.claim(case.optimum, ["crossings", "fit", "maximal"]), 100, 100, Unwatched())
     assert [len(kernel.signatures) for kernel in kernels] == before
     assert recheck_compiled()
-
-
-def test_planners_are_compiled_ahead() -> None:
-    """A run on another model, with either knapsack, finds all kernels ready."""
-    load_planners()
-    assert all(compiled_planner(entry.module) for entry in PLANNERS.values())
-    kernels: list[Any] = [extend, least_cost]
-    before = [len(kernel.signatures) for kernel in kernels]
-    for knapsack in KNAPSACKS:
-        PLANNERS["piper"].load()(random_problem(3), PlanLimits(knapsack=knapsack))
-    assert [len(kernel.signatures) for kernel in kernels] == before

@@ -1,0 +1,79 @@
+"""Whether the kernels of planners are compiled, and compiling them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.compiling import on_disk
+from mtpp.solvers.planners.planning import KNAPSACKS, PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
+from mtpp.topology import Level, Topology
+from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+
+_CALLERS = {
+    "mtpp.solvers.planners.piper": ("mtpp.solvers.planners.threshold",),
+    "mtpp.solvers.planners.hierarchical": (
+        "mtpp.solvers.planners.hierarchical_segments",
+        "mtpp.solvers.planners.hierarchical_splits",
+    ),
+}
+"""Module of a planner → modules that call its kernels."""
+
+
+def compiled_planner(entry: PlannerEntry, *, nested: bool) -> bool:
+    """Return whether the kernels of a planner have machine code on disk; only a forecast.
+
+    *nested* asks for networks of several levels.
+    """
+    return all(on_disk(kernel) for kernel in planner_kernels(entry, nested=nested))
+
+
+def planner_kernels(entry: PlannerEntry, *, nested: bool) -> list[Any]:
+    """Return the kernels that a planner calls, for several levels if *nested*."""
+    callers = _CALLERS.get((entry.hierarchical if nested else entry.module) or "", ())
+    return [value for caller in callers for value in vars(import_module(caller)).values() if hasattr(value, "py_func")]
+
+
+def load_planner(entry: PlannerEntry, *, nested: bool) -> None:
+    """Have the kernels of a planner ready, those for several levels if *nested*."""
+    for knapsack in KNAPSACKS:
+        limits = PlanLimits(knapsack=knapsack)
+        if not nested:
+            entry.load()(tiny_planning_problem(), limits)
+        elif (plan := entry.load_hierarchical()) is not None:
+            plan(tiny_hierarchical_problem(), limits)
+
+
+def load_planners() -> int:
+    """Have the kernels of all planners ready; return the number of planners."""
+    for entry in PLANNERS.values():
+        for nested in (False, True):
+            load_planner(entry, nested=nested)
+    return len(PLANNERS)
+
+
+def tiny_planning_problem() -> PlanningProblem:
+    """Return a small problem of planning a training pipeline, in which memory is short enough to be chosen for."""
+    model = _tiny_model()
+    return PlanningProblem.build(model, devices=4, memory_bytes=9, bandwidth_bytes_per_s=10**9, micro_batches=4)
+
+
+def tiny_hierarchical_problem() -> HierarchicalProblem:
+    """Return such a problem for two devices of two devices each."""
+    topology = Topology((Level(2, 10**9), Level(2, 10**8)))
+    return HierarchicalProblem.build(_tiny_model(), topology, memory_bytes=9, micro_batches=4)
+
+
+def _tiny_model() -> TrainingModel:
+    return TrainingModel.build(
+        "warmup",
+        "ns",
+        [
+            Layer(i, str(i), {t: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)] for t in (1, 2)})
+            for i in range(4)
+        ],
+        [Edge(0, 1, 1), Edge(0, 2, 1), Edge(1, 3, 1), Edge(2, 3, 1)],
+    )
