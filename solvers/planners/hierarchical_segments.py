@@ -9,7 +9,7 @@ import numpy as np
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.kernels.stage_choices import knapsack_scratch
+from mtpp.solvers.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.kernels.stage_staircases import staircases
 from mtpp.solvers.planners.layer_downsets import Sets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays

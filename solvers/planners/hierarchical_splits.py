@@ -322,7 +322,7 @@ class Splits:
         j = level_one.degrees.index(t)
         spread = d if level_one.convention == "paper" else level_one.micro_batches
         sets = on.nested.sets
-        count = gather_members(len(self.problem.model.layers), sets[outer], sets[inner], scratch)
+        count = gather_members(len(on.problem.model.layers), sets[outer], sets[inner], scratch)
         question = (count, j, spread, d - 1, -(-in_flight // d), level_one.memory_bytes)
         where = (arrays, sets[outer], sets[inner], scratch)
         if least_cost(*question, UNBOUNDED - 1, LEAST, *where) == UNDECIDED:
