@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import product
 from typing import Any
 
 from mtpp.hierarchical_problem import HierarchicalProblem
@@ -22,6 +23,12 @@ _CALLERS = {
 }
 """Module of a planner → modules that call its kernels."""
 
+_ENOUGH_MEMORY = 9
+"""Of the tiny problems: short enough that configurations are chosen for it."""
+
+_TOO_LITTLE_MEMORY = 1
+"""The least that would do is searched for then."""
+
 
 def compiled_planner(entry: PlannerEntry, *, nested: bool) -> bool:
     """Return whether the kernels of a planner have machine code on disk; only a forecast.
@@ -39,12 +46,12 @@ def planner_kernels(entry: PlannerEntry, *, nested: bool) -> list[Any]:
 
 def load_planner(entry: PlannerEntry, *, nested: bool) -> None:
     """Have the kernels of a planner ready, those for several levels if *nested*."""
-    for knapsack in KNAPSACKS:
+    for knapsack, memory in product(KNAPSACKS, (_ENOUGH_MEMORY, _TOO_LITTLE_MEMORY)):
         limits = PlanLimits(knapsack=knapsack)
         if not nested:
-            entry.load()(tiny_planning_problem(), limits)
+            entry.load()(tiny_planning_problem(memory), limits)
         elif (plan := entry.load_hierarchical()) is not None:
-            plan(tiny_hierarchical_problem(), limits)
+            plan(tiny_hierarchical_problem(memory), limits)
 
 
 def load_planners() -> int:
@@ -55,16 +62,16 @@ def load_planners() -> int:
     return len(PLANNERS)
 
 
-def tiny_planning_problem() -> PlanningProblem:
-    """Return a small problem of planning a training pipeline, in which memory is short enough to be chosen for."""
+def tiny_planning_problem(memory: int) -> PlanningProblem:
+    """Return a small problem of planning a training pipeline on devices of so many bytes."""
     model = _tiny_model()
-    return PlanningProblem.build(model, devices=4, memory_bytes=9, bandwidth_bytes_per_s=10**9, micro_batches=4)
+    return PlanningProblem.build(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
 
 
-def tiny_hierarchical_problem() -> HierarchicalProblem:
+def tiny_hierarchical_problem(memory: int) -> HierarchicalProblem:
     """Return such a problem for two devices of two devices each."""
     topology = Topology((Level(2, 10**9), Level(2, 10**8)))
-    return HierarchicalProblem.build(_tiny_model(), topology, memory_bytes=9, micro_batches=4)
+    return HierarchicalProblem.build(_tiny_model(), topology, memory_bytes=memory, micro_batches=4)
 
 
 def _tiny_model() -> TrainingModel:
