@@ -77,12 +77,14 @@ def search_all(
     Raises
     ------
     TooLarge
-        If there are too many downsets, or sums do not fit 64 bits.
+        If there are too many downsets, if sums do not fit 64 bits, or if there are devices within devices.
 
     Notes
     -----
     Every contiguous set of layers that can be a stage, with all degrees and all numbers of micro-batches in flight.
     """
+    if (system.get("topology") or ())[1:]:
+        raise TooLarge("it knows one level of devices")
     if below == 0:
         return Searched(False, 0, 0)
     from mtpp.solvers.compiling import on_disk

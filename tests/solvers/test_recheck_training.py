@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 from pathlib import Path
@@ -115,6 +116,10 @@ def test_searches_out_of_reach_are_said_to_be(monkeypatch: pytest.MonkeyPatch) -
     assert best is not None
     claim = claim_of(problem, training_plan_document(problem, best[1]))
     assert recheck_bound(claim, "upset", Unwatched()).passed is False
+    level = {"devices": claim.system["devices"], "bandwidth_bytes_per_s": claim.system["bandwidth_bytes_per_s"]}
+    for levels, passed in (([level], True), ([level, level], None)):
+        nested = replace(claim, system={**claim.system, "topology": levels})
+        assert recheck_bound(nested, "downset", Unwatched()).passed is passed
     monkeypatch.setattr(recheck_pipelines, "MOST_DOWNSETS", 1)
     check = recheck_bound(claim, "downset", Unwatched())
     assert (check.passed, check.detail) == (
