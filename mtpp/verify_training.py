@@ -73,7 +73,7 @@ def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Re
         else:
             levels = LevelFigures(plan, stages, ticks, model)
             figures, outer = levels.stages, levels.superstages
-        time = max(part.time for part in (*figures, *outer))
+        time = max([stage.time for stage in figures] + [communicated.time for communicated in outer])
         checks += [
             _check_figures(plan, figures, outer, time),
             _check_memory(figures, system["memory_bytes"]),

@@ -184,6 +184,13 @@ def _alone(system: dict[str, Any], way: Way, d: int) -> Fraction:
     return Fraction(way.compute, d) + gradient_share(system["convention"], d, system["max_micro_batches"]) * way.weights
 
 
+def _is_below(cutoff: Fraction, system: dict[str, Any], way: Way, d: int) -> bool:
+    """Tell whether :func:`_alone` is below the cutoff, without the fractions: there are thousands of degrees."""
+    spread = d if system["convention"] == "paper" else system["max_micro_batches"]
+    time = way.compute * spread + (d - 1) * way.weights
+    return bool(time * cutoff.denominator < cutoff.numerator * d * spread)
+
+
 def _gradients(claim: TrainingClaim) -> Fraction | str:
     system, cutoff = claim.system, as_fraction(claim.proof["cutoff"])
     alpha, beta, held = _shares(claim)
@@ -194,7 +201,7 @@ def _gradients(claim: TrainingClaim) -> Fraction | str:
     for layer in range(len(claim.model.ids)):
         costs = []
         for t, way in ways_that_fit(claim.model, system, layer):
-            enough = (d for d in degrees if d * t <= system["devices"] and _alone(system, way, d) < cutoff)
+            enough = (d for d in degrees if d * t <= system["devices"] and _is_below(cutoff, system, way, d))
             d = next(enough, None)
             if d is not None:
                 costs.append((alpha * t + beta) * d * _alone(system, way, d))

@@ -200,7 +200,8 @@ def _choices(model: TickModel, ways: Sequence[Sequence[Sequence[Way]]]) -> dict[
     for u, v, ticks in model.edges:
         edges[u].append((v, ticks, True))
         edges[v].append((u, ticks, False))
-    offsets, flat = [], []
+    offsets: list[list[int]] = []
+    flat: list[tuple[int, Way]] = []
     for by_layer in ways:
         row = [len(flat)]
         for v, found in enumerate(by_layer):
