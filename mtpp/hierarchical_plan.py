@@ -233,8 +233,14 @@ class _Walk:
 
 
 def _divided(figures: StageFigures, around: int) -> StageFigures:
-    parts = [part / around for part in (figures.time, figures.compute, figures.edges, figures.gradients)]
-    return StageFigures(*parts, figures.in_flight, figures.memory_bytes)
+    return StageFigures(
+        figures.time / around,
+        figures.compute / around,
+        figures.edges / around,
+        figures.gradients / around,
+        figures.in_flight,
+        figures.memory_bytes,
+    )
 
 
 def _communication(level: OuterLevel, problem: HierarchicalProblem, part: Superstage) -> tuple[Fraction, Fraction]:

@@ -48,7 +48,7 @@ TRAINING_PROOF = ("lower_bound", "proof")
 
 _SHARES = {"per_device": whole(), "per_degree": whole()}
 
-_RULES = {
+_RULES: dict[str, dict[str, Any]] = {
     "devices": {"total": whole()},
     "degrees": {"total": whole()},
     "mixed": {"total": whole(), **_SHARES},

@@ -67,7 +67,7 @@ class States(NamedTuple):
 
     Attributes
     ----------
-    count
+    counts
         Number of states, shape (D,).
     degrees, devices
         s and k of each, shape (D, Q).
@@ -76,7 +76,7 @@ class States(NamedTuple):
         stage's degrees t and d; shape (D, Q).
     """
 
-    count: Int64Array
+    counts: Int64Array
     degrees: NDArray[np.int32]
     devices: NDArray[np.int32]
     inner: NDArray[np.int32]
@@ -158,11 +158,11 @@ def _stage_fits(
             table.ticks[at] = cost
     if cost == UNDECIDED:
         knapsack.counters[2] += at >= 0  # found in the table, it counts as given up once more
-        return threshold.numbers[OPTIMISTIC] == 1
+        return bool(threshold.numbers[OPTIMISTIC] == 1)
     if cost < 0 or at < 0:
-        return cost >= 0
+        return bool(cost >= 0)
     weights = downsets.weights[j, outer] - downsets.weights[j, inner]
-    return scale_p * (cost + edges) + scale_w * weights <= budget
+    return bool(scale_p * (cost + edges) + scale_w * weights <= budget)
 
 
 @kernel
@@ -207,7 +207,7 @@ def _extend_to(
     lone = tensor_degrees == 1 and arrays.degrees[0] == 1 and not exactly
     rest_devices, rest_degrees = threshold.rest_devices[outer], threshold.rest_degrees[outer]
     most = min(most_degrees - rest_degrees, devices - rest_devices)
-    states.count[outer] = 0
+    states.counts[outer] = 0
     if most < 1:
         return True
     complete = True
@@ -221,7 +221,7 @@ def _extend_to(
         level_first, level_last = alive_start[level], alive_start[level + 1]
         for at in range(_heavy_enough(level_first, level_last, outer, threshold, downsets, alive), level_last):
             inner = alive[at]
-            known = states.count[inner]
+            known = states.counts[inner]
             fewest_s, fewest_k = states.degrees[inner, 0], states.devices[inner, known - 1]
             work = downsets.degree_work[outer] - downsets.degree_work[inner]
             least = int(np.ceil(work * per_tick))
@@ -332,7 +332,7 @@ def _extend_to(
         states.tensor[outer, kept] = scratch.tensor[s]
         states.data[outer, kept] = scratch.data[s]
         kept += 1
-    states.count[outer] = kept
+    states.counts[outer] = kept
     return complete
 
 
@@ -387,7 +387,7 @@ def extend(
         if parts == 1:
             reached = alive_start[level]
             for outer in range(first, last):
-                if states.count[outer]:
+                if states.counts[outer]:
                     alive[reached] = outer
                     reached += 1
             alive_start[level + 1] = reached
@@ -412,7 +412,7 @@ def _heavy_enough(
 @kernel
 def _in_time(g: int, compute: int, weights: int, threshold: Threshold) -> bool:
     """Tell whether a stage with these sums is within the threshold at the g-th degree."""
-    return threshold.scale_p[g] * compute + threshold.scale_w[g] * weights <= threshold.budget[g]
+    return bool(threshold.scale_p[g] * compute + threshold.scale_w[g] * weights <= threshold.budget[g])
 
 
 @kernel

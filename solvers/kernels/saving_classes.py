@@ -74,7 +74,7 @@ def _relaxed(depth: int, need: int, steps: int, scratch: KnapsackScratch) -> flo
         if scratch.step_class[step] < depth:
             continue
         if scratch.step_save[step] >= need:
-            return extra + scratch.step_ratio[step] * need
+            return float(extra + scratch.step_ratio[step] * need)
         need -= scratch.step_save[step]
         extra += scratch.step_extra[step]
     return np.inf

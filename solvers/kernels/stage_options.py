@@ -68,10 +68,33 @@ class KnapsackScratch(NamedTuple):
 def knapsack_scratch(layers: int, choices: int) -> KnapsackScratch:
     """Return space for stages of up to *layers* layers with *choices* choices in all."""
     n, c = layers + 2, choices + 2
-    sizes = (n, n, c, c, c, n, n, n, c, c, c)
-    first = [np.zeros(size, dtype=np.int64) for size in sizes]
-    rest = [np.zeros(size, dtype=np.int64) for size in (c, c, n, n, n, n, n, n, 3)]
-    return KnapsackScratch(*first, np.zeros(c, dtype=np.float64), *rest)
+
+    def numbers(size: int) -> Int64Array:
+        return np.zeros(size, dtype=np.int64)
+
+    return KnapsackScratch(
+        members=numbers(n),
+        chosen=numbers(n),
+        cost=numbers(c),
+        memory=numbers(c),
+        choice=numbers(c),
+        option_start=numbers(n),
+        saving=numbers(n),
+        price=numbers(n),
+        step_layer=numbers(c),
+        step_save=numbers(c),
+        step_extra=numbers(c),
+        step_ratio=np.zeros(c, dtype=np.float64),
+        step_class=numbers(c),
+        by_ratio=numbers(c),
+        class_start=numbers(n),
+        class_items=numbers(n),
+        class_at=numbers(n),
+        class_best=numbers(n),
+        need_at=numbers(n),
+        extra_at=numbers(n),
+        counters=numbers(3),
+    )
 
 
 @kernel

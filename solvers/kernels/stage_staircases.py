@@ -53,7 +53,7 @@ def _edges_of_stage(
 def _holds(v: int, outer: NDArray[np.uint64], inner: NDArray[np.uint64]) -> bool:
     """Tell whether layer v is in *outer* and not in *inner*."""
     word, bit = v // 64, np.uint64(1) << np.uint64(v % 64)
-    return (outer[word] & ~inner[word] & bit) != 0
+    return bool((outer[word] & ~inner[word] & bit) != 0)
 
 
 @kernel

@@ -35,10 +35,10 @@ def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits:
     devices, degrees = problem.devices, most_degrees(problem)
     least, least_device = _least_work(problem)
     paid_in, paid_out = _least_paid(problem)
-    spare = min(devices * time - int(least_device.sum()), degrees * time - int(least.sum()))
+    spare: Fraction = min(devices * time - int(least_device.sum()), degrees * time - int(least.sum()))
     if spare < 0:
         return np.stack([layer_bits((), n), layer_bits(range(n), n)])
-    room = int(min(spare, 2**62))
+    room = min(int(spare), 2**62)
     sets = layer_bits((), n)[None, :]
     paid, work, device_work, inward = (np.zeros(1, dtype=np.int64) for _ in range(4))
     for v in reversed(depth_first(problem.model)):
@@ -71,7 +71,8 @@ def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits:
         behind, before = inside + inward, total - inside + (paid - inward)
         enough &= -(-behind // ticks) - (-before // ticks) <= number
     whole = (sets == layer_bits(range(n), n)).all(axis=1) | ~sets.any(axis=1)
-    return sets[enough | whole]
+    useful: Sets = sets[enough | whole]
+    return useful
 
 
 def neighbours(problem: PlanningProblem, layers: Iterable[int], most: int) -> Sets:

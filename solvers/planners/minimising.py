@@ -87,11 +87,12 @@ def least_time(
             trusted = trusted and gains < _GAINS - 1
             continue
         gains = 0
-        sure: Decision | None = decision
+        sure: Decision = decision
         if not decision.certain:
-            sure = search.decide(asked, strictly=strictly, optimistic=True)
-            if sure is None:
+            again = search.decide(asked, strictly=strictly, optimistic=True)
+            if again is None:
                 return Minimum(stages, time, lower, search.stopped, True)
+            sure = again
         undecided = undecided or bool(sure.front) or not sure.complete
         if asked is None:
             break

@@ -82,5 +82,8 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
                 return no_plan(problem, minimum.stopped, "no plan was found before the search ended", proven=False)
         limits.observer.phase("least memory")
         memory, certain = memory_that_would_do(whole, least_memory(problem), enough)
-        reason = (no_plan_because(problem) if bound is None else None) or "no plan fits on the devices"
+        if memory is not None:
+            reason = f"no plan fits into the memory of {problem.devices} devices"
+        else:
+            reason = no_plan_because(problem) or "no plan fits on the devices, whatever their memory"
         return no_plan(problem, "finished", reason, memory if certain else None)

@@ -86,21 +86,34 @@ def choice_arrays(problem: PlanningProblem) -> ChoiceArrays:
                 if any(above) or one.weight_ticks != choices[0].weight_ticks:
                     plain[j] = 0
             start.append(len(rows))
-    columns = np.array(rows, dtype=np.int64).reshape(len(rows), 4).T
-    ends = np.array(problem.model.ends, dtype=np.int64).reshape(edges, 2).T
+    compute, weights, memory_a, memory_b = _columns(rows, 4)
+    source, target = _columns(problem.model.ends, 2)
+    in_start, in_edges = _rows(problem.edges_in)
+    out_start, out_edges = _rows(problem.edges_out)
     return ChoiceArrays(
         np.array(problem.degrees, dtype=np.int64),
         np.array(start, dtype=np.int64),
-        *(np.ascontiguousarray(column) for column in columns),
+        compute,
+        weights,
+        memory_a,
+        memory_b,
         np.array(sync_start, dtype=np.int64),
         np.array(sync, dtype=np.int64),
-        *_rows(problem.edges_in),
-        *_rows(problem.edges_out),
-        *(np.ascontiguousarray(column) for column in ends),
+        in_start,
+        in_edges,
+        out_start,
+        out_edges,
+        source,
+        target,
         pays_in,
         pays_out,
         plain,
     )
+
+
+def _columns(rows: Sequence[tuple[int, ...]], count: int) -> list[Int64Array]:
+    table = np.array(rows, dtype=np.int64).reshape(len(rows), count)
+    return [np.ascontiguousarray(table[:, i]) for i in range(count)]
 
 
 def _rows(rows: Sequence[Sequence[int]]) -> tuple[Int64Array, Int64Array]:

@@ -28,7 +28,7 @@ class SweepCell:
     Attributes
     ----------
     time
-        The best plan's time per sample in ticks, None if there is none (as far as is known).
+        The best plan's time per sample in ticks, None if there is none.
     lower
         No plan takes less; equal to *time* once that is proven to be the least.
     stages
@@ -60,7 +60,8 @@ def sweep(
 
     Returns
     -------
-    All cells; those that a limit left open have a *time* above their *lower*, or none.
+    The cells that something is known of. Those that a limit left open have a *time* above their *lower*; where there is
+    none, there is no plan.
 
     Raises
     ------
@@ -92,7 +93,8 @@ def sweep(
                 break
             if not _settle(search, cells, k, s):
                 break
-    return {place: SweepCell(cell.time, cell.lower, cell.stages) for place, cell in cells.items()}
+    known = {place: cell for place, cell in cells.items() if bound is None or cell.done or cell.time is not None}
+    return {place: SweepCell(cell.time, cell.lower, cell.stages) for place, cell in known.items()}
 
 
 def _settle(search: PipelineSearch, cells: Mapping[tuple[int, int], _Open], k: int, s: int) -> bool:

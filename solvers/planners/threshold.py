@@ -132,7 +132,7 @@ class PipelineSearch:
         table = self._table if memory is None else no_table()
         states, downsets = self.states, self.downsets
         given_up = self._given_up
-        states.count[0] = 1
+        states.counts[0] = 1
         states.degrees[0, 0] = states.devices[0, 0] = 0
         alive = np.zeros(len(downsets.sizes), dtype=np.int64)
         alive_start = np.zeros(len(self._starts) + 1, dtype=np.int64)
@@ -161,7 +161,7 @@ class PipelineSearch:
             done = [work(0)] if parts == 1 else self._threads.map(work, range(parts))
             complete = complete and all(done)
             if parts > 1:
-                reached = first + np.flatnonzero(states.count[first:last])
+                reached = first + np.flatnonzero(states.counts[first:last])
                 alive_start[level + 1] = alive_start[level] + len(reached)
                 alive[alive_start[level] : alive_start[level + 1]] = reached
         return self._decision(complete, given_up)
@@ -169,7 +169,7 @@ class PipelineSearch:
     def _decision(self, complete: bool, given_up: int) -> Decision:
         """Return what the states of everything say."""
         states, last = self.states, len(self.downsets.sizes) - 1
-        count = int(states.count[last])
+        count = int(states.counts[last])
         front = list(zip(states.degrees[last, :count].tolist(), states.devices[last, :count].tolist(), strict=True))
         return Decision(front, complete, complete and self._given_up == given_up)
 
