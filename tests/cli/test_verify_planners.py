@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from training_models import random_problem
 
 from mtpp.formats.json_text import parse_json
+from mtpp.formats.training_models import read_training_model
 from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.planning_problem import PlanningProblem
+from mtpp.planning_problem import CONVENTIONS, PlanningProblem
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck_pipelines import Unwatched
@@ -56,3 +58,46 @@ def test_what_planners_say_is_true(planner: str) -> None:
             assert recheck_bound(claim, document["lower_bound"]["method"], Unwatched()).passed, seed
         feasible += document["feasible"]
     assert 10 < feasible < 40
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "unit", "scale", "devices", "memory_gib", "micro_batches"),
+    [
+        ("bert32a100", "s", 1, 64, 2.0, 1920),
+        ("resnet", "ms", 1000, 64, 4.0, 7680),
+        ("gnmt", "ms", 1000, 8, 1.2, 256),
+        ("resnet", "ms", 1000, 8, 2.0, 7680),  # there is none
+    ],
+)
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_plans_of_published_models_are_optimal(
+    name: str,
+    unit: str,
+    scale: int,
+    devices: int,
+    memory_gib: float,
+    micro_batches: int,
+    convention: str,
+    shared_data: Path,
+) -> None:
+    """To the last fraction of a tick, by a search that shares nothing with the planner's."""
+    model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), unit)
+    problem = PlanningProblem.build(
+        model,
+        devices=devices,
+        memory_bytes=int(memory_gib * 2**30),
+        bandwidth_bytes_per_s=25 * 2**30 * scale,
+        micro_batches=micro_batches,
+        convention=convention,
+    )
+    document = document_of(problem, "piper")
+    report = verify_training_plan(document, model, SHA256)
+    assert report.passed, report
+    if document["feasible"]:
+        assert document["optimal"]
+        claim = training_claim(document, model)
+        assert report.tier == "exact" or recheck_bound(claim, "downset", Unwatched()).passed
+    else:
+        ticks = training_model_in_ticks(model, problem.bandwidth_bytes_per_s)
+        assert all(check.passed for check in recheck_no_plan(document, ticks, Unwatched()))
