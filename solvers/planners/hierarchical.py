@@ -19,13 +19,14 @@ from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.layer_ways import ways_of
 from mtpp.solvers.planners.minimising import threshold_between
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import TimeBound
 
 NAME = "piper"
 
-MOST_DOWNSETS = 1_000
-"""Models with more are cut along one order of their layers: what is kept is one row for every pair of downsets."""
+MOST_DOWNSETS = 600
+"""Models with more are cut along some orders of their layers: every pair of downsets is kept with what it takes."""
 
 _CLOSE = Fraction(1, 500)
 """With bound and plan this close to each other, the next question is whether there is any better plan at all."""
@@ -47,9 +48,13 @@ def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> Hiera
     """
     limits.observer.phase("downsets")
     sets = every_downset(problem.level_one, MOST_DOWNSETS)
-    along_order = prefixes(problem.level_one, [problem.model.order]) if sets is None else None
+    whole = sets is not None
+    if sets is None:
+        sets = prefixes(problem.level_one, topological_orders(problem.model))
+        if len(sets) > MOST_DOWNSETS:
+            sets = prefixes(problem.level_one, [problem.model.order])
     with Threads(limits.jobs) as threads:
-        return _Search(problem, limits, threads, sets, along_order).run()
+        return _Search(problem, limits, threads, sets, whole=whole).run()
 
 
 class _Search:
@@ -60,20 +65,18 @@ class _Search:
         problem: HierarchicalProblem,
         limits: PlanLimits,
         threads: Threads,
-        every: Sets | None,
-        along_order: Sets | None,
+        sets: Sets,
+        *,
+        whole: bool,
     ) -> None:
         self._problem = problem
         self._limits = limits
         self._threads = threads
-        self._exhaustive = every is not None
-        sets = along_order if every is None else every
-        if sets is None:
-            raise AssertionError("neither all downsets nor some")
+        self._exhaustive = whole
         self._nested = nested_downsets(sets)
         self._notes: list[str] = []
         if not self._exhaustive:
-            self._notes.append(f"more than {MOST_DOWNSETS} downsets: stages are cut from one order of the layers")
+            self._notes.append(f"more than {MOST_DOWNSETS} downsets: stages are cut from some orders of the layers")
         self._parts: Parts | None = None
         self._time: Fraction | None = None
         self._lower = work_bound(problem)
