@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
-from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.jit import inlined, kernel
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members
@@ -113,7 +113,7 @@ class StateScratch(NamedTuple):
     data: NDArray[np.int32]
 
 
-@kernel
+@inlined
 def _stage_fits(
     g: int,
     j: int,
@@ -165,7 +165,7 @@ def _stage_fits(
     return bool(scale_p * (cost + edges) + scale_w * weights <= budget)
 
 
-@kernel
+@inlined
 def _enter(
     s0: int, k0: int, g: int, j: int, t: int, q: int, inner: int, threshold: Threshold, scratch: StateScratch
 ) -> None:
@@ -180,7 +180,7 @@ def _enter(
         scratch.data[s] = g
 
 
-@kernel
+@inlined
 def _extend_to(
     outer: int,
     levels: int,
@@ -381,8 +381,10 @@ def extend(
         size = starts[level + 1] - starts[level]
         first, last = starts[level] + size * part // parts, starts[level] + size * (part + 1) // parts
         for outer in range(first, last):
-            more = (threshold, downsets, arrays, table, states, scratch, knapsack)
-            if not _extend_to(outer, level, alive, alive_start, *more):
+            enough = _extend_to(
+                outer, level, alive, alive_start, threshold, downsets, arrays, table, states, scratch, knapsack
+            )
+            if not enough:
                 complete = False
         if parts == 1:
             reached = alive_start[level]

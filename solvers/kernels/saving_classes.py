@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.jit import inlined
 
 if TYPE_CHECKING:
     from mtpp.solvers.kernels.stage_options import KnapsackScratch
@@ -23,7 +23,7 @@ SAFE = 1.0 - 1e-9
 _NODES = 200_000
 
 
-@kernel
+@inlined
 def _classes(count: int, scratch: KnapsackScratch) -> int:
     """Sort the members that can save into classes: two options with the same saving, cheapest first, or one layer.
 
@@ -65,7 +65,7 @@ def _classes(count: int, scratch: KnapsackScratch) -> int:
     return classes
 
 
-@kernel
+@inlined
 def _relaxed(depth: int, need: int, steps: int, scratch: KnapsackScratch) -> float:
     """Return the least that saving *need* bytes may take of the classes from *depth* on; infinite if they cannot."""
     extra = 0.0
@@ -80,7 +80,7 @@ def _relaxed(depth: int, need: int, steps: int, scratch: KnapsackScratch) -> flo
     return np.inf
 
 
-@kernel
+@inlined
 def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool, scratch: KnapsackScratch) -> int:
     """Return the least extra cost below *best* that saves *need* bytes, or *best*; the choices are left if it is new.
 

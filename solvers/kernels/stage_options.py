@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
-from mtpp.solvers.kernels.jit import kernel
+from mtpp.solvers.kernels.jit import inlined, kernel
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
@@ -108,7 +108,7 @@ def gather_members(layers: int, outer: NDArray[np.uint64], inner: NDArray[np.uin
     return count
 
 
-@kernel
+@inlined
 def _sync(v: int, choice: int, arrays: ChoiceArrays, outer: NDArray[np.uint64], inner: NDArray[np.uint64]) -> int:
     """Return what a choice pays more than the least for the edges of its layer that leave the stage."""
     ticks = 0
@@ -126,7 +126,7 @@ def _sync(v: int, choice: int, arrays: ChoiceArrays, outer: NDArray[np.uint64], 
     return ticks
 
 
-@kernel
+@inlined
 def gather_options(
     count: int,
     j: int,
@@ -174,14 +174,14 @@ def gather_options(
     scratch.option_start[count] = top
 
 
-@kernel
+@inlined
 def _later(step: int, other: int, scratch: KnapsackScratch) -> bool:
     """Tell whether *step* costs more per byte than *other*, or as much and was listed behind it."""
     ratio, another = scratch.step_ratio[step], scratch.step_ratio[other]
     return ratio > another or (ratio == another and step > other)
 
 
-@kernel
+@inlined
 def gather_steps(count: int, scratch: KnapsackScratch) -> int:
     """List the steps along each member's lower convex hull of cost over memory saved, by extra cost per byte."""
     steps = 0
@@ -219,7 +219,7 @@ def gather_steps(count: int, scratch: KnapsackScratch) -> int:
     return steps
 
 
-@kernel
+@inlined
 def take_steps(taken: int, scratch: KnapsackScratch) -> None:
     """Choose for each member the option that the first *taken* steps lead to."""
     for k in range(taken):
