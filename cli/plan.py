@@ -50,7 +50,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     task = read_task(model, options, console)
     if options["sweep"] is not None:
         swept = sweep_task(task, options, console)
-        stopped, problem = swept.stopped, None if swept.feasible else "no plan fits on any of these numbers of devices"
+        stopped, problem = swept.stopped, swept.problem
         written, shown = partial(sweep_json, swept), partial(sweep_text, swept)
     else:
         planned = make_training_plan(task, options, console)

@@ -38,7 +38,7 @@ def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 def _numeric(cell: str) -> bool:
-    return cell in ("", "-", "–") or cell.lstrip("*")[:1].isdigit()
+    return cell in ("", "-", "–", "?") or cell.lstrip("*")[:1].isdigit()
 
 
 def seconds_text(seconds: float) -> str:

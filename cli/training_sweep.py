@@ -36,7 +36,7 @@ class Swept:
     Attributes
     ----------
     cells
-        By (devices, sum of degrees).
+        By (devices, sum of degrees); those that were not reached are missing.
     stopped
         One of ``solvers.search.STOPS``.
     elapsed_s
@@ -54,6 +54,20 @@ class Swept:
     def feasible(self) -> bool:
         """Whether there is a plan at all."""
         return any(cell.time is not None for cell in self.cells.values())
+
+    @property
+    def open(self) -> int:
+        """How many cells were not reached: nothing is known of them."""
+        return len(self.devices) * len(self.sums) - len(self.cells)
+
+    @property
+    def problem(self) -> str | None:
+        """What is wrong where there is no plan at all."""
+        if self.feasible:
+            return None
+        if self.open:
+            return "no plan was found before the search ended"
+        return "no plan fits on any of these numbers of devices"
 
 
 def default_devices(most: int) -> list[int]:
@@ -138,5 +152,7 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
         cells = sweep(problem, devices, sums, limits)
-        stopped = limits.stop or "finished"
-        return Swept(task, devices, sums, cells, stopped, time.monotonic() - start)
+        elapsed_s = time.monotonic() - start
+        settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
+        stopped = (None if settled == len(devices) * len(sums) else limits.stop) or "finished"
+        return Swept(task, devices, sums, cells, stopped, elapsed_s)

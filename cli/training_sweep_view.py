@@ -12,8 +12,11 @@ if TYPE_CHECKING:
     from mtpp.cli.training_sweep import Swept
     from mtpp.solvers.planners.sweep import SweepCell
 
-_COLUMNS = ("devices", "degrees_sum", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages", "time_unit")
-_NONE = "–"
+_COLUMNS = (
+    "devices", "degrees_sum", "feasible", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages",
+    "time_unit",
+)  # fmt: skip
+_NONE, _OPEN = "–", "?"
 
 
 def sweep_text(swept: Swept, output_format: str) -> str:
@@ -57,16 +60,18 @@ def sweep_json(swept: Swept) -> str:
 def _rows(swept: Swept) -> list[dict[str, Any]]:
     from mtpp.formats.training_sweep import sweep_row
 
-    return [
-        sweep_row(swept.task.flat, *place, cell.time, cell.lower, cell.stages)
-        for place in product(swept.devices, swept.sums)
-        for cell in [swept.cells[place]]
-    ]
+    rows = []
+    for place in product(swept.devices, swept.sums):
+        cell = swept.cells.get(place)
+        known = () if cell is None else (cell.time, cell.lower, cell.stages)
+        rows.append(sweep_row(swept.task.flat, *place, *known))
+    return rows
 
 
 def _title(swept: Swept) -> str:
     model = swept.task.flat.model
-    return f"{model.name}: best time per sample on up to {system_text(swept.task)} ({_unit(swept)[0]})"
+    unit = f" ({_unit(swept)[0]})" if swept.feasible else ""
+    return f"{model.name}: best time per sample on up to {system_text(swept.task)}{unit}"
 
 
 def _unit(swept: Swept) -> tuple[str, int]:
@@ -78,12 +83,12 @@ def _unit(swept: Swept) -> tuple[str, int]:
 def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
     header = ["devices", *(f"Σ d ≤ {total:,}" for total in swept.sums), "stages", "micro-batches/s", "speed-up"]
     _, ticks = _unit(swept)
-    last = [swept.cells[devices, swept.sums[-1]] for devices in swept.devices]
-    slowest = next((cell.time for cell in last if cell.time), None)
+    last = [swept.cells.get((devices, swept.sums[-1])) for devices in swept.devices]
+    slowest = next((cell.time for cell in last if cell is not None and cell.time), None)
     rows = []
     for devices, widest in zip(swept.devices, last, strict=True):
-        row = [f"{devices:,}", *(_cell_text(swept.cells[devices, total], ticks) for total in swept.sums)]
-        if not widest.time or slowest is None:
+        row = [f"{devices:,}", *(_cell_text(swept.cells.get((devices, total)), ticks) for total in swept.sums)]
+        if widest is None or not widest.time or slowest is None:
             rows.append([*row, _NONE, _NONE, _NONE])
             continue
         stages = _NONE if widest.stages is None else str(widest.stages)
@@ -91,7 +96,9 @@ def _cells(swept: Swept) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def _cell_text(cell: SweepCell, ticks: int) -> str:
+def _cell_text(cell: SweepCell | None, ticks: int) -> str:
+    if cell is None:
+        return _OPEN
     if cell.time is None:
         return _NONE
     text = f"{float(cell.time / ticks):,.3f}"
@@ -103,16 +110,17 @@ def _cell_text(cell: SweepCell, ticks: int) -> str:
 def _figures(swept: Swept) -> list[tuple[str, str]]:
     feasible = [cell for cell in swept.cells.values() if cell.time is not None]
     optimal = sum(cell.time == cell.lower for cell in feasible)
-    cells = len(swept.devices) * len(swept.sums)
+    none, cells = len(swept.cells) - len(feasible), len(swept.devices) * len(swept.sums)
     figures = []
     if feasible:
         proven = "" if optimal == len(feasible) else "; (x %): at most x % above the best time that there can be"
         figures.append(("optimal", f"{optimal:,} of {len(feasible):,}, proven{proven}"))
-    if len(feasible) < cells:
-        figures.append((_NONE, f"no plan: {cells - len(feasible):,} of {cells:,}"))
+    if none:
+        figures.append((_NONE, f"no plan fits, proven: {none:,} of {cells:,}"))
+    if swept.open:
+        figures.append((_OPEN, f"not reached, so not known: {swept.open:,} of {cells:,}"))
     if swept.stopped != "finished":
-        why = swept.stopped.replace("-", " ")
-        figures.append(("stopped", f"{why}: best times and bounds so far; where there is no plan, there may be one"))
+        figures.append(("stopped", f"{swept.stopped.replace('-', ' ')}: best times and bounds so far"))
     return [
         *figures,
         ("Σ d", "sum of the degrees of data parallelism: at most so many micro-batches at once"),

@@ -48,11 +48,17 @@ def sweep_document(
 
 
 def sweep_row(
-    problem: PlanningProblem, devices: int, degrees_sum: int, time: Fraction | None, lower: Fraction, stages: int | None
+    problem: PlanningProblem,
+    devices: int,
+    degrees_sum: int,
+    time: Fraction | None = None,
+    lower: Fraction | None = None,
+    stages: int | None = None,
 ) -> dict[str, Any]:
     """Return the row of the plans on at most *devices* devices whose degrees add up to at most *degrees_sum*.
 
-    *time* is None where no plan fits, or none was found before the search had to end.
+    Without a *lower* bound nothing is known of it, for the search had to end before. Without a *time* otherwise, no
+    plan fits.
     """
     ratio = None
     if time is not None:
@@ -61,11 +67,11 @@ def sweep_row(
     return {
         "devices": devices,
         "degrees_sum": degrees_sum,
-        "feasible": time is not None,
+        "feasible": None if lower is None else time is not None,
         "time_per_sample": None if time is None else in_units(time, problem),
         "time_per_sample_ticks": None if time is None else fraction(time),
         "throughput_per_s": None if time is None else per_second(time),
-        "lower_bound_ticks": None if time is None else fraction(lower),
+        "lower_bound_ticks": None if time is None or lower is None else fraction(lower),
         "ratio": ratio,
         "optimal": time is not None and time == lower,
         "stages": stages,

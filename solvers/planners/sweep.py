@@ -42,12 +42,13 @@ class SweepCell:
 
 @dataclass
 class _Open:
-    """A cell that is worked at."""
+    """A cell that is worked at; *empty*: it is proven that there is no plan."""
 
     time: Fraction | None
     lower: Fraction
     stages: int | None
     done: bool = False
+    empty: bool = False
     gains: int = 0
 
 
@@ -60,8 +61,8 @@ def sweep(
 
     Returns
     -------
-    The cells that something is known of. Those that a limit left open have a *time* above their *lower*; where there is
-    none, there is no plan.
+    The cells that something is known of. Those that a limit left open have a *time* above their *lower*; a *time* of
+    None is proven: there is no plan. A cell that is missing was not reached, and may have one.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def sweep(
                 break
             if not _settle(search, cells, k, s):
                 break
-    known = {place: cell for place, cell in cells.items() if bound is None or cell.done or cell.time is not None}
+    known = {place: cell for place, cell in cells.items() if bound is None or cell.empty or cell.time is not None}
     return {place: SweepCell(cell.time, cell.lower, cell.stages) for place, cell in known.items()}
 
 
@@ -143,7 +144,7 @@ def _tell(
                 cell.done = cell.lower >= time
         elif k <= most_devices and s <= most_degrees and decision.certain:
             if asked is None:
-                cell.done = True
+                cell.done = cell.empty = True
                 continue
             cell.lower = max(cell.lower, asked)
             cell.done = cell.time is not None and cell.lower >= cell.time

@@ -72,15 +72,29 @@ def test_table_has_devices_down_and_sums_across() -> None:
         "4 30.000 20.000 (5.3 %) 4 50 2.00×",
     ]
     assert "optimal       3 of 4, proven; (x %): at most x % above the best time that there can be" in lines
-    assert "–             no plan: 2 of 6" in lines
+    assert "–             no plan fits, proven: 2 of 6" in lines
 
 
-def test_interrupted_tables_say_so() -> None:
-    """A dash is no proof then that there is no plan."""
-    swept = _swept({(1, 2): (5, 5), (2, 2): None}, [1, 2], [2])
-    text = sweep_text(replace(swept, stopped="interrupted"), "markdown")
-    assert "| 2 | – | – | – | – |" in text
-    assert "- **stopped**: interrupted: best times and bounds so far; where there is no plan, there may be one" in text
+def test_cells_without_a_plan_and_cells_not_reached_differ() -> None:
+    """A dash is a proof that there is no plan, a question mark is none; JSON and CSV tell them apart as well."""
+    swept = replace(_swept({(1, 2): None, (2, 2): (5, 5)}, [1, 2, 4], [2]), stopped="interrupted")
+    text = sweep_text(swept, "markdown")
+    assert "|---:|---:|---:|---:|---:|" in text
+    assert "| 1 | – | – | – | – |" in text
+    assert "| 4 | ? | – | – | – |" in text
+    assert "- **–**: no plan fits, proven: 1 of 3\n- **?**: not reached, so not known: 1 of 3" in text
+    assert "- **stopped**: interrupted: best times and bounds so far" in text
+    assert [row["feasible"] for row in json.loads(sweep_json(swept))["rows"]] == [False, True, None]
+    rows = csv.DictReader(io.StringIO(sweep_text(swept, "csv")))
+    assert [row["feasible"] for row in rows] == ["False", "True", ""]
+
+
+def test_tables_without_a_plan_say_whether_that_is_proven() -> None:
+    """Where cells are open there may be one."""
+    assert _swept({(1, 2): (5, 5)}, [1, 2], [2]).problem is None
+    assert _swept({(1, 2): None}, [1], [2]).problem == "no plan fits on any of these numbers of devices"
+    assert _swept({(1, 2): None}, [1, 2], [2]).problem == "no plan was found before the search ended"
+    assert sweep_text(_swept({}, [1], [2]), "table").splitlines()[0].endswith("on up to 8 devices of 2 GiB, 25 GB/s")
 
 
 def test_json_and_csv_hold_every_cell() -> None:
