@@ -46,7 +46,11 @@ class Minimum:
 
 
 def least_time(
-    search: PipelineSearch, lower: Fraction, known: tuple[Fraction, Sequence[Stage]] | None = None
+    search: PipelineSearch,
+    lower: Fraction,
+    known: tuple[Fraction, Sequence[Stage]] | None = None,
+    *,
+    partial: bool = False,
 ) -> Minimum:
     """Find the fastest plan whose stages end at the downsets of *search*, and prove that none of them is faster.
 
@@ -57,6 +61,8 @@ def least_time(
     known
         A plan and its time; those over the family that are no faster are of no interest. It is taken to be a good one:
         whether there is a faster one at all is the first question.
+    partial
+        Other plans end their stages elsewhere: what is proven does not hold for them, and nobody is told.
 
     Returns
     -------
@@ -99,7 +105,8 @@ def least_time(
         floor = asked
         if not undecided:
             lower = asked
-            search.tell_bound(lower)
+            if not partial:
+                search.tell_bound(lower)
         if strictly:
             break
     return Minimum(stages, time, lower, "finished", undecided)

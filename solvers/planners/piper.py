@@ -15,6 +15,7 @@ through, and bounded by thresholds at which few enough downsets are left: :mod:`
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -51,6 +52,8 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
     each degree t and step of a binary search over d; for each of about a dozen thresholds.
     """
     bound = work_bound(problem)
+    if bound is not None:
+        limits.observer.bound(math.ceil(bound.value))
     arrays = choice_arrays(problem)
     with Threads(limits.jobs) as threads:
 
@@ -67,7 +70,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
         quick = search(prefixes(problem, topological_orders(problem.model))) if len(sets) > FEW_DOWNSETS else None
         if quick is not None:
             limits.observer.phase("plans along orders")
-            first = least_time(quick, bound.value) if bound else None
+            first = least_time(quick, bound.value, partial=True) if bound else None
             if first is not None and first.stages is not None and first.time is not None:
                 known = first.time, first.stages
             if known is None:

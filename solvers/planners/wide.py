@@ -36,6 +36,8 @@ _AROUND = 300
 _THRESHOLDS = 8
 _NARROW = Fraction(1, 10_000)
 
+_NOT_ALL = "too many downsets to look at all: stages were sought along good orders of the layers and around the best plan"
+
 MakeSearch = Callable[[Sets], PipelineSearch]
 
 
@@ -53,7 +55,11 @@ def plan_wide(
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
         return no_plan(problem, "finished", no_plan_because(problem) or "no plan fits on the devices", memory)
     limits.observer.phase("plans along orders")
-    minimum = least_time(search(family), bound.value)
+    # One order is cut in a moment; with its plan, stages that take longer need not be looked at in the whole family.
+    minimum = least_time(search(prefixes(problem, orders[:1])), bound.value, partial=True)
+    if not limits.stop:
+        known = None if minimum.stages is None or minimum.time is None else (minimum.time, minimum.stages)
+        minimum = least_time(search(family), bound.value, known, partial=True)
     if minimum.stages is None or minimum.time is None:
         stopped = limits.stop
         memory = None if stopped else memory_that_would_do(search(family), least_memory(problem))[0]
@@ -63,7 +69,8 @@ def plan_wide(
     minimum = _improved(problem, limits, minimum, orders, search, bound.value)
     limits.observer.phase("all plans within a time")
     minimum, searched = _bounded(problem, limits, minimum, bound.value, search)
-    return plan_of(problem, replace(minimum, stopped=limits.stop or minimum.stopped), bound, searched)
+    plan = plan_of(problem, replace(minimum, stopped=limits.stop or minimum.stopped), bound, searched)
+    return plan if plan.optimal else replace(plan, notes=[_NOT_ALL])
 
 
 def _random_orders(problem: PlanningProblem, count: int) -> Iterable[Sequence[int]]:
@@ -106,7 +113,7 @@ def _improved(
         family = prefixes(problem, through)
         around = [neighbours(problem, end, _AROUND) for end in _ends(minimum.stages)]
         family = np.unique(np.concatenate([family, *around]), axis=0)
-        better = least_time(search(family), lower, (minimum.time, minimum.stages))
+        better = least_time(search(family), lower, (minimum.time, minimum.stages), partial=True)
         if better.time is None or better.time >= minimum.time:
             break
         minimum = better

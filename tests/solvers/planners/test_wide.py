@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -10,6 +11,7 @@ from training_oracles import best_plan, last_stages
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
 from mtpp.planning_problem import PlanningProblem
+from mtpp.progress import Silent
 from mtpp.solvers.planners import piper, wide
 from mtpp.solvers.planners.downset_families import neighbours, useful_downsets
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, layer_bits
@@ -108,3 +110,33 @@ def test_four_long_branches_are_planned_optimally() -> None:
     assert isinstance(result, TrainingPlan)
     assert result.optimal
     assert result.time_per_sample >= Fraction(work_bound(problem).value)  # type: ignore[union-attr]
+
+
+class _Heard(Silent):
+    """Keeps the bounds it is told of."""
+
+    def __init__(self) -> None:
+        self.bounds: list[int] = []
+
+    def bound(self, value: int) -> None:
+        """Take note of a bound in ticks."""
+        self.bounds.append(value)
+
+
+@pytest.mark.parametrize(("branches", "proven"), [(3, True), (8, False)])
+def test_what_holds_along_some_orders_is_not_told_as_a_bound(branches: int, proven: bool) -> None:
+    """Bounds that are heard of on the way are bounds on all plans, and plans that are not proven say why."""
+    problem = PlanningProblem.build(
+        multi_modal_transformer(branches, 4),
+        devices=8,
+        memory_bytes=16 * 2**30,
+        bandwidth_bytes_per_s=25 * 10**9,
+        micro_batches=64,
+    )
+    heard = _Heard()
+    result = piper.plan(problem, PlanLimits(observer=heard))
+    assert isinstance(result, TrainingPlan)
+    assert heard.bounds
+    assert max(heard.bounds) <= math.ceil(result.lower.value)
+    assert result.optimal == proven
+    assert bool(result.notes) != proven
