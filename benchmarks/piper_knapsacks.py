@@ -17,14 +17,13 @@ from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import LEAST, NOTHING_FITS
+from mtpp.solvers.kernels.stage_choices import LEAST, NOTHING_FITS, UNBOUNDED
 from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kernel
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.equal_division import kind_of
 from mtpp.solvers.planners.layer_downsets import layer_bits
 from mtpp.solvers.planners.piper_arrays import choice_arrays
-from mtpp.solvers.planners.threshold import NO_BUDGET
 from mtpp.training_plan import Stage
 
 DEVICES = MICRO_BATCHES = 512
@@ -95,7 +94,7 @@ def options_of(problem: PlanningProblem, instance: Instance) -> list[list[tuple[
     members = set(instance.layers)
     ends = problem.model.ends
     d = instance.d
-    spread = d if problem.convention == "paper" else problem.micro_batches
+    spread = problem.spread(d)
     options = []
     for v in instance.layers:
         own = []
@@ -114,7 +113,7 @@ def options_of(problem: PlanningProblem, instance: Instance) -> list[list[tuple[
 def edges_cost(problem: PlanningProblem, instance: Instance) -> int:
     """Return what the stage's edges cost whatever is chosen, over the same divisor."""
     members = set(instance.layers)
-    spread = instance.d if problem.convention == "paper" else problem.micro_batches
+    spread = problem.spread(instance.d)
     ends = zip(problem.model.ends, problem.edge_ticks, strict=True)
     return spread * sum(ticks for (u, v), ticks in ends if (u in members) != (v in members))
 
@@ -162,9 +161,8 @@ class PlannersKnapsack:
         members = layer_bits(instance.layers, n)
         others = layer_bits(sorted(set(range(n)) - set(instance.layers)), n)
         d, j = instance.d, problem.degrees.index(instance.t)
-        spread = d if problem.convention == "paper" else problem.micro_batches
         count = gather_members(len(self._arrays.in_start) - 1, members, others, scratch)
-        sizes = (count, j, spread, d - 1, instance.copies, problem.memory_bytes, NO_BUDGET)
+        sizes = (count, j, problem.spread(d), d - 1, instance.copies, problem.memory_bytes, UNBOUNDED)
         found = least_cost_of_kernel(*sizes, LEAST, self._arrays, members, others, scratch)
         if found == UNDECIDED:
             raise SystemExit(f"the planner's knapsack gave up on {instance}")

@@ -213,6 +213,13 @@ class PlanningProblem:
         most = min(self.devices, self.micro_batches)
         return [d for d in range(1, most + 1) if self.convention == "paper" or self.micro_batches % d == 0]
 
+    def spread(self, data_parallel: int) -> int:
+        """Return over how many micro-batches a stage of degree d spreads one synchronisation of gradients.
+
+        d by the paper's convention, which synchronises after each d of them; N, the whole batch, by the program's.
+        """
+        return data_parallel if self.convention == "paper" else self.micro_batches
+
     def stage_time(self, compute_and_edges: int, weights: int, data_parallel: int) -> Fraction:
         """Return the Time-Per-Sample of a stage, section 4 of the paper, in ticks; exact.
 
@@ -224,8 +231,7 @@ class PlanningProblem:
             Σ weight_ticks of its layers.
         """
         d = data_parallel
-        spread = d if self.convention == "paper" else self.micro_batches
-        return Fraction(compute_and_edges, d) + Fraction((d - 1) * weights, d * spread)
+        return Fraction(compute_and_edges, d) + Fraction((d - 1) * weights, d * self.spread(d))
 
 
 def _ticks(time: Exact, ticks_per_unit: int) -> int:

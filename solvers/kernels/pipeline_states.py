@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from mtpp.graph import Int64Array
 from mtpp.solvers.kernels.jit import inlined, kernel
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, least_cost
+from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members
 
 if TYPE_CHECKING:
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
 NO_STATE = 2**31 - 1
-
-EXACT_KNAPSACK, HEURISTIC_KNAPSACK = 0, 1
 
 NOT_KNOWN = -9
 """Entry of the table of least compute that has not been worked out."""
@@ -46,8 +44,8 @@ class Threshold(NamedTuple):
         For each downset, devices and degrees that the layers outside need at least; shape (D,).
     numbers
         Memory, devices K, micro-batches N, the threshold in ticks rounded up, whether degrees have to sum up to exactly
-        N, which knapsack is meant, whether undecided knapsacks count as solved, and whether gradients are spread over
-        the batch (the convention ``program``).
+        N, which choices are meant (:data:`LEAST` or :data:`BANG_PER_BUCK`), whether undecided knapsacks count as
+        solved, and whether gradients are spread over the batch (the convention ``program``).
     """
 
     data_degrees: Int64Array
@@ -135,12 +133,12 @@ def _stage_fits(
     listed = min(in_flight, downsets.least_memory.shape[1] - 1)
     if downsets.least_memory[j, listed, outer] - downsets.least_memory[j, listed, inner] > memory:
         return False
-    if budget == 2**62 and listed == in_flight:
+    if budget == UNBOUNDED and listed == in_flight:
         return True
     fastest = downsets.fastest_memory[j, listed, outer] - downsets.fastest_memory[j, listed, inner]
     if arrays.plain[j] and listed == in_flight and fastest <= memory:
         return True
-    heuristic = threshold.numbers[KNAPSACK] == HEURISTIC_KNAPSACK
+    heuristic = threshold.numbers[KNAPSACK] == BANG_PER_BUCK
     layers = len(arrays.in_start) - 1
     bits, behind = downsets.sets[outer], downsets.sets[inner]
     at = -1
@@ -149,7 +147,7 @@ def _stage_fits(
     scaled_p, scaled_w, most = scale_p, scale_w, budget - scale_p * edges
     if arrays.plain[j] and len(table.pair) and listed == in_flight and not heuristic:
         at = table.start[table.pair[outer, inner] * len(arrays.degrees) + j] + in_flight
-        wanted, scaled_p, scaled_w, most = LEAST, 1, 0, 2**62
+        wanted, scaled_p, scaled_w, most = LEAST, 1, 0, UNBOUNDED
     cost = NOT_KNOWN if at < 0 else table.ticks[at]
     if cost == NOT_KNOWN:
         count = gather_members(layers, bits, behind, knapsack)

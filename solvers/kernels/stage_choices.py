@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 NOTHING_FITS = -1
 """No choices fit into the memory, or none that cost at most what was asked for."""
 
+UNBOUNDED = 2**62
+"""More than any stage costs or holds: asks for choices without a limit."""
+
 ANY, LEAST, BANG_PER_BUCK = 0, 1, 2
 """Which choices are meant: any within the budget, the cheapest there are, or those of the paper's heuristic."""
 

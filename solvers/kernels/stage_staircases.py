@@ -15,14 +15,12 @@ from numpy.typing import NDArray
 from mtpp.graph import Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
+from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members
 
 if TYPE_CHECKING:
     from mtpp.solvers.kernels.stage_options import KnapsackScratch
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
-
-UNBOUNDED = 2**62
 
 
 @kernel
@@ -202,11 +200,11 @@ def _steps(
     failed = 0
     y = 1
     while y <= most:
-        cost = least_cost(count, j, scale_p, scale_w, y, memory, UNBOUNDED - 1, LEAST, arrays, outer, inner, scratch)
+        cost = least_cost(count, j, scale_p, scale_w, y, memory, UNBOUNDED, LEAST, arrays, outer, inner, scratch)
         if cost == UNDECIDED:
             failed += 1
             cost = least_cost(
-                count, j, scale_p, scale_w, y, memory, UNBOUNDED - 1, BANG_PER_BUCK, arrays, outer, inner, scratch
+                count, j, scale_p, scale_w, y, memory, UNBOUNDED, BANG_PER_BUCK, arrays, outer, inner, scratch
             )
         if cost < 0:
             break

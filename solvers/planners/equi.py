@@ -137,7 +137,7 @@ class _Search:
         compute = _by_stage(division, configured.compute) + self._edges(division, configured)
         weights = _by_stage(division, configured.weights)
         degrees = np.array(fitting, dtype=np.int64)
-        spread = degrees if self.problem.convention == "paper" else np.full_like(degrees, self.problem.micro_batches)
+        spread = np.array([self.problem.spread(d) for d in fitting], dtype=np.int64)
         # The divisor is that of all stages: the slowest has the largest numerator, an exact integer.
         numerators = (compute * spread[:, np.newaxis] + (degrees - 1)[:, np.newaxis] * weights).max(axis=1)
         roughly = numerators / (degrees.astype(np.float64) * spread)

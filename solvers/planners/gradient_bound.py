@@ -94,7 +94,7 @@ def _least_degree(problem: PlanningProblem, way: Way, cutoff: Fraction) -> Itera
         return
 
     def fast(d: int) -> bool:
-        spread = d if problem.convention == "paper" else problem.micro_batches
+        spread = problem.spread(d)
         time = choice.compute_ticks * spread + (d - 1) * choice.weight_ticks
         return time * cutoff.denominator < cutoff.numerator * d * spread
 
@@ -131,7 +131,7 @@ class _Columns:
         self._weights = np.array([way.choice.weight_ticks for way in flat], dtype=np.float64)
         self._starts = np.cumsum([0, *(len(here) for here in ways[:-1])])
         self._degrees = np.array(problem.data_degrees, dtype=np.float64)
-        spread = self._degrees if problem.convention == "paper" else np.full_like(self._degrees, problem.micro_batches)
+        spread = np.array([problem.spread(d) for d in problem.data_degrees], dtype=np.float64)
         self._gradients = (self._degrees - 1) / spread
         lasts = {t: _last(problem.data_degrees, problem.devices // t) for t in problem.degrees}
         self._lasts = np.array([lasts[way.t] for way in flat], dtype=np.int64)

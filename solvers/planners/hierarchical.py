@@ -13,6 +13,7 @@ from math import ceil
 
 from mtpp.hierarchical_plan import HierarchicalPlan
 from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.solvers.kernels.stage_choices import UNBOUNDED
 from mtpp.solvers.planners.hierarchical_segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.hierarchical_splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
@@ -30,6 +31,8 @@ MOST_DOWNSETS = 600
 
 _CLOSE = Fraction(1, 500)
 """With bound and plan this close to each other, the next question is whether there is any better plan at all."""
+
+_MOST_MEMORY = UNBOUNDED - 1
 
 _GAINS = 3
 """After so many slightly faster plans in a row, halving the interval gains more."""
@@ -184,11 +187,11 @@ def least_memory(splitter: Splitter) -> int | None:
             raise OutOfTime
         return Splits(splitter.with_memory(memory), Limit(None)).possible()
 
-    if not enough(2**62 - 1):
+    if not enough(_MOST_MEMORY):
         return None
     too_little, high = -1, 1
     while not enough(high):
-        too_little, high = high, 16 * high
+        too_little, high = high, min(16 * high, _MOST_MEMORY)
     while high - too_little > 1:
         middle = (too_little + high) // 2
         if enough(middle):

@@ -107,7 +107,7 @@ def stage_kinds(problem: HierarchicalProblem) -> StageKinds:
     """Return all pairs of degrees that fit on the devices inside one device of level 2."""
     level_one = problem.level_one
     rows = [
-        (j, d, d * t, d if level_one.convention == "paper" else level_one.micro_batches)
+        (j, d, d * t, level_one.spread(d))
         for j, t in enumerate(level_one.degrees)
         for d in problem.data_degrees[0]
         if d * t <= level_one.devices

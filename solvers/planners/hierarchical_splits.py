@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.hierarchical_plan import Superstage
 from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
-from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
-from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
-from mtpp.solvers.kernels.stage_staircases import UNBOUNDED, fit_until, stands
+from mtpp.solvers.kernels.stage_choices import LEAST, UNBOUNDED
+from mtpp.solvers.kernels.stage_options import knapsack_scratch
+from mtpp.solvers.kernels.stage_staircases import fit_until, stands
 from mtpp.solvers.planners.hierarchical_segments import (
     Nested,
     OutOfTime,
@@ -34,8 +33,10 @@ from mtpp.solvers.planners.hierarchical_segments import (
     stage_kinds,
 )
 from mtpp.solvers.planners.piper_arrays import choice_arrays
+from mtpp.solvers.planners.stage_making import make_stage
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import Stage
+from mtpp.units import ceil_ratio
 
 Parts = Sequence[Superstage] | Sequence[Stage]
 """A split, in pipeline order."""
@@ -54,10 +55,10 @@ class Limit:
     def budget(self, denominator: int) -> int:
         """Return the largest integer that, divided by *denominator*, is within the limit."""
         if self.ticks is None:
-            return UNBOUNDED - 1
+            return UNBOUNDED
         numerator, divisor = self.ticks.numerator * denominator, self.ticks.denominator
         most = -(-numerator // divisor) - 1 if self.below else numerator // divisor
-        return min(most, UNBOUNDED - 1)
+        return min(most, UNBOUNDED)
 
 
 class Kinds(NamedTuple):
@@ -316,19 +317,7 @@ class Splits:
     def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> Stage:
         """Return a stage with the best choices for its layers."""
         on = self._on
-        scratch, arrays = on.scratch, on.arrays
-        level_one = on.problem.level_one
-        t = uses // d
-        j = level_one.degrees.index(t)
-        spread = d if level_one.convention == "paper" else level_one.micro_batches
+        j = on.problem.level_one.degrees.index(uses // d)
         sets = on.nested.sets
-        count = gather_members(len(on.problem.model.layers), sets[outer], sets[inner], scratch)
-        question = (count, j, spread, d - 1, -(-in_flight // d), level_one.memory_bytes)
-        where = (arrays, sets[outer], sets[inner], scratch)
-        if least_cost(*question, UNBOUNDED - 1, LEAST, *where) == UNDECIDED:
-            least_cost(*question, UNBOUNDED - 1, BANG_PER_BUCK, *where)
-        layers = scratch.members[:count]
-        chosen = scratch.chosen[:count] - arrays.start[j * len(level_one.model.layers) + layers]
-        place = {layer: i for i, layer in enumerate(level_one.model.order)}
-        pairs = sorted(zip(layers.tolist(), chosen.tolist(), strict=True), key=lambda pair: place[pair[0]])
-        return Stage([layer for layer, _ in pairs], d, t, [choice for _, choice in pairs])
+        question = (d, j, ceil_ratio(in_flight, d), LEAST, on.scratch)
+        return make_stage(on.problem.level_one, on.arrays, sets[outer], sets[inner], *question)

@@ -12,6 +12,9 @@ from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
+LayerBits = NDArray[np.uint64]
+"""Bits of the layers of one set, shape (⌈n / 64⌉,)."""
+
 Sets = NDArray[np.uint64]
 """Bits of the layers of each downset, shape (D, ⌈n / 64⌉)."""
 
@@ -62,7 +65,7 @@ class LayerDownsets(NamedTuple):
     lightest: Int64Array
 
 
-def layer_bits(layers: Iterable[int], count: int) -> NDArray[np.uint64]:
+def layer_bits(layers: Iterable[int], count: int) -> LayerBits:
     """Return a set of layers as ⌈count / 64⌉ words."""
     bits = np.zeros(-(-count // _WORD), dtype=np.uint64)
     for v in layers:
@@ -95,7 +98,7 @@ def prefixes(problem: PlanningProblem, orders: Iterable[Sequence[int]]) -> Sets:
         bits = layer_bits((), n)
         rows.append(bits.copy())
         for v in reversed(order):
-            bits[v // _WORD] |= np.uint64(1) << np.uint64(v % _WORD)
+            bits |= layer_bits([v], n)
             rows.append(bits.copy())
     return np.unique(np.array(rows, dtype=np.uint64), axis=0)
 

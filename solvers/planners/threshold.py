@@ -13,8 +13,6 @@ import numpy as np
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.pipeline_states import (
-    EXACT_KNAPSACK,
-    HEURISTIC_KNAPSACK,
     NOT_KNOWN,
     LeastCompute,
     States,
@@ -22,18 +20,15 @@ from mtpp.solvers.kernels.pipeline_states import (
     Threshold,
     extend,
 )
-from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, least_cost
-from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members, knapsack_scratch
+from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED
+from mtpp.solvers.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.solvers.planners.planning import PlanLimits
+from mtpp.solvers.planners.stage_making import make_stage
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import Stage
 from mtpp.units import ceil_ratio
-
-NO_BUDGET = 2**62
-"""More than any stage costs: asks for plans of any time."""
 
 _TABLE_ENTRIES = 2**25
 _MEMORY_ENTRIES = 2**26
@@ -77,6 +72,7 @@ class PipelineSearch:
         self.problem, self.arrays = problem, arrays
         self.stopped = "finished"
         self._limits, self._threads = limits, threads
+        self._wanted = LEAST if limits.knapsack == "exact" else BANG_PER_BUCK
         most = min(problem.devices, problem.micro_batches)
         in_flight = max(1, min(most, _MEMORY_ENTRIES // (len(problem.degrees) * len(sets)) - 1))
         self.downsets = layer_downsets(problem, arrays, sets, in_flight)
@@ -97,11 +93,6 @@ class PipelineSearch:
             for _ in range(jobs)
         ]
         self._starts = np.flatnonzero(np.diff(self.downsets.sizes, prepend=-1, append=-1))
-
-    @property
-    def knapsack(self) -> KnapsackScratch:
-        """Space for a knapsack of the calling thread."""
-        return self._scratches[0][1]
 
     def decide(
         self,
@@ -190,22 +181,22 @@ class PipelineSearch:
         self, time: Fraction | None, strictly: bool, limits: tuple[int, int, int], optimistic: bool
     ) -> Threshold:
         problem, d = self.problem, self._data_degrees
-        spread = d if problem.convention == "paper" else np.full(len(d), problem.micro_batches, dtype=np.int64)
+        spread = np.array([problem.spread(degree) for degree in problem.data_degrees], dtype=np.int64)
         budgets = []
         for degree, spreading in zip(d.tolist(), spread.tolist(), strict=True):
             if time is None:
-                budgets.append(NO_BUDGET)
+                budgets.append(UNBOUNDED)
                 continue
             most = time * degree * spreading
-            budgets.append(min(NO_BUDGET, math.ceil(most) - 1 if strictly else math.floor(most)))
-        ticks = NO_BUDGET if time is None else max(1, min(NO_BUDGET, math.ceil(time)))
+            budgets.append(min(UNBOUNDED, math.ceil(most) - 1 if strictly else math.floor(most)))
+        ticks = UNBOUNDED if time is None else max(1, min(UNBOUNDED, math.ceil(time)))
         downsets = self.downsets
         leaving = downsets.leaving.min(axis=0)
         numbers = [
             *limits,
             ticks,
             int(problem.exact_micro_batches),
-            EXACT_KNAPSACK if self._limits.knapsack == "exact" else HEURISTIC_KNAPSACK,
+            self._wanted,
             int(optimistic),
             int(problem.convention == "program"),
         ]
@@ -223,12 +214,14 @@ class PipelineSearch:
         """Return the stages behind a pair of the front that the last decision found, each with its fastest choices."""
         outer = len(self.downsets.sizes) - 1
         stages = []
-        states = self.states
+        states, sets = self.states, self.downsets.sets
         while self.downsets.sizes[outer]:
             inner = int(states.inner[outer, state])
             j, g = int(states.tensor[outer, state]), int(states.data[outer, state])
             later = int(states.degrees[outer, state])
-            stages.append(self.stage(outer, inner, j, int(self._data_degrees[g]), later))
+            d = int(self._data_degrees[g])
+            question = (d, j, ceil_ratio(later, d), self._wanted, self._scratches[0][1])
+            stages.append(make_stage(self.problem, self.arrays, sets[outer], sets[inner], *question))
             outer, state = inner, int(states.state[outer, state])
         return stages
 
@@ -242,26 +235,6 @@ class PipelineSearch:
             most = max(most, int(memory[j, in_flight, outer] - memory[j, in_flight, inner]))
             outer, state = inner, int(states.state[outer, state])
         return most
-
-    def stage(self, outer: int, inner: int, j: int, d: int, degrees_sum: int) -> Stage:
-        """Return the stage between two downsets with the choices that the limits' knapsack makes."""
-        problem, scratch = self.problem, self.knapsack
-        bits, behind = self.downsets.sets[outer], self.downsets.sets[inner]
-        count = gather_members(len(problem.model.layers), bits, behind, scratch)
-        spread = d if problem.convention == "paper" else problem.micro_batches
-        in_flight = ceil_ratio(degrees_sum, d)
-        wanted = LEAST if self._limits.knapsack == "exact" else BANG_PER_BUCK
-        sizes = (count, j, spread, d - 1, in_flight, problem.memory_bytes, NO_BUDGET)
-        cost = least_cost(*sizes, wanted, self.arrays, bits, behind, scratch)
-        if cost == UNDECIDED:
-            cost = least_cost(*sizes, BANG_PER_BUCK, self.arrays, bits, behind, scratch)
-        if cost < 0:
-            raise AssertionError("a stage that fitted does not fit")
-        layers = scratch.members[:count].tolist()
-        n = len(problem.model.layers)
-        firsts = [int(self.arrays.start[j * n + v]) for v in layers]
-        chosen = [row - first for row, first in zip(scratch.chosen[:count].tolist(), firsts, strict=True)]
-        return Stage(layers, d, problem.degrees[j], chosen)
 
 
 _ALONE = 8
