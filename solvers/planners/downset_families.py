@@ -11,7 +11,7 @@ import numpy as np
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_downsets import Sets, layer_bits
-from mtpp.solvers.planners.layer_ways import most_degrees
+from mtpp.solvers.planners.layer_ways import least_by_layer, most_degrees, ways_of
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.topological_orders import depth_first
 
@@ -33,7 +33,8 @@ def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits:
     """
     n, ends = len(problem.model.layers), problem.model.ends
     devices, degrees = problem.devices, most_degrees(problem)
-    least, least_device = _least_work(problem)
+    least = np.array(least_by_layer(problem, lambda way: way.compute), dtype=np.int64)
+    least_device = np.array(least_by_layer(problem, lambda way: way.device_compute), dtype=np.int64)
     paid_in, paid_out = _least_paid(problem)
     spare: Fraction = min(devices * time - int(least_device.sum()), degrees * time - int(least.sum()))
     if spare < 0:
@@ -97,24 +98,13 @@ def neighbours(problem: PlanningProblem, layers: Iterable[int], most: int) -> Se
     return np.array([[one >> (64 * w) & mask for w in range(words)] for one in sorted(seen)], dtype=np.uint64)
 
 
-def _least_work(problem: PlanningProblem) -> tuple[Int64Array, Int64Array]:
-    """Return each layer's least compute, and its least t · compute."""
-    pairs = [
-        [(t, one.compute_ticks) for t, by in zip(problem.degrees, problem.choices, strict=True) for one in by[v]]
-        for v in range(len(problem.model.layers))
-    ]
-    least = [min(ticks for _, ticks in own) for own in pairs]
-    least_device = [min(t * ticks for t, ticks in own) for own in pairs]
-    return np.array(least, dtype=np.int64), np.array(least_device, dtype=np.int64)
-
-
 def _least_paid(problem: PlanningProblem) -> tuple[Int64Array, Int64Array]:
     """Return the least that the stages of each edge's target and source pay if they differ, sync included."""
     paid_in = np.array(problem.edge_ticks, dtype=np.int64)
     paid_out = paid_in.copy()
     for paid, edges_at, incoming in ((paid_in, problem.edges_in, True), (paid_out, problem.edges_out, False)):
         for v, edges in enumerate(edges_at):
-            choices = [one for by_layer in problem.choices for one in by_layer[v]]
+            choices = [way.choice for way in ways_of(problem, v)]
             for i, e in enumerate(edges):
                 paid[e] += min((one.sync_in_ticks if incoming else one.sync_out_ticks)[i] for one in choices)
     return paid_in, paid_out

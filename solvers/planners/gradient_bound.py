@@ -71,9 +71,7 @@ def _total(
     total = Fraction(0)
     for here in ways:
         parts = [
-            (per_device * way.t + per_degree)
-            * d
-            * problem.stage_time(way.choice.compute_ticks, way.choice.weight_ticks, d)
+            (per_device * way.t + per_degree) * d * problem.stage_time(way.compute, way.choice.weight_ticks, d)
             for way in here
             for d in _least_degree(problem, way, cutoff)
         ]
@@ -111,7 +109,7 @@ def _least_degree(problem: PlanningProblem, way: Way, cutoff: Fraction) -> Itera
 def _fastest(ways: Sequence[Way]) -> list[Way]:
     """Return the ways that no other for as many devices beats in both time and weights."""
     kept: list[Way] = []
-    for way in sorted(ways, key=lambda way: (way.t, way.choice.compute_ticks, way.choice.weight_ticks)):
+    for way in sorted(ways, key=lambda way: (way.t, way.compute, way.choice.weight_ticks)):
         if not kept or kept[-1].t < way.t or way.choice.weight_ticks < kept[-1].choice.weight_ticks:
             kept.append(way)
     return kept
@@ -127,7 +125,7 @@ class _Columns:
     def __init__(self, problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> None:
         flat = [way for here in ways for way in here]
         self._t = np.array([way.t for way in flat], dtype=np.float64)
-        self._compute = np.array([way.choice.compute_ticks for way in flat], dtype=np.float64)
+        self._compute = np.array([way.compute for way in flat], dtype=np.float64)
         self._weights = np.array([way.choice.weight_ticks for way in flat], dtype=np.float64)
         self._starts = np.cumsum([0, *(len(here) for here in ways[:-1])])
         self._degrees = np.array(problem.data_degrees, dtype=np.float64)

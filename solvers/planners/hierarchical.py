@@ -14,11 +14,11 @@ from math import ceil
 from mtpp.hierarchical_plan import HierarchicalPlan
 from mtpp.hierarchical_problem import HierarchicalProblem
 from mtpp.solvers.kernels.stage_choices import UNBOUNDED
+from mtpp.solvers.planners.bisection import next_question
 from mtpp.solvers.planners.hierarchical_segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.hierarchical_splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.layer_ways import ways_of
-from mtpp.solvers.planners.minimising import threshold_between
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
@@ -29,13 +29,7 @@ NAME = "piper"
 MOST_DOWNSETS = 600
 """Models with more are cut along some orders of their layers: every pair of downsets is kept with what it takes."""
 
-_CLOSE = Fraction(1, 500)
-"""With bound and plan this close to each other, the next question is whether there is any better plan at all."""
-
 _MOST_MEMORY = UNBOUNDED - 1
-
-_GAINS = 3
-"""After so many slightly faster plans in a row, halving the interval gains more."""
 
 
 def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> HierarchicalPlan | NoPlan:
@@ -133,11 +127,8 @@ class _Search:
         """Close the gap: bisect until it is narrow, then ask for anything better at all."""
         floor, gains = self._lower.value, 0
         while self._time is not None and floor < self._time:
-            close = self._time - floor <= _CLOSE * self._time
-            below = close and gains % _GAINS != _GAINS - 1
-            asked = self._time if below else threshold_between(floor, self._time)
-            if asked is None:
-                raise AssertionError("there is a threshold below any plan's time")
+            asked, below, close = next_question(floor, self._time, gains)
+            assert asked is not None
             if self._within(Limit(asked, below=below)):
                 gains += close
             elif below:
@@ -169,7 +160,7 @@ def work_bound(problem: HierarchicalProblem) -> TimeBound:
     total = 0
     for v in range(len(problem.model.layers)):
         ways = ways_of(level_one, v, level_one.memory_bytes) or ways_of(level_one, v)
-        total += min(way.t * way.choice.compute_ticks for way in ways)
+        total += min(way.device_compute for way in ways)
     return TimeBound(Fraction(total, problem.devices), "work", "exact", {"rule": "devices", "total": total})
 
 

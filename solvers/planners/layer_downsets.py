@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.layer_ways import least_by_layer
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
 LayerBits = NDArray[np.uint64]
@@ -170,18 +172,16 @@ def _least_of_layers(problem: PlanningProblem, most_in_flight: int) -> _LeastOfL
             memory[j, :, v] = np.min(bytes_of, axis=0)
             fastest = [b for one, b in zip(choices, bytes_of, strict=True) if one.compute_ticks == compute[j, v]]
             fastest_memory[j, :, v] = np.min(fastest, axis=0)
-    per_layer = [
-        [(t, one) for t, by in zip(problem.degrees, problem.choices, strict=True) for one in by[v]] for v in range(n)
-    ]
     return _LeastOfLayers(
         missing,
         compute,
         weights,
         memory.reshape(-1, n),
         fastest_memory.reshape(-1, n),
-        np.array([min(one.compute_ticks for _, one in pairs) for pairs in per_layer], dtype=np.int64),
-        np.array([min(t * one.compute_ticks for t, one in pairs) for pairs in per_layer], dtype=np.int64),
-        np.array([min(one.memory_a + one.memory_b for _, one in pairs) for pairs in per_layer], dtype=np.int64),
+        *(
+            np.array(least_by_layer(problem, attrgetter(name)), dtype=np.int64)
+            for name in ("compute", "device_compute", "least_memory")
+        ),
     )
 
 

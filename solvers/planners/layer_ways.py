@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtpp.planning_problem import Choice, PlanningProblem
@@ -13,6 +14,16 @@ class Way:
 
     t: int
     choice: Choice
+
+    @property
+    def compute(self) -> int:
+        """X.p, in ticks."""
+        return self.choice.compute_ticks
+
+    @property
+    def device_compute(self) -> int:
+        """T · X.p: ticks that all its devices compute together."""
+        return self.t * self.choice.compute_ticks
 
     @property
     def least_memory(self) -> int:
@@ -28,6 +39,11 @@ def ways_of(problem: PlanningProblem, layer: int, memory_bytes: int | None = Non
         for choice in by_layer[layer]
     ]
     return ways if memory_bytes is None else [way for way in ways if way.least_memory <= memory_bytes]
+
+
+def least_by_layer(problem: PlanningProblem, value: Callable[[Way], int]) -> list[int]:
+    """Return for each layer the least that *value* comes to over all ways to run it."""
+    return [min(value(way) for way in ways_of(problem, v)) for v in range(len(problem.model.layers))]
 
 
 def most_degrees(problem: PlanningProblem) -> int:

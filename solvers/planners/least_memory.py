@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpp.solvers.planners.bisection import worth_a_last_question
 from mtpp.solvers.planners.threshold import PipelineSearch
 
 _ENOUGH = 2**61
@@ -29,7 +30,7 @@ def memory_that_would_do(search: PipelineSearch, least: int, known: int | None =
     most = known
     gains = 0
     while most is None or least < most:
-        close = most is not None and (most - least) * 64 <= most and gains % 3 != 2
+        close = most is not None and (most - least) * 64 <= most and worth_a_last_question(gains)
         asked = _ENOUGH if most is None else most - 1 if close else (least + most) // 2
         decision = search.decide(None, memory=asked)
         if decision is None:

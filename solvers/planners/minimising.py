@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mtpp.solvers.planners.bisection import next_question, worth_a_last_question
 from mtpp.solvers.planners.threshold import Decision, PipelineSearch
 from mtpp.training_plan import Stage, stage_figures
-
-_CLOSE = Fraction(1, 500)
-"""With bound and plan this close to each other, the next question is whether there is any better plan at all."""
-
-_FAR = 4
-"""Ends this many times each other are far apart."""
-
-_GAINS = 3
-"""After so many slightly faster plans in a row, halving the interval gains more."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,9 +70,7 @@ def least_time(
     undecided, gains = False, 0
     trusted = known is not None
     while time is None or floor < time:
-        close = time is not None and (trusted or time - floor <= _CLOSE * time)
-        strictly = close and gains % _GAINS != _GAINS - 1
-        asked = time if strictly else threshold_between(floor, time)
+        asked, strictly, close = next_question(floor, time, gains, near=trusted)
         decision = search.decide(asked, strictly=strictly)
         if decision is None:
             return Minimum(stages, time, lower, search.stopped, undecided)
@@ -90,7 +79,7 @@ def least_time(
             time = max(figures.time for figures in stage_figures(search.problem, stages))
             search.tell_time(time)
             gains += close
-            trusted = trusted and gains < _GAINS - 1
+            trusted = trusted and worth_a_last_question(gains)
             continue
         gains = 0
         sure: Decision = decision
@@ -110,16 +99,3 @@ def least_time(
         if strictly:
             break
     return Minimum(stages, time, lower, "finished", undecided)
-
-
-def threshold_between(low: Fraction, high: Fraction | None) -> Fraction | None:
-    """Return a threshold between two others, in whole ticks where that is one; None (any time) if there is no upper."""
-    if high is None:
-        return None
-    if low * _FAR < high:
-        middle = Fraction(math.isqrt(max(1, int(low * high))))
-        if low < middle < high:
-            return middle
-    middle = (low + high) / 2
-    whole = Fraction(int(middle))
-    return whole if low < whole < high else middle

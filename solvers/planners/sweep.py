@@ -8,8 +8,8 @@ from fractions import Fraction
 
 from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem
+from mtpp.solvers.planners.bisection import next_question
 from mtpp.solvers.planners.layer_downsets import every_downset
-from mtpp.solvers.planners.minimising import threshold_between
 from mtpp.solvers.planners.piper import MOST_DOWNSETS
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.solvers.planners.planning import PlanLimits
@@ -17,8 +17,6 @@ from mtpp.solvers.planners.threshold import Decision, PipelineSearch
 from mtpp.solvers.planners.work_bound import work_bound
 from mtpp.solvers.threads import Threads
 from mtpp.training_plan import stage_figures
-
-_CLOSE = Fraction(1, 1000)
 
 
 @dataclass(frozen=True)
@@ -102,9 +100,7 @@ def _settle(search: PipelineSearch, cells: Mapping[tuple[int, int], _Open], k: i
     """Ask about thresholds until a cell is settled; return whether that could be finished."""
     cell = cells[k, s]
     while not cell.done:
-        close = cell.time is not None and cell.time - cell.lower <= _CLOSE * cell.time
-        strictly = close and cell.gains % 3 != 2
-        asked = cell.time if strictly else threshold_between(cell.lower, cell.time)
+        asked, strictly, close = next_question(cell.lower, cell.time, cell.gains)
         decision = search.decide(asked, strictly=strictly, devices=k, micro_batches=s)
         if decision is None:
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+import random
 from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Literal
@@ -34,13 +35,43 @@ def depth_first(model: TrainingModel) -> Sequence[int]:
     return _walk(model, "newest", reverse_file=False, from_sinks=True)
 
 
-def _walk(model: TrainingModel, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
+def random_orders(model: TrainingModel, count: int) -> Iterator[Sequence[int]]:
+    """Yield topological orders, each free choice drawn evenly; the same ones every time.
+
+    Every other one stays on a branch for longer: nine times out of ten it takes the layer that was freed last.
+    O(layers + edges) each.
+    """
+    after, before = _ends_by_layer(model)
+    for seed in range(count):
+        pick = random.Random(seed)
+        stay = 0.9 if seed % 2 else 0.0
+        waiting = list(before)
+        free = [v for v, missing in enumerate(waiting) if not missing]
+        order: list[int] = []
+        while free:
+            at = len(free) - 1 if pick.random() < stay else pick.randrange(len(free))
+            v = free.pop(at)
+            order.append(v)
+            for w in after[v]:
+                waiting[w] -= 1
+                if not waiting[w]:
+                    free.append(w)
+        yield order
+
+
+def _ends_by_layer(model: TrainingModel, *, turned: bool = False) -> tuple[list[list[int]], list[int]]:
+    """Return the targets of each layer's edges, and how many lead to it; with *turned*, of all edges turned around."""
     after: list[list[int]] = [[] for _ in model.layers]
-    waiting = [0] * len(model.layers)
+    before = [0] * len(model.layers)
     for source, target in model.ends:
-        tail, head = (target, source) if from_sinks else (source, target)
+        tail, head = (target, source) if turned else (source, target)
         after[tail].append(head)
-        waiting[head] += 1
+        before[head] += 1
+    return after, before
+
+
+def _walk(model: TrainingModel, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
+    after, waiting = _ends_by_layer(model, turned=from_sinks)
     free = [v for v, count in enumerate(waiting) if not count]
     if reverse_file:
         free.reverse()

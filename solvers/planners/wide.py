@@ -8,7 +8,6 @@ are few enough at the time of the best plan, that search finds the optimum.
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
@@ -23,7 +22,7 @@ from mtpp.solvers.planners.minimising import Minimum, least_time
 from mtpp.solvers.planners.outcome import no_plan, plan_of
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
-from mtpp.solvers.planners.topological_orders import topological_orders
+from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
 from mtpp.solvers.planners.work_bound import least_memory, no_plan_because
 from mtpp.training_plan import Stage, TimeBound, TrainingPlan
 
@@ -49,7 +48,7 @@ def plan_wide(
     Optimal if the plan and the bound meet. Random orders are always the same, so without a limit that strikes the
     result is, too.
     """
-    orders = [*topological_orders(problem.model), *_random_orders(problem, _DRAWN)]
+    orders = [*topological_orders(problem.model), *random_orders(problem.model, _DRAWN)]
     family = prefixes(problem, orders)
     if bound is None:
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
@@ -71,28 +70,6 @@ def plan_wide(
     minimum, searched = _bounded(problem, limits, minimum, bound.value, search)
     plan = plan_of(problem, replace(minimum, stopped=limits.stop or minimum.stopped), bound, searched)
     return plan if plan.optimal else replace(plan, notes=[_NOT_ALL])
-
-
-def _random_orders(problem: PlanningProblem, count: int) -> Iterable[Sequence[int]]:
-    """Yield topological orders, each free choice drawn evenly, the same ones every time."""
-    model = problem.model
-    for seed in range(count):
-        pick = random.Random(seed)
-        # Every other one stays on a branch for longer.
-        stay = 0.9 if seed % 2 else 0.0
-        waiting = [len(edges) for edges in problem.edges_in]
-        free = [v for v, edges in enumerate(waiting) if not edges]
-        order: list[int] = []
-        while free:
-            at = len(free) - 1 if pick.random() < stay else pick.randrange(len(free))
-            v = free.pop(at)
-            order.append(v)
-            for e in problem.edges_out[v]:
-                w = model.ends[e][1]
-                waiting[w] -= 1
-                if not waiting[w]:
-                    free.append(w)
-        yield order
 
 
 def _improved(

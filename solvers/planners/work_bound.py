@@ -10,7 +10,7 @@ import numpy as np
 
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.gradient_bound import gradient_bound
-from mtpp.solvers.planners.layer_ways import Way, most_degrees, ways_of
+from mtpp.solvers.planners.layer_ways import Way, least_by_layer, most_degrees, ways_of
 from mtpp.training_plan import TimeBound
 
 METHOD = "work"
@@ -84,14 +84,13 @@ def least_memory(problem: PlanningProblem) -> int:
     :func:`work_bound` come to with X.a + X.b in place of X.p, for each device of a stage holds as much.
     O(layers · configurations).
     """
-    ways = [ways_of(problem, v) for v in range(len(problem.model.layers))]
-    by_devices = sum(min(way.t * way.least_memory for way in here) for here in ways)
-    alone = [min(way.least_memory for way in here) for here in ways]
+    by_devices = sum(least_by_layer(problem, lambda way: way.t * way.least_memory))
+    alone = least_by_layer(problem, lambda way: way.least_memory)
     return max(*alone, -(-by_devices // problem.devices), -(-sum(alone) // most_degrees(problem)))
 
 
 def _shared(problem: PlanningProblem, ways: Sequence[Sequence[Way]], per_device: int, per_degree: int) -> TimeBound:
-    total = sum(min((per_device * way.t + per_degree) * way.choice.compute_ticks for way in here) for here in ways)
+    total = sum(min((per_device * way.t + per_degree) * way.compute for way in here) for here in ways)
     proof: dict[str, Any] = {"rule": "devices" if per_device else "degrees", "total": total}
     if per_device and per_degree:
         proof = {"rule": "mixed", "total": total, "per_device": per_device, "per_degree": per_degree}
@@ -107,7 +106,7 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[
     corners: set[tuple[int, int]] = set()
     for here in ways:
         # Of the ways for one t only the fastest can be the least.
-        fastest = {way.t: way.choice.compute_ticks for way in sorted(here, key=lambda way: -way.choice.compute_ticks)}
+        fastest = {way.t: way.compute for way in sorted(here, key=lambda way: -way.compute)}
         for t, p in fastest.items():
             for other, q in fastest.items():
                 per_device, per_degree = q - p, t * p - other * q
@@ -123,7 +122,7 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[
     work = np.zeros(len(mixes))
     for here in ways:
         degrees = np.array([way.t for way in here], dtype=np.float64)
-        times = np.array([way.choice.compute_ticks for way in here], dtype=np.float64)
+        times = np.array([way.compute for way in here], dtype=np.float64)
         work += ((weights[:, :1] * degrees + weights[:, 1:]) * times).min(axis=1)
     bounds = work / (weights @ np.array([problem.devices, most_degrees(problem)], dtype=np.float64))
     return mixes[int(bounds.argmax())]
@@ -137,11 +136,7 @@ def _single(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> TimeBoun
     slowest = Fraction(-1)
     proof: dict[str, Any] = {}
     for layer, here in zip(problem.model.layers, ways, strict=True):
-        least = min(
-            problem.stage_time(way.choice.compute_ticks, way.choice.weight_ticks, d)
-            for way in here
-            for d in best[way.t]
-        )
+        least = min(problem.stage_time(way.compute, way.choice.weight_ticks, d) for way in here for d in best[way.t])
         if least > slowest:
             slowest, proof = least, {"rule": "layer", "layer": layer.id}
     return TimeBound(slowest, METHOD, "exact", proof)
