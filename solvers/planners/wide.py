@@ -35,7 +35,7 @@ _AROUND = 300
 _THRESHOLDS = 8
 _NARROW = Fraction(1, 10_000)
 
-_NOT_ALL = "too many downsets to look at all: stages were sought along good orders of the layers and around the best plan"
+_NOT_ALL = "too many downsets to look at all: stages were sought along good orders of layers and around the best plan"
 
 MakeSearch = Callable[[Sets], PipelineSearch]
 

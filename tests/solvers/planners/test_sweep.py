@@ -1,4 +1,4 @@
-"""``sweep``: every cell is what the planner finds for it alone; cells that a limit left open are told apart."""
+"""Tables of best times: every cell is what brute force finds for its number of devices and sum of degrees."""
 
 from __future__ import annotations
 
@@ -7,47 +7,73 @@ from fractions import Fraction
 
 import pytest
 from training_models import random_problem
+from training_oracles import best_plan
 
+from mtpp.deadline import Deadline
+from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.planners import piper
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners import sweep as sweeping
+from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.sweep import sweep
 
 
 def _problem(seed: int) -> PlanningProblem:
-    """Return a problem in which sums of degrees change nothing but what is allowed."""
-    return replace(random_problem(seed), convention="paper", exact_micro_batches=False)
+    """Return a random problem by the paper's convention, whose costs do not depend on N."""
+    drawn = random_problem(seed, most_layers=5)
+    return PlanningProblem.build(
+        drawn.model,
+        devices=drawn.devices,
+        memory_bytes=drawn.memory_bytes,
+        bandwidth_bytes_per_s=drawn.bandwidth_bytes_per_s,
+        micro_batches=drawn.micro_batches,
+        schemes=drawn.schemes,
+    )
 
 
-def _best(problem: PlanningProblem, devices: int, degrees_sum: int) -> Fraction | None:
-    """Return the time of the planner's plan, None if it proves that there is none."""
-    allowed = [t for t in problem.degrees if t <= devices]
-    choices = [by_layer for t, by_layer in zip(problem.degrees, problem.choices, strict=True) if t <= devices]
-    if any(not any(by_layer[v] for by_layer in choices) for v in range(len(problem.model.layers))):
-        return None
-    alone = replace(problem, devices=devices, micro_batches=degrees_sum, degrees=allowed, choices=choices)
-    plan = piper.plan(alone, PlanLimits())
-    if isinstance(plan, NoPlan):
-        assert plan.proven
-        return None
-    assert plan.optimal
-    return plan.time_per_sample
+def _expected(problem: PlanningProblem, devices: int, degrees_sum: int) -> Fraction | None:
+    """Return the least time of all plans on that many devices at most, with degrees that sum up to so much at most."""
+    best = best_plan(replace(problem, devices=devices, micro_batches=degrees_sum))
+    return None if best is None else best[0]
 
 
-def _axes(problem: PlanningProblem) -> tuple[range, range]:
-    return range(1, problem.devices + 1), range(1, problem.micro_batches + 1)
-
-
-@pytest.mark.parametrize("seed", range(24))
-def test_cells_are_what_the_planner_finds(seed: int) -> None:
-    """Times are the same fractions, all are proven, and no plan is there where the planner finds none."""
+@pytest.mark.parametrize("seed", range(40))
+def test_every_cell_is_the_optimum(seed: int) -> None:
+    """Times are those of brute force with K and N of the cell, and proven; no time where there is no plan."""
     problem = _problem(seed)
-    devices, sums = _axes(problem)
+    devices, sums = range(1, problem.devices + 1), range(1, problem.micro_batches + 1)
     cells = sweep(problem, devices, sums, PlanLimits())
-    assert {place: cell.time for place, cell in cells.items()} == {
-        (k, s): _best(problem, k, s) for k in devices for s in sums
-    }
-    assert all(cell.time is None or cell.lower == cell.time for cell in cells.values())
+    assert set(cells) == {(k, s) for k in devices for s in sums}
+    for (k, s), cell in cells.items():
+        assert cell.time == _expected(problem, k, s)
+        if cell.time is not None:
+            assert cell.lower == cell.time
+            assert cell.stages is not None
+            assert 1 <= cell.stages <= min(k, s)
+
+
+def test_some_of_these_are_infeasible_and_some_are_not() -> None:
+    """The seeds above ask for both."""
+    cells = [cell for seed in range(12) for cell in sweep(_problem(seed), [1, 2], [1], PlanLimits()).values()]
+    assert {cell.time is None for cell in cells} == {False, True}
+
+
+def test_cells_left_open_are_not_claimed() -> None:
+    """When the time is up before the first question, nothing is said of any cell."""
+    problem = next(one for one in map(_problem, range(40)) if sweep(one, [one.devices], [1], PlanLimits()))
+    assert sweep(problem, [problem.devices], [1], PlanLimits(Deadline(1e-9))) == {}
+
+
+def test_exact_sums_are_refused() -> None:
+    """A sum is meant as "at most"."""
+    with pytest.raises(InputError, match="up to a limit"):
+        sweep(replace(_problem(0), exact_micro_batches=True), [1], [1], PlanLimits())
+
+
+def test_too_many_downsets_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sweep has to look at all of them."""
+    monkeypatch.setattr(sweeping, "MOST_DOWNSETS", 1)
+    with pytest.raises(InputError, match="downsets"):
+        sweep(_problem(0), [1], [1], PlanLimits())
 
 
 @pytest.mark.parametrize("looks", [1, 3, 8, 20])
@@ -55,15 +81,15 @@ def test_cells_are_what_the_planner_finds(seed: int) -> None:
 def test_ended_runs_claim_no_more_than_they_know(seed: int, looks: int) -> None:
     """Cells that were not reached are missing; the others hold true bounds, or rightly say that there is no plan."""
     problem = _problem(seed)
-    devices, sums = _axes(problem)
     left = [looks]
 
     def interrupted() -> bool:
         left[0] -= 1
         return left[0] < 0
 
+    devices, sums = range(1, problem.devices + 1), range(1, problem.micro_batches + 1)
     for (k, s), cell in sweep(problem, devices, sums, PlanLimits(interrupted=interrupted)).items():
-        best = _best(problem, k, s)
+        best = _expected(problem, k, s)
         assert (cell.time is None) == (best is None)
         if best is not None and cell.time is not None:
             assert cell.lower <= best <= cell.time
