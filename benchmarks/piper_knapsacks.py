@@ -13,6 +13,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+import numpy as np
+
 from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
 from mtpp.planning_problem import PlanningProblem
@@ -22,7 +24,7 @@ from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kerne
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.equal_division import kind_of
-from mtpp.solvers.planners.layer_downsets import layer_bits
+from mtpp.solvers.planners.layer_downsets import every_downset, layer_bits
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.training_plan import Stage
 
@@ -50,24 +52,11 @@ def downsets(problem: PlanningProblem, most: int = 100_000) -> list[frozenset[in
     SystemExit
         If there are more than *most*.
     """
-    after: list[set[int]] = [set() for _ in problem.model.layers]
-    before: list[set[int]] = [set() for _ in problem.model.layers]
-    for u, v in problem.model.ends:
-        after[u].add(v)
-        before[v].add(u)
-    found = {frozenset[int]()}
-    left = list(found)
-    while left:
-        inner = left.pop()
-        free = {u for v in inner for u in before[v]} | {v for v, targets in enumerate(after) if not targets}
-        for v in free - inner:
-            outer = inner | {v}
-            if after[v] <= inner and outer not in found:
-                found.add(outer)
-                left.append(outer)
-                if len(found) > most:
-                    raise SystemExit(f"more than {most} downsets")
-    return sorted(found, key=lambda one: (len(one), sorted(one)))
+    sets = every_downset(problem, most)
+    if sets is None:
+        raise SystemExit(f"more than {most} downsets")
+    inside = np.unpackbits(sets.view(np.uint8), axis=1, bitorder="little")
+    return sorted((frozenset(np.flatnonzero(row).tolist()) for row in inside), key=lambda one: (len(one), sorted(one)))
 
 
 def drawn(problem: PlanningProblem, count: int, seed: int) -> Iterator[Instance]:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from mtpp.planning_problem import PlanningProblem
 from mtpp.training_model import Configuration
+from mtpp.training_plan import Stage
 
 PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 
@@ -70,7 +71,7 @@ def tensor_degrees(problem: PlanningProblem) -> list[int]:
     ]
 
 
-def stage_parts(problem: PlanningProblem, stage: OracleStage, s: int) -> StageParts:
+def stage_parts(problem: PlanningProblem, stage: OracleStage | Stage, s: int) -> StageParts:
     """Return what a stage takes, s being the sum of degrees of data parallelism of this and all later stages."""
     model, d = problem.model, stage.data_parallel
     runs_as = {
@@ -98,10 +99,36 @@ def stage_parts(problem: PlanningProblem, stage: OracleStage, s: int) -> StagePa
     return StageParts(Fraction(compute, d), Fraction(edges, d), Fraction((d - 1) * weights, d * spread), memory)
 
 
-def pipeline_parts(problem: PlanningProblem, stages: Sequence[OracleStage]) -> list[StageParts]:
+def pipeline_parts(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> list[StageParts]:
     """Return what each stage of a pipeline takes, in its order."""
     degrees = [stage.data_parallel for stage in stages]
     return [stage_parts(problem, stage, sum(degrees[i:])) for i, stage in enumerate(stages)]
+
+
+def time_of(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> Fraction:
+    """Return the time per sample of a pipeline."""
+    return max(part.time for part in pipeline_parts(problem, stages))
+
+
+def is_plan(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> bool:
+    """Tell whether every layer is in one stage, edges lead on, and devices, micro-batches and memory are enough."""
+    degrees = [stage.data_parallel for stage in stages]
+    place = {problem.model.layers[v].id: i for i, stage in enumerate(stages) for v in stage.layers}
+    return (
+        sorted(v for stage in stages for v in stage.layers) == list(range(len(problem.model.layers)))
+        and all(place[edge.source] <= place[edge.target] for edge in problem.model.edges)
+        and set(degrees) <= set(data_degrees(problem))
+        and sum(d * stage.tensor_parallel for d, stage in zip(degrees, stages, strict=True)) <= problem.devices
+        and sum(degrees) <= problem.micro_batches
+        and (sum(degrees) == problem.micro_batches or not problem.exact_micro_batches)
+        and all(part.memory <= problem.memory_bytes for part in pipeline_parts(problem, stages))
+    )
+
+
+def best_time(problem: PlanningProblem) -> Fraction | None:
+    """Return the least Time-Per-Sample of any plan, None if there is no plan."""
+    best = best_plan(problem)
+    return None if best is None else best[0]
 
 
 def best_plan(problem: PlanningProblem) -> tuple[Fraction, list[OracleStage]] | None:

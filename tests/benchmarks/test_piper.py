@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_training import random_problem
+from training_models import random_problem
 
 
 @pytest.fixture(scope="module")
@@ -44,8 +44,8 @@ def test_least_cost_of_choices(benchmarks: Any, seed: int) -> None:
 def test_downsets(benchmarks: Any, seed: int) -> None:
     """All sets that hold the successors of their layers are found, and instances lie between two of them."""
     problem = random_problem(seed, 6)
-    layers = range(6)
-    subsets = map(frozenset, chain.from_iterable(combinations(layers, size) for size in range(7)))
+    layers = range(len(problem.model.layers))
+    subsets = map(frozenset, chain.from_iterable(combinations(layers, size) for size in range(len(layers) + 1)))
     closed = {one for one in subsets if all(v in one for u, v in problem.model.ends if u in one)}
     found = benchmarks.piper_knapsacks.downsets(problem)
     assert set(found) == closed
@@ -62,7 +62,7 @@ def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
     from mtpp.training_plan import Stage, stage_figures
 
     for seed in range(20):
-        problem = random_problem(seed, 4, choices=3)
+        problem = random_problem(seed, 4)
         for instance in knapsacks.drawn(problem, 2, seed):
             options = knapsacks.options_of(problem, instance)
             if not all(options):
@@ -98,7 +98,7 @@ def test_two_exact_methods_agree(benchmarks: Any) -> None:
     knapsacks = benchmarks.piper_knapsacks
     searched = 0
     for seed in range(40):
-        problem = random_problem(seed, 7, choices=4)
+        problem = random_problem(seed, 7)
         knapsack = knapsacks.PlannersKnapsack(problem)
         for instance in knapsacks.drawn(problem, 5, seed):
             options = knapsacks.options_of(problem, instance)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from small_training import random_model
+from training_models import random_model
 
 from mtpp.solvers.planners.equal_division import divisions, kind_of, repeated_layers
 from mtpp.training_model import Configuration, Edge, Layer, TrainingModel

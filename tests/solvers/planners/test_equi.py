@@ -8,7 +8,8 @@ from fractions import Fraction
 from itertools import pairwise
 
 import pytest
-from small_training import all_plans, is_plan, random_problem, time_of
+from training_models import random_problem
+from training_oracles import best_time, is_plan, time_of
 
 from mtpp.deadline import Deadline
 from mtpp.planning_problem import PlanningProblem, Schemes
@@ -60,7 +61,7 @@ def test_best_of_its_family(first: int) -> None:
     """The plan is valid and as fast as the best of all members; where there is none, none is found."""
     some = 0
     for seed in range(first, first + 40):
-        problem = random_problem(seed, 3 + seed % 5, degrees=(1, 2, 3), choices=4)
+        problem = random_problem(seed)
         best = min((time_of(problem, stages) for stages in family(problem) if is_plan(problem, stages)), default=None)
         found = result(problem)
         if best is None:
@@ -69,7 +70,6 @@ def test_best_of_its_family(first: int) -> None:
         else:
             assert isinstance(found, TrainingPlan)
             assert is_plan(problem, found.stages)
-            assert sorted(v for stage in found.stages for v in stage.layers) == list(range(len(problem.model.layers)))
             assert found.time_per_sample == best
             some += 1
     assert some > 10
@@ -80,7 +80,7 @@ def test_among_all_plans(first: int) -> None:
     """The plan is no better than the best of all there are, and what is proven to be impossible is."""
     for seed in range(first, first + 40):
         problem = random_problem(seed, 3)
-        best = min((time_of(problem, stages) for stages in all_plans(problem)), default=None)
+        best = best_time(problem)
         found = result(problem)
         if isinstance(found, NoPlan):
             assert not (found.proven and best is not None)
@@ -113,6 +113,9 @@ def test_without_tensor_parallelism() -> None:
     for seed in range(40):
         problem = replace(random_problem(seed, 4), memory_bytes=10**6)
         alone = pipedream_2bw.plan(problem, PlanLimits())
+        if not all(1 in layer.configurations for layer in problem.model.layers):
+            assert isinstance(alone, NoPlan)
+            continue
         schemes = replace(problem.schemes, tensor_parallel=False)
         without = result(rebuilt(problem, schemes))
         assert isinstance(alone, TrainingPlan) == isinstance(without, TrainingPlan)
@@ -144,7 +147,8 @@ def rebuilt(problem: PlanningProblem, schemes: Schemes) -> PlanningProblem:
 
 def test_scaled_costs() -> None:
     """Costs ten times as large, over a network ten times as slow, give a plan ten times as slow."""
-    problem = replace(random_problem(3, 6), memory_bytes=10**6)
+    problem = replace(random_problem(3, 6), memory_bytes=10**6, bandwidth_bytes_per_s=10**12)
+    problem = rebuilt(problem, problem.schemes)
     layers = [
         replace(
             layer,

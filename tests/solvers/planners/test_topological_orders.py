@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from small_training import random_model
+from training_models import random_model
 
-from mtpp.solvers.planners.topological_orders import topological_orders
+from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
 from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
 
 
@@ -16,6 +16,19 @@ def test_edges_lead_on(seed: int) -> None:
     orders = topological_orders(model)
     assert len(set(orders)) == len(orders) <= 13
     assert orders[0] == tuple(model.order)
+    for order in orders:
+        assert sorted(order) == list(range(len(model.layers)))
+        place = {v: i for i, v in enumerate(order)}
+        assert all(place[u] < place[v] for u, v in model.ends)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_orders(seed: int) -> None:
+    """So many as asked for, all topological, and the same ones every time."""
+    model = random_model(seed, 12)
+    orders = list(random_orders(model, 6))
+    assert len(orders) == 6
+    assert orders == list(random_orders(model, 6))
     for order in orders:
         assert sorted(order) == list(range(len(model.layers)))
         place = {v: i for i, v in enumerate(order)}

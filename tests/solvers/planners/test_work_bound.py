@@ -6,7 +6,8 @@ from dataclasses import replace
 from fractions import Fraction
 
 import pytest
-from small_training import all_plans, random_problem, time_of
+from training_models import random_model, random_problem
+from training_oracles import best_time
 
 from mtpp.planning_problem import PlanningProblem, Schemes
 from mtpp.solvers.planners.work_bound import least_memory, work_bound
@@ -78,8 +79,7 @@ def test_no_plan_with_dear_gradients_is_better(convention: str) -> None:
     """The rule for gradients holds for every plan of random models as well, where it is the best."""
     some = 0
     for seed in range(60):
-        problem = random_problem(seed, 2, degrees=(1, 2, 3))
-        model = problem.model
+        model = random_model(seed, 2)
         layers = [
             replace(layer, configurations={
                 t: [replace(one, time_per_sample=one.time_per_sample + 40, memory_a=0, memory_b=0) for one in here]
@@ -95,7 +95,7 @@ def test_no_plan_with_dear_gradients_is_better(convention: str) -> None:
         assert bound is not None
         if bound.proof["rule"] == "gradients":
             some += 1
-            assert bound.value <= min(time_of(heavy, stages) for stages in all_plans(heavy))
+            assert bound.value <= best_time(heavy)
     assert some > 5
 
 
@@ -115,8 +115,8 @@ def test_no_plan_is_better(first: int) -> None:
     """Bounds are at most the best of all plans of random models, and need no more memory than any of them."""
     some = 0
     for seed in range(first, first + 40):
-        problem = random_problem(seed, 3)
-        best = min((time_of(problem, stages) for stages in all_plans(problem)), default=None)
+        problem = random_problem(seed, 4)
+        best = best_time(problem)
         bound = work_bound(problem)
         if best is None:
             continue
