@@ -22,7 +22,8 @@ class Minimum:
     time
         Its time per sample in ticks.
     lower
-        No plan over the family takes less; equal to *time* if it was proven to be the least.
+        No plan over the family takes less; equal to *time* if it was proven to be the least. What bang per buck does
+        not find may exist all the same, so with that knapsack it stays where it was.
     stopped
         Why the search ended before that, one of ``solvers.search.STOPS``; "finished" if it did not.
     undecided
@@ -66,7 +67,7 @@ def least_time(
     question is for anything strictly faster, and a "no" ends the search. About a dozen decisions.
     """
     time, stages = known or (None, None)
-    floor = lower  # what was looked through; above *lower* where a knapsack was given up
+    floor = lower  # what was looked through; above *lower* where a knapsack was given up, or is bang per buck
     undecided, gains = False, 0
     trusted = known is not None
     while time is None or floor < time:
@@ -92,7 +93,7 @@ def least_time(
         if asked is None:
             break
         floor = asked
-        if not undecided:
+        if search.proves and not undecided:
             lower = asked
             if not partial:
                 search.tell_bound(lower)

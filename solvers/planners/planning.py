@@ -26,7 +26,8 @@ class PlanLimits:
     jobs
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
     knapsack
-        One of :data:`KNAPSACKS`.
+        One of :data:`KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from single layers
+        are proven.
     observer
         Is told of phases, and of plans and bounds in ticks.
     interrupted

@@ -93,7 +93,10 @@ def sweep(
             if not _settle(search, cells, k, s):
                 break
     known = {place: cell for place, cell in cells.items() if bound is None or cell.empty or cell.time is not None}
-    return {place: SweepCell(cell.time, cell.lower, cell.stages) for place, cell in known.items()}
+    return {
+        place: SweepCell(cell.time, cell.lower if search.proves else floor, cell.stages)
+        for place, cell in known.items()
+    }
 
 
 def _settle(search: PipelineSearch, cells: Mapping[tuple[int, int], _Open], k: int, s: int) -> bool:

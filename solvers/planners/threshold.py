@@ -94,6 +94,11 @@ class PipelineSearch:
         ]
         self._starts = np.flatnonzero(np.diff(self.downsets.sizes, prepend=-1, append=-1))
 
+    @property
+    def proves(self) -> bool:
+        """Whether no plan within a threshold is missed: bang per buck takes slower choices, or none in time."""
+        return self._wanted == LEAST
+
     def decide(
         self,
         time: Fraction | None,

@@ -60,9 +60,9 @@ def test_the_result_is_the_optimum_for_many_more(hundred: int) -> None:
         _check_against_oracle(seed)
 
 
-@pytest.mark.parametrize("seed", range(30))
+@pytest.mark.parametrize("seed", [*range(20), 1730, 1976, 2028, 2335])
 def test_bang_per_buck_never_beats_the_exact_knapsack(seed: int) -> None:
-    """With the heuristic, a plan is still one, and not faster than the optimum."""
+    """With the heuristic, a plan is still one, not faster than the optimum, and nothing false is proven about that."""
     problem = random_problem(seed)
     exact = piper.plan(problem, PlanLimits())
     heuristic = piper.plan(problem, PlanLimits(knapsack="heuristic"))
@@ -70,7 +70,7 @@ def test_bang_per_buck_never_beats_the_exact_knapsack(seed: int) -> None:
         assert isinstance(heuristic, NoPlan)
     elif isinstance(heuristic, TrainingPlan):
         _check_plan(problem, heuristic)
-        assert heuristic.time_per_sample >= exact.time_per_sample
+        assert heuristic.lower.value <= exact.time_per_sample <= heuristic.time_per_sample
 
 
 def _published(data: Path, name: str, devices: int, memory_gib: Decimal) -> PlanningProblem:
