@@ -83,8 +83,9 @@ def read_task(path: str, options: Mapping[str, Any], console: Console) -> Traini
     problem = system.problem(model, source, options)
     assert system.micro_batches is not None
     planner = PLANNERS[options["planner"]]
-    if not planner.knapsack and options["knapsack"] == "heuristic":
-        raise InputError(f"has no effect on the planner {planner.name}", source="--knapsack", remedy="leave it out")
+    if options["knapsack"] == "heuristic" and not (planner.knapsack and system.topology is None):
+        where = f"on the planner {planner.name}" if system.topology is None else "with several levels of devices"
+        raise InputError(f"has no effect {where}", source="--knapsack", remedy="leave it out")
     for text in model.assumptions:
         console.warn(f"{source.display}: {text}")
     kept = replace(source, data=b"")

@@ -45,7 +45,7 @@ def plan_document(
     problem = plan.problem
     time = plan.time_per_sample
     return {
-        **_header(problem, plan.planner, sha256),
+        **header(FORMAT, VERSION, problem, plan.planner, sha256),
         "feasible": True,
         "time_per_sample": in_units(time, problem),
         "time_per_sample_ticks": fraction(time),
@@ -77,7 +77,7 @@ def no_plan_document(
 ) -> dict[str, Any]:
     """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.planning.NoPlan`."""
     return {
-        **_header(problem, planner, sha256),
+        **header(FORMAT, VERSION, problem, planner, sha256),
         "feasible": False,
         "proven": proven,
         "least_memory_bytes": least_memory_bytes,
@@ -88,13 +88,21 @@ def no_plan_document(
     }
 
 
-def model_document(problem: Problem, sha256: str) -> dict[str, Any]:
-    """Return what a document says of the model."""
+def header(form: str, version: int, problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
+    """Return what every document about planning starts with: its *form*, the model, and the devices."""
     model = problem.model
-    return {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)}
+    return {
+        "format": form,
+        "version": version,
+        "planner": planner,
+        "model": {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)},
+        "time_unit": model.time_unit,
+        "ticks_per_unit": PICOSECONDS[model.time_unit],
+        "system": _system(problem),
+    }
 
 
-def system_document(problem: Problem) -> dict[str, Any]:
+def _system(problem: Problem) -> dict[str, Any]:
     """Return what a document says of the devices, of the batch, and of the rules."""
     flat = level_one(problem)
     return {
@@ -138,18 +146,6 @@ def bound_document(bound: TimeBound) -> dict[str, Any]:
         "method": bound.method,
         "tier": bound.tier,
         "proof": dict(bound.proof),
-    }
-
-
-def _header(problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "planner": planner,
-        "model": model_document(problem, sha256),
-        "time_unit": problem.model.time_unit,
-        "ticks_per_unit": PICOSECONDS[problem.model.time_unit],
-        "system": system_document(problem),
     }
 
 

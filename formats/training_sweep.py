@@ -6,11 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
-from mtpp.certificate import approximation_ratio
 from mtpp.formats.json_text import dump_lines
-from mtpp.formats.training_plan import fraction, in_units, model_document, per_second, system_document
+from mtpp.formats.training_plan import fraction, header, in_units, per_second
 from mtpp.planning_problem import PlanningProblem
-from mtpp.units import PICOSECONDS
+from mtpp.training_plan import time_ratio
 
 FORMAT = "mtpp-training-sweep"
 VERSION = 1
@@ -32,13 +31,7 @@ def sweep_document(
 ) -> dict[str, Any]:
     """Return a table as JSON takes it; *rows* are of :func:`sweep_row`."""
     return {
-        "format": FORMAT,
-        "version": VERSION,
-        "planner": planner,
-        "model": model_document(problem, sha256),
-        "time_unit": problem.model.time_unit,
-        "ticks_per_unit": PICOSECONDS[problem.model.time_unit],
-        "system": system_document(problem),
+        **header(FORMAT, VERSION, problem, planner, sha256),
         "devices": _distinct(row["devices"] for row in rows),
         "degrees_sums": _distinct(row["degrees_sum"] for row in rows),
         "rows": list(rows),
@@ -60,10 +53,6 @@ def sweep_row(
     Without a *lower* bound nothing is known of it, for the search had to end before. Without a *time* otherwise, no
     plan fits.
     """
-    ratio = None
-    if time is not None:
-        quotient = time / lower if lower else None
-        ratio = approximation_ratio(*(quotient.as_integer_ratio() if quotient else (time.numerator, 0)))
     return {
         "devices": devices,
         "degrees_sum": degrees_sum,
@@ -72,7 +61,7 @@ def sweep_row(
         "time_per_sample_ticks": None if time is None else fraction(time),
         "throughput_per_s": None if time is None else per_second(time),
         "lower_bound_ticks": None if time is None or lower is None else fraction(lower),
-        "ratio": ratio,
+        "ratio": None if time is None or lower is None else time_ratio(time, lower),
         "optimal": time is not None and time == lower,
         "stages": stages,
     }

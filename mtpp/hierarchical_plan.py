@@ -20,10 +20,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mtpp.certificate import approximation_ratio
-from mtpp.errors import InconsistentBound
 from mtpp.hierarchical_problem import HierarchicalProblem, OuterLevel
-from mtpp.training_plan import Stage, StageFigures, TimeBound, stage_figures
+from mtpp.training_plan import BoundedPlan, Stage, StageFigures, TimeBound, stage_figures
 
 
 @dataclass(frozen=True)
@@ -75,15 +73,10 @@ class SuperstageFigures:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalPlan:
+class HierarchicalPlan(BoundedPlan):
     """A pipeline of superstages of level L, from the model's sources to its sinks; of stages if there is one level.
 
     The attributes that :class:`mtpp.training_plan.TrainingPlan` has as well mean the same.
-
-    Raises
-    ------
-    InconsistentBound
-        If *lower* is above what the plan takes, which no correct program can produce.
     """
 
     problem: HierarchicalProblem
@@ -92,13 +85,6 @@ class HierarchicalPlan:
     lower: TimeBound
     stopped: str
     notes: Sequence[str] = ()
-
-    def __post_init__(self) -> None:
-        if self.lower.value > self.time_per_sample:
-            raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.time_per_sample}",
-                remedy="this is a bug in mtpp, please report it with the model",
-            )
 
     @cached_property
     def stages(self) -> Sequence[Stage]:
@@ -131,19 +117,6 @@ class HierarchicalPlan:
         """That of the slowest stage or superstage, in ticks."""
         times = [figures.time for figures in self.figures]
         return max(times + [figures.time for figures in all_superstages(self.superstages)])
-
-    @property
-    def optimal(self) -> bool:
-        """Whether plan and bound meet, exactly."""
-        return self.lower.value == self.time_per_sample
-
-    @property
-    def ratio(self) -> float | None:
-        """Time per sample / lower bound; None where only the bound is 0."""
-        if self.lower.value == 0:
-            return 1.0 if self.time_per_sample == 0 else None
-        ratio = self.time_per_sample / self.lower.value
-        return approximation_ratio(ratio.numerator, ratio.denominator)
 
     @property
     def devices_used(self) -> int:

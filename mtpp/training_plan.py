@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -70,9 +71,8 @@ class TimeBound:
     proof: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, eq=False)
-class TrainingPlan:
-    """Stages in pipeline order, from the model's sources to its sinks.
+class BoundedPlan(ABC):
+    """What plans for one level of devices and for several have in common: a time, and what is proven about it.
 
     Raises
     ------
@@ -80,12 +80,7 @@ class TrainingPlan:
         If *lower* is above what the plan takes, which no correct program can produce.
     """
 
-    problem: PlanningProblem
-    planner: str
-    stages: Sequence[Stage]
     lower: TimeBound
-    stopped: str
-    notes: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.lower.value > self.time_per_sample:
@@ -93,6 +88,38 @@ class TrainingPlan:
                 f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.time_per_sample}",
                 remedy="this is a bug in mtpp, please report it with the model",
             )
+
+    @property
+    @abstractmethod
+    def time_per_sample(self) -> Fraction:
+        """The longest that any part of the pipeline takes, in ticks."""
+
+    @property
+    def optimal(self) -> bool:
+        """Whether plan and bound meet, exactly."""
+        return self.lower.value == self.time_per_sample
+
+    @property
+    def ratio(self) -> float | None:
+        """Time per sample / lower bound; None where only the bound is 0."""
+        return time_ratio(self.time_per_sample, self.lower.value)
+
+
+def time_ratio(time: Fraction, lower: Fraction) -> float | None:
+    """Return *time* / *lower*, correctly rounded; 1.0 where both are 0 and None where only the bound is."""
+    return approximation_ratio(time.numerator * lower.denominator, lower.numerator * time.denominator)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPlan(BoundedPlan):
+    """Stages in pipeline order, from the model's sources to its sinks."""
+
+    problem: PlanningProblem
+    planner: str
+    stages: Sequence[Stage]
+    lower: TimeBound
+    stopped: str
+    notes: Sequence[str] = ()
 
     @cached_property
     def figures(self) -> Sequence[StageFigures]:
@@ -103,19 +130,6 @@ class TrainingPlan:
     def time_per_sample(self) -> Fraction:
         """The slowest stage's, in ticks."""
         return max(figures.time for figures in self.figures)
-
-    @property
-    def optimal(self) -> bool:
-        """Whether plan and bound meet, exactly."""
-        return self.lower.value == self.time_per_sample
-
-    @property
-    def ratio(self) -> float | None:
-        """Time per sample / lower bound; None where only the bound is 0."""
-        if self.lower.value == 0:
-            return 1.0 if self.time_per_sample == 0 else None
-        ratio = self.time_per_sample / self.lower.value
-        return approximation_ratio(ratio.numerator, ratio.denominator)
 
     @property
     def devices_used(self) -> int:

@@ -267,7 +267,7 @@ def test_one_level_is_a_flat_network(plan: Called, planner: Planner, model_file:
 
 
 def test_several_levels_need_a_planner_for_them(plan: Called, model_file: Path, tmp_path: Path) -> None:
-    """The baselines plan for one level; there is no sweep over several."""
+    """The baselines plan for one level; there is no sweep over several, nor bang per buck."""
     topology = tmp_path / "levels.toml"
     topology.write_text(
         '[[levels]]\ndevices = 4\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n'
@@ -277,6 +277,9 @@ def test_several_levels_need_a_planner_for_them(plan: Called, model_file: Path, 
         2, "", "error: --topology: the planner equi plans for one level of devices; use --planner piper\n",
     )  # fmt: skip
     assert plan(*arguments, "--sweep")[2] == "error: --sweep: goes with one level of devices; leave --topology out\n"
+    assert plan(*arguments, "--knapsack", "heuristic") == (
+        2, "", "error: --knapsack: has no effect with several levels of devices; leave it out\n",
+    )  # fmt: skip
 
 
 def test_limits_count_from_the_start_of_the_process(planner: Planner, plan: Called, model_file: Path) -> None:
