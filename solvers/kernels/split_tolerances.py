@@ -33,7 +33,8 @@ def useful_kinds(
     best = np.zeros(degrees + 1, dtype=np.int32)
     total = 0
     for pair in range(pairs):
-        best[:] = 0
+        for x in range(degrees + 1):
+            best[x] = 0
         for i in range(kinds):
             stands = most[pair, i]
             if adds[i] > degrees or stands < adds[i] or stands <= best[adds[i]]:
@@ -44,7 +45,8 @@ def useful_kinds(
                 best[x] = stands
             if total == capacity:
                 larger = np.empty(2 * capacity, dtype=np.int32)
-                larger[:capacity] = items
+                for place in range(capacity):
+                    larger[place] = items[place]
                 items = larger
                 capacity *= 2
             items[total] = i
@@ -116,7 +118,8 @@ def split_table(
                     here = min(stands, table[middle, state_k[middle, p], state_x[middle, p]] + adds[i])
                     if here > table[outer, k, x]:
                         table[outer, k, x] = here
-        best[:] = 0
+        for x in range(degrees + 1):
+            best[x] = 0
         for k in range(devices + 1):
             above = 0
             for x in range(degrees + 1):

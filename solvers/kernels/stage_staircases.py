@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from mtpp.solvers.kernels.stage_options import KnapsackScratch
     from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 
+_NONE, _ONE = 0, 1
+"""Passed on as ``int(_ONE)``: each combination of literals as arguments would be compiled anew."""
+
 
 @kernel
 def _edges_of_stage(
@@ -110,6 +113,7 @@ def staircases(
     total = 0
     undecided = 0
     n = len(arrays.in_start) - 1
+    one, none = int(_ONE), int(_NONE)
     shared_y = np.empty(most + 1, dtype=np.int64)
     shared_cost = np.empty(most + 1, dtype=np.int64)
     for pair in range(pairs):
@@ -132,7 +136,7 @@ def staircases(
                 possible = _has_choices(count, j, arrays, scratch)
                 if plain and possible:
                     shared, failed = _steps(
-                        count, j, 1, 0, most, memory, arrays, outer, inner, scratch, shared_y, shared_cost
+                        count, j, one, none, most, memory, arrays, outer, inner, scratch, shared_y, shared_cost
                     )
                     undecided += failed
                     for i in range(count):
@@ -176,7 +180,8 @@ def _has_choices(count: int, j: int, arrays: ChoiceArrays, scratch: KnapsackScra
 @kernel
 def _doubled(values: Int64Array) -> Int64Array:
     larger = np.empty(2 * len(values), dtype=np.int64)
-    larger[: len(values)] = values
+    for i in range(len(values)):
+        larger[i] = values[i]
     return larger
 
 
@@ -198,13 +203,14 @@ def _steps(
     """Write one staircase without its edges; return its length, and how many knapsacks were not solved to the end."""
     found = 0
     failed = 0
-    y = 1
+    y, any_cost = int(_ONE), int(UNBOUNDED)
+    least, by_heuristic = int(LEAST), int(BANG_PER_BUCK)
     while y <= most:
-        cost = least_cost(count, j, scale_p, scale_w, y, memory, UNBOUNDED, LEAST, arrays, outer, inner, scratch)
+        cost = least_cost(count, j, scale_p, scale_w, y, memory, any_cost, least, arrays, outer, inner, scratch)
         if cost == UNDECIDED:
             failed += 1
             cost = least_cost(
-                count, j, scale_p, scale_w, y, memory, UNBOUNDED, BANG_PER_BUCK, arrays, outer, inner, scratch
+                count, j, scale_p, scale_w, y, memory, any_cost, by_heuristic, arrays, outer, inner, scratch
             )
         if cost < 0:
             break
