@@ -77,6 +77,7 @@ def sweep(
         raise InputError(
             "sums of degrees are swept up to a limit", source="--exact-micro-batches", remedy="leave it out"
         )
+    limits.observer.phase("downsets")
     sets = every_downset(problem, MOST_DOWNSETS)
     if sets is None:
         raise InputError(
@@ -90,6 +91,8 @@ def sweep(
         for k, s in sorted(cells):
             if bound is None:
                 break
+            if not cells[k, s].done:
+                limits.observer.phase(f"plans on {k:,} devices" if k > 1 else "plans on 1 device")
             if not _settle(search, cells, k, s):
                 break
     known = {place: cell for place, cell in cells.items() if bound is None or cell.empty or cell.time is not None}

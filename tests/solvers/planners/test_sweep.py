@@ -12,6 +12,7 @@ from training_oracles import best_plan
 from mtpp.deadline import Deadline
 from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem
+from mtpp.progress import Silent
 from mtpp.solvers.planners import sweep as sweeping
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.sweep import sweep
@@ -105,3 +106,21 @@ def test_ended_runs_claim_no_more_than_they_know(seed: int, looks: int) -> None:
         assert (cell.time is None) == (best is None)
         if best is not None and cell.time is not None:
             assert cell.lower <= best <= cell.time
+
+
+class _Heard(Silent):
+    """Keeps the phases it is told of."""
+
+    def __init__(self) -> None:
+        self.phases: list[str] = []
+
+    def phase(self, name: str) -> None:
+        """Take note of a phase."""
+        self.phases.append(name)
+
+
+def test_what_is_worked_at_is_told() -> None:
+    """A run over many cells says where it is."""
+    heard = _Heard()
+    sweep(_problem(0), [1, 2], [1], PlanLimits(observer=heard))
+    assert heard.phases[:2] == ["downsets", "plans on 1 device"]
