@@ -142,7 +142,7 @@ class _Columns:
             return None
         # Above the slowest way of all, one device is enough for every layer.
         high = min(high, 2 * float(self._compute.max()))
-        while high - low > high * _PRECISION:
+        while high - low > max(high * _PRECISION, 1 / _SCALE):
             middle = (low + high) / 2
             if self._least(weight, middle) >= middle:
                 low = middle

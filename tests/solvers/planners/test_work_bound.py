@@ -51,6 +51,13 @@ def test_hand_made(times: list[dict[int, int]], asked: dict[str, object], value:
     assert (bound.value, bound.proof["rule"], bound.method, bound.tier) == (value, rule, "work", "exact")
 
 
+def test_ways_that_cost_nothing_beside_ways_that_do() -> None:
+    """No cutoff above zero leaves out the free ones: the search for one ends."""
+    bound = work_bound(problem_of([{1: 0, 2: 4}, {1: 0}], weights=3))
+    assert bound is not None
+    assert bound.value == 0
+
+
 def test_mixed_rule_is_above_both() -> None:
     """Two layers, three devices, two micro-batches: neither devices nor micro-batches alone are what is short."""
     # Devices: (10 + 10) / 3. Degrees: (6 + 6) / 2. With α = 4, β = 2 both ways cost 60: 120 / (4 · 3 + 2 · 2).
