@@ -140,7 +140,8 @@ def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool,
                 break
             depth -= 1  # and so they do from here on
             continue
-        if extra + _relaxed(depth + 1, left, steps, scratch) * SAFE > best - 1:
+        # The integers are subtracted first: beyond 2^53 a sum with a float would lose more than SAFE allows for.
+        if _relaxed(depth + 1, left, steps, scratch) * SAFE > best - 1 - extra:
             continue
         depth += 1
         if depth < classes:
