@@ -117,9 +117,11 @@ class _Search:
                 self._lower = TimeBound(limit.ticks, "downset", "enumerated", proof)
                 self._limits.observer.bound(ceil(limit.ticks))
             return False
-        self._parts = splits.pipeline()
-        plan = HierarchicalPlan(self._problem, NAME, self._parts, self._lower, "finished")
-        self._time = plan.time_per_sample
+        parts = splits.pipeline()
+        time = HierarchicalPlan(self._problem, NAME, parts, self._lower, "finished").time_per_sample
+        if self._time is not None and time >= self._time:
+            return False  # choices that are there cannot be told, as a knapsack was given up
+        self._parts, self._time = parts, time
         self._limits.observer.incumbent(ceil(self._time))
         return True
 

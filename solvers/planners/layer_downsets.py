@@ -41,6 +41,9 @@ class LayerDownsets(NamedTuple):
         Σ over layers of the least of their choices for degree j, shape (J, D).
     entering, leaving
         Σ of ``pays_in`` and ``pays_out`` over the edges that lead into the downset, shape (J, D).
+    least_leaving
+        Σ of the least of ``pays_out`` over all degrees, over the same edges: their sources may be in different stages,
+        each with its own degree; shape (D,).
     least_memory, fastest_memory
         Σ over layers of the least bytes of a choice, and of the bytes of the fastest choice, with y micro-batches in
         flight; shape (J, Y + 1, D).
@@ -58,6 +61,7 @@ class LayerDownsets(NamedTuple):
     weights: Int64Array
     entering: Int64Array
     leaving: Int64Array
+    least_leaving: Int64Array
     least_memory: Int64Array
     fastest_memory: Int64Array
     crossing_start: Int64Array
@@ -133,6 +137,7 @@ def layer_downsets(problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, m
         sums(least.weights),
         _products(arrays.pays_in, crosses),
         _products(arrays.pays_out, crosses),
+        _products(arrays.pays_out.min(axis=0, keepdims=True), crosses)[0],
         sums(least.memory).reshape(shape),
         sums(least.fastest_memory).reshape(shape),
         starts,

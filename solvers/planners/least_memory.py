@@ -5,7 +5,7 @@ from __future__ import annotations
 from mtpp.solvers.planners.bisection import worth_a_last_question
 from mtpp.solvers.planners.threshold import PipelineSearch
 
-_ENOUGH = 2**61
+_ENOUGH = 2**62
 
 
 def memory_that_would_do(search: PipelineSearch, least: int, known: int | None = None) -> tuple[int | None, bool]:

@@ -76,11 +76,19 @@ def least_time(
         if decision is None:
             return Minimum(stages, time, lower, search.stopped, undecided)
         if decision.front:
-            stages = search.stages(len(decision.front) - 1)
-            time = max(figures.time for figures in stage_figures(search.problem, stages))
-            search.tell_time(time)
-            gains += close
-            trusted = trusted and worth_a_last_question(gains)
+            found = search.stages(len(decision.front) - 1)
+            takes = max(figures.time for figures in stage_figures(search.problem, found))
+            if time is None or takes < time:
+                stages, time = found, takes
+                search.tell_time(time)
+                gains += close
+                trusted = trusted and worth_a_last_question(gains)
+                continue
+            # Choices that are there cannot be told, as a knapsack was given up: nothing is known of this threshold.
+            undecided, gains = True, 0
+            if strictly or asked is None:
+                break
+            floor = asked
             continue
         gains = 0
         sure: Decision = decision

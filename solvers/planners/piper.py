@@ -85,7 +85,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
                 return no_plan(problem, minimum.stopped, "no plan was found before the search ended", proven=False)
         limits.observer.phase("least memory")
         memory, certain = memory_that_would_do(whole, least_memory(problem), enough)
-        if memory is not None:
+        if memory is not None or not certain:
             reason = f"no plan fits into the memory of {problem.devices} devices"
         else:
             reason = no_plan_because(problem) or "no plan fits on the devices, whatever their memory"

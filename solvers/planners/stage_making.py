@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, UNBOUNDED, least_cost
+from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members
+from mtpp.solvers.kernels.stage_staircases import edges_of_stage
 from mtpp.solvers.planners.layer_downsets import LayerBits
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.training_plan import Stage
@@ -21,6 +22,7 @@ def make_stage(
     in_flight: int,
     wanted: int,
     scratch: KnapsackScratch,
+    within: int = UNBOUNDED,
 ) -> Stage:
     """Return the stage of the layers of *outer* without those of *inner*.
 
@@ -34,7 +36,9 @@ def make_stage(
         Micro-batches whose activations it keeps.
     wanted
         Which choices are meant, see :func:`~mtpp.solvers.kernels.stage_choices.least_cost`. Where that search is ended
-        before it is done, bang per buck chooses.
+        before it is done: those of the least compute, or any *within* the budget, or else those of bang per buck.
+    within
+        What the stage's time times its common denominator, d times what gradients are spread over, may come to.
 
     Raises
     ------
@@ -43,10 +47,18 @@ def make_stage(
     """
     n = len(problem.model.layers)
     count = gather_members(n, outer, inner, scratch)
-    question = (count, j, problem.spread(d), d - 1, in_flight, problem.memory_bytes, UNBOUNDED)
-    cost = least_cost(*question, wanted, arrays, outer, inner, scratch)
+    spread, where = problem.spread(d), (arrays, outer, inner, scratch)
+
+    def chosen_for(scale_p: int, scale_w: int, budget: int, wanted: int) -> int:
+        return least_cost(count, j, scale_p, scale_w, in_flight, problem.memory_bytes, budget, wanted, *where)
+
+    cost = chosen_for(spread, d - 1, UNBOUNDED, wanted)
+    if cost == UNDECIDED and arrays.plain[j]:
+        cost = chosen_for(1, 0, UNBOUNDED, LEAST)
     if cost == UNDECIDED:
-        cost = least_cost(*question, BANG_PER_BUCK, arrays, outer, inner, scratch)
+        cost = chosen_for(spread, d - 1, within - spread * edges_of_stage(count, j, *where), ANY)
+    if cost < 0:
+        cost = chosen_for(spread, d - 1, UNBOUNDED, BANG_PER_BUCK)
     if cost < 0:
         raise AssertionError("a stage that fitted does not fit")
     layers = scratch.members[:count]

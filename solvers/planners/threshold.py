@@ -21,7 +21,7 @@ from mtpp.solvers.kernels.pipeline_states import (
     extend,
 )
 from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED
-from mtpp.solvers.kernels.stage_options import knapsack_scratch
+from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.solvers.planners.planning import PlanLimits
@@ -123,8 +123,13 @@ class PipelineSearch:
         The decision; None if the search had to end.
         """
         problem = self.problem
-        limits = (memory or problem.memory_bytes, devices or problem.devices, micro_batches or problem.micro_batches)
+        limits = (
+            problem.memory_bytes if memory is None else memory,
+            problem.devices if devices is None else devices,
+            problem.micro_batches if micro_batches is None else micro_batches,
+        )
         threshold = self._threshold(time, strictly, limits, optimistic)
+        self._budgets = threshold.budget
         table = self._table if memory is None else no_table()
         states, downsets = self.states, self.downsets
         given_up = self._given_up
@@ -196,7 +201,7 @@ class PipelineSearch:
             budgets.append(min(UNBOUNDED, math.ceil(most) - 1 if strictly else math.floor(most)))
         ticks = UNBOUNDED if time is None else max(1, min(UNBOUNDED, math.ceil(time)))
         downsets = self.downsets
-        leaving = downsets.leaving.min(axis=0)
+        leaving = downsets.least_leaving
         numbers = [
             *limits,
             ticks,
@@ -225,19 +230,24 @@ class PipelineSearch:
             j, g = int(states.tensor[outer, state]), int(states.data[outer, state])
             later = int(states.degrees[outer, state])
             d = int(self._data_degrees[g])
-            question = (d, j, ceil_ratio(later, d), self._wanted, self._scratches[0][1])
+            question = (d, j, ceil_ratio(later, d), self._wanted, self._scratches[0][1], int(self._budgets[g]))
             stages.append(make_stage(self.problem, self.arrays, sets[outer], sets[inner], *question))
             outer, state = inner, int(states.state[outer, state])
         return stages
 
     def memory_needed(self, state: int) -> int:
         """Return the bytes that the stages behind a pair of the front need at least, on the fullest device."""
-        outer, most, states, memory = len(self.downsets.sizes) - 1, 0, self.states, self.downsets.least_memory
+        outer, most, states, sets = len(self.downsets.sizes) - 1, 0, self.states, self.downsets.sets
+        scratch, start, n = self._scratches[0][1], self.arrays.start, len(self.problem.model.layers)
         while self.downsets.sizes[outer]:
             inner, j = int(states.inner[outer, state]), int(states.tensor[outer, state])
             d = int(self._data_degrees[states.data[outer, state]])
             in_flight = ceil_ratio(int(states.degrees[outer, state]), d)
-            most = max(most, int(memory[j, in_flight, outer] - memory[j, in_flight, inner]))
+            needed = 0  # not from the sums of downsets, which end at fewer micro-batches where they would be large
+            for v in scratch.members[: gather_members(n, sets[outer], sets[inner], scratch)].tolist():
+                rows = slice(int(start[j * n + v]), int(start[j * n + v + 1]))
+                needed += int((self.arrays.memory_a[rows] * in_flight + self.arrays.memory_b[rows]).min())
+            most = max(most, needed)
             outer, state = inner, int(states.state[outer, state])
         return most
 

@@ -13,9 +13,10 @@ from training_oracles import best_plan, is_plan, least_memory, time_of
 
 from mtpp.deadline import Deadline
 from mtpp.formats.training_models import read_training_model
-from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.planners import piper
+from mtpp.planning_problem import PlanningProblem, Schemes
+from mtpp.solvers.planners import piper, threshold
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training_plan import TrainingPlan
 
 GIB = 2**30
@@ -157,3 +158,59 @@ def test_a_search_that_is_ended_keeps_its_plan(shared_data: Path) -> None:
     assert result.stopped == "interrupted"
     assert not result.optimal
     _check_plan(problem, result)
+
+
+def test_stages_outside_a_downset_run_on_different_numbers_of_devices() -> None:
+    """What edges cost their sources is least for another t at each: neither t is the better one for both."""
+    sync = {("a", 2): 100, ("b", 1): 100}
+
+    def source(name: str) -> Layer:
+        ways = {t: [Configuration("only", 10, 0, 0, 6, {}, {"sink": sync.get((name, t), 0)})] for t in (1, 2)}
+        return Layer(name, name, ways)
+
+    layers = [source("a"), source("b"), Layer("sink", "sink", {1: [Configuration("only", 10, 0, 0, 6)]})]
+    model = TrainingModel.build("fork", "ps", layers, [Edge("a", "sink", 0), Edge("b", "sink", 0)])
+    asked = {"devices": 4, "memory_bytes": 10, "bandwidth_bytes_per_s": 2 * 10**12, "micro_batches": 4}
+    result = piper.plan(PlanningProblem.build(model, **asked), PlanLimits())
+    assert isinstance(result, TrainingPlan)
+    assert (result.time_per_sample, result.optimal) == (10, True)
+
+
+@pytest.mark.parametrize("entries", ["_MEMORY_ENTRIES", "_STATE_ENTRIES", "_TABLE_ENTRIES"])
+def test_small_tables_are_enough(entries: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With hardly an entry in a table nothing false is claimed; all but the states can do without."""
+    monkeypatch.setattr(threshold, entries, 1)
+    for seed in range(200, 260):
+        problem = random_problem(seed, most_layers=4, most_devices=5)
+        result, expected = piper.plan(problem, PlanLimits()), best_plan(problem)
+        if isinstance(result, NoPlan):
+            assert expected is None or not result.proven
+            assert entries == "_STATE_ENTRIES" or result.least_memory_bytes == least_memory(problem)
+        else:
+            assert expected is not None
+            assert result.lower.value <= expected[0] <= result.time_per_sample
+            assert entries == "_STATE_ENTRIES" or result.optimal
+
+
+def test_interrupted_while_the_least_memory_is_looked_for() -> None:
+    """Nothing is said about memories that were not tried."""
+    # The first of two stages keeps two micro-batches: 3 · 2 + 6 bytes.
+    layers = [Layer(v, f"layer {v}", {1: [Configuration("only", 10, 0, 3, 6)]}) for v in range(2)]
+    model = TrainingModel.build("pair", "ps", layers, [])
+    problem = PlanningProblem.build(
+        model,
+        devices=2,
+        memory_bytes=11,
+        bandwidth_bytes_per_s=1,
+        micro_batches=2,
+        exact_micro_batches=True,
+        schemes=Schemes(data_parallel=False),
+    )
+    asked = iter([False])
+    result = piper.plan(problem, PlanLimits(interrupted=lambda: next(asked, True)))
+    assert isinstance(result, NoPlan)
+    assert (result.proven, result.least_memory_bytes) == (True, None)
+    assert result.reason == "no plan fits into the memory of 2 devices"
+    whole = piper.plan(problem, PlanLimits())
+    assert isinstance(whole, NoPlan)
+    assert whole.least_memory_bytes == 12
