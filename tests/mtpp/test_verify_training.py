@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator
-from contextlib import suppress
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 import pytest
 import training_oracles
-from tampering import Path, changed, leaves
+from tampering import Path, altered, unnoticed
 from training_models import four_layers, random_problem
 from training_oracles import OracleStage
 from training_plan_documents import SHA256, no_plan_document, training_plan_document
@@ -87,21 +86,9 @@ def test_every_single_change_is_caught(convention: str) -> None:
     """Whatever value of a good plan is another one, the plan is malformed or a check fails."""
     plan = good_plan(convention)
     assert failures(plan) == []
-    missed = []
-    count = 0
-    for path, value in leaves(plan):
-        for other in changed(value):
-            if path in TAKEN_ON_TRUST or other == value or (convention, path, other) in STILL_TRUE:
-                continue
-            count += 1
-            wrong = copy.deepcopy(plan)
-            target: Any = wrong
-            for key in path[:-1]:
-                target = target[key]
-            target[path[-1]] = other
-            with suppress(InputError):
-                if not failures(wrong):
-                    missed.append((path, value, other))
+    missed, count = unnoticed(
+        plan, failures, lambda path, other: path in TAKEN_ON_TRUST or (convention, path, other) in STILL_TRUE
+    )
     assert missed == []
     assert count > 150
 
@@ -166,13 +153,8 @@ def test_every_key_is_needed_and_no_other_is_known() -> None:
 )
 def test_malformed_documents_name_the_place(path: Path, value: Any, message: str) -> None:
     """Bad input, on one line."""
-    plan: Any = good_plan()
-    target = plan
-    for key in path[:-1]:
-        target = target[key]
-    target[path[-1]] = value
     with pytest.raises(InputError) as caught:
-        verify(plan)
+        verify(altered(good_plan(), path, value))
     assert str(caught.value).startswith(message)
     assert "\n" not in str(caught.value)
 
