@@ -14,11 +14,14 @@ from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
 from mtpp.topology import Level, Topology
 from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
 
+_STAGES = "mtpp.solvers.planners.stage_making"
+
 _CALLERS = {
-    "mtpp.solvers.planners.piper": ("mtpp.solvers.planners.threshold",),
+    "mtpp.solvers.planners.piper": ("mtpp.solvers.planners.threshold", _STAGES),
     "mtpp.solvers.planners.hierarchical": (
         "mtpp.solvers.planners.hierarchical_segments",
         "mtpp.solvers.planners.hierarchical_splits",
+        _STAGES,
     ),
 }
 """Module of a planner → modules that call its kernels."""

@@ -86,7 +86,6 @@ def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool,
 
     Without *exactly* the first one below is taken.
     """
-    scratch.counters[0] += 1
     classes = _classes(count, scratch)
     for c in range(classes):
         for k in range(scratch.class_start[c], scratch.class_start[c + 1]):
@@ -114,8 +113,7 @@ def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool,
             continue
         nodes += 1
         if nodes > _NODES:
-            scratch.counters[1] += nodes
-            scratch.counters[2] += 1
+            scratch.given_up[0] += 1
             return UNDECIDED
         if at == 0:
             left, extra = scratch.need_at[depth], scratch.extra_at[depth]
@@ -147,7 +145,6 @@ def cheapest_saving(count: int, need: int, best: int, steps: int, exactly: bool,
         if depth < classes:
             scratch.class_at[depth] = -1
             scratch.need_at[depth], scratch.extra_at[depth] = left, extra
-    scratch.counters[1] += nodes
     if found:
         for i in range(count):
             scratch.chosen[i] = scratch.choice[scratch.option_start[i]]

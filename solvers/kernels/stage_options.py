@@ -35,11 +35,12 @@ class KnapsackScratch(NamedTuple):
     step_layer, step_save, step_extra, step_ratio, step_class, by_ratio
         Steps from one option to the next on the lower convex hull.
     class_start, class_items, class_at
-        Layers whose savings are alike, cheapest first; how many of each class save in the best solution so far.
-    class_depth, class_best
-        State of the search.
-    counters
-        Knapsacks that were searched, nodes of these searches, searches that were ended.
+        Layers whose savings are alike, cheapest first; how many of each class save at present, or which class each
+        layer is in.
+    class_best, need_at, extra_at
+        State of the search: the best solution so far; at each depth, bytes to be saved yet, and what it costs so far.
+    given_up
+        How many searches were ended before they were done, shape (1,).
     """
 
     members: Int64Array
@@ -62,7 +63,7 @@ class KnapsackScratch(NamedTuple):
     class_best: Int64Array
     need_at: Int64Array
     extra_at: Int64Array
-    counters: Int64Array
+    given_up: Int64Array
 
 
 def knapsack_scratch(layers: int, choices: int) -> KnapsackScratch:
@@ -93,7 +94,7 @@ def knapsack_scratch(layers: int, choices: int) -> KnapsackScratch:
         class_best=numbers(n),
         need_at=numbers(n),
         extra_at=numbers(n),
-        counters=numbers(3),
+        given_up=numbers(1),
     )
 
 

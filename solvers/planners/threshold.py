@@ -12,14 +12,8 @@ import numpy as np
 
 from mtpp.graph import Int64Array
 from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.kernels.pipeline_states import (
-    NOT_KNOWN,
-    LeastCompute,
-    States,
-    StateScratch,
-    Threshold,
-    extend,
-)
+from mtpp.solvers.kernels.pipeline_layout import NOT_KNOWN, LeastCompute, States, StateScratch, Threshold
+from mtpp.solvers.kernels.pipeline_states import extend
 from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.layer_downsets import LayerDownsets, Sets, layer_downsets
@@ -177,7 +171,7 @@ class PipelineSearch:
     @property
     def _given_up(self) -> int:
         """Knapsacks whose search was ended, so far."""
-        return sum(int(knapsack.counters[2]) for _, knapsack in self._scratches)
+        return sum(int(knapsack.given_up[0]) for _, knapsack in self._scratches)
 
     def tell_time(self, time: Fraction) -> None:
         """Tell the observer of a plan."""
