@@ -9,15 +9,13 @@ import pytest
 from training_models import random_problem
 
 from mtpp.planning_problem import PlanningProblem
-from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, NOTHING_FITS, least_cost
+from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, NOTHING_FITS, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.layer_downsets import layer_bits
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.training_model import Configuration, Layer, TrainingModel
 from mtpp.training_plan import Stage
-
-NO_BUDGET = 2**62
 
 
 def _problem(layers: list[list[tuple[int, int, int]]], memory: int) -> PlanningProblem:
@@ -39,7 +37,7 @@ def _problem(layers: list[list[tuple[int, int, int]]], memory: int) -> PlanningP
     )
 
 
-def _solve(problem: PlanningProblem, wanted: int, budget: int = NO_BUDGET) -> tuple[int, list[int]]:
+def _solve(problem: PlanningProblem, wanted: int, budget: int = UNBOUNDED) -> tuple[int, list[int]]:
     """Return what the kernel makes of all layers on two devices, and what it chose."""
     n = len(problem.model.layers)
     arrays = choice_arrays(problem)

@@ -7,14 +7,13 @@ from fractions import Fraction
 
 import pytest
 from training_models import random_problem
-from training_oracles import best_plan, last_stages
+from training_oracles import best_plan
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
 from mtpp.planning_problem import PlanningProblem
 from mtpp.progress import Silent
 from mtpp.solvers.planners import piper, wide
-from mtpp.solvers.planners.downset_families import neighbours, useful_downsets
-from mtpp.solvers.planners.layer_downsets import Sets, every_downset, layer_bits
+from mtpp.solvers.planners.layer_downsets import Sets
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
@@ -46,40 +45,6 @@ def test_the_optimum_lies_between_bound_and_plan(seed: int, most: int, monkeypat
     assert expected is not None
     assert result.lower.value <= expected[0] <= result.time_per_sample
     assert most == 8 or result.optimal
-
-
-@pytest.mark.parametrize("seed", range(30))
-def test_useful_downsets_hold_those_of_the_best_plan(seed: int) -> None:
-    """At the time of the best plan, what is behind each of its stages is among them."""
-    problem = random_problem(seed)
-    best = best_plan(problem)
-    if best is None:
-        return
-    sets = useful_downsets(problem, best[0], 10**6, PlanLimits())
-    assert sets is not None
-    kept = {row.tobytes() for row in sets}
-    behind: set[int] = set()
-    for stage in reversed(best[1]):
-        assert layer_bits(behind, len(problem.model.layers)).tobytes() in kept
-        behind |= set(stage.layers)
-    assert layer_bits(behind, len(problem.model.layers)).tobytes() in kept
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_every_downset_comes_up_once(seed: int) -> None:
-    """As many as taking last stages away makes, all different; and around one of them all can be reached."""
-    problem = random_problem(seed)
-    n = len(problem.model.layers)
-    expected = {frozenset(range(n))}
-    for stage in last_stages(problem, frozenset(range(n))):
-        expected.add(frozenset(stage))
-    sets = every_downset(problem, 10**6)
-    assert sets is not None
-    rows = {row.tobytes() for row in sets}
-    assert len(rows) == len(sets)
-    assert rows == {layer_bits(one, n).tobytes() for one in expected | {frozenset()}}
-    assert {row.tobytes() for row in neighbours(problem, [], 10**6)} == rows
-    assert every_downset(problem, len(sets) - 1) is None
 
 
 def test_branches_out_of_reach_of_the_published_algorithm() -> None:
