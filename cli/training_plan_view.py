@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
 from mtpp.cli.training_texts import (
+    counted,
     least_memory_text,
     proven_text,
     rate_text,
@@ -21,6 +22,7 @@ from mtpp.formats.training_plan import level_one
 from mtpp.hierarchical_plan import HierarchicalPlan, all_superstages
 from mtpp.training_plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import Planned
@@ -66,9 +68,8 @@ def _title(planned: Planned) -> str:
     times = ""
     if planned.plan is not None:
         times = f" (times in {unit_of(planned.plan.time_per_sample)[0]})"
-    return (
-        f"{model.name}: {len(model.layers):,} layers, {len(model.edges):,} edges on {system_text(planned.task)}{times}"
-    )
+    sizes = f"{counted(len(model.layers), 'layer')}, {counted(len(model.edges), 'edge')}"
+    return f"{visible(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
 def _columns(plan: Plan) -> list[_Column]:
@@ -83,7 +84,7 @@ def _columns(plan: Plan) -> list[_Column]:
     return [
         _Column("stage", [str(i) for i in range(len(stages))]),
         _Column("layers", [str(len(stage.layers)) for stage in stages]),
-        _Column("first … last", [_ends(plan, stage) for stage in stages], left=True),
+        _Column("first … last", [visible(_ends(plan, stage)) for stage in stages], left=True),
         _Column("d", [str(stage.data_parallel) for stage in stages]),
         _Column("t", [str(stage.tensor_parallel) for stage in stages]),
         *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, HierarchicalPlan) else []),
@@ -96,7 +97,7 @@ def _columns(plan: Plan) -> list[_Column]:
         _Column("gradients", times("gradients"), 3),
         _Column("time", times("time")),
         _Column("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
-        *([] if _alike(plan) else [_Column("configurations", [_mix(plan, stage) for stage in stages], 7, left=True)]),
+        *([] if _alike(plan) else [_Column("configurations", [visible(_mix(plan, s)) for s in stages], 7, left=True)]),
     ]  # fmt: skip
 
 
@@ -219,7 +220,9 @@ def _mixes_text(plan: Plan) -> str:
 
 def _knapsack_text(planned: Planned) -> str:
     if planned.task.knapsack == "heuristic":
-        return "chose the configurations (--knapsack heuristic): others may be faster"
+        assert planned.plan is not None
+        faster = "no others are" if planned.plan.optimal else "others may be"
+        return f"chose the configurations (--knapsack heuristic): {faster} faster"
     stages = planned.heuristic_differs
     if not stages:
         return "would choose no slower configurations in any stage"

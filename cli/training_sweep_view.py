@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
 from mtpp.cli.training_texts import distance_text, rules_text, system_text, throughput, unit_of
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.training_sweep import Swept
@@ -71,7 +72,7 @@ def _rows(swept: Swept) -> list[dict[str, Any]]:
 def _title(swept: Swept) -> str:
     model = swept.task.flat.model
     unit = f" ({_unit(swept)[0]})" if swept.feasible else ""
-    return f"{model.name}: best time per sample on up to {system_text(swept.task)}{unit}"
+    return f"{visible(model.name)}: best time per sample on up to {system_text(swept.task)}{unit}"
 
 
 def _unit(swept: Swept) -> tuple[str, int]:

@@ -29,6 +29,11 @@ def unit_of(time: Fraction) -> tuple[str, int]:
     return "ps", 1
 
 
+def counted(count: int, what: str) -> str:
+    """Write a number of things: ``1 edge``, ``67 edges``."""
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
 def size_text(count: int) -> str:
     """Write an amount of memory as it was given where that is short: ``80 GB``, ``8 GiB``, ``2.5 GiB``."""
     for unit, size in _UNITS.items():
@@ -40,7 +45,7 @@ def size_text(count: int) -> str:
 def system_text(task: TrainingTask) -> str:
     """Return the devices and what connects them."""
     problem, flat = task.problem, task.flat
-    devices = f"{problem.devices:,} device{'s' if problem.devices > 1 else ''} of {size_text(flat.memory_bytes)}"
+    devices = f"{counted(problem.devices, 'device')} of {size_text(flat.memory_bytes)}"
     levels = [(flat.devices, flat.bandwidth_bytes_per_s)]
     if isinstance(problem, HierarchicalProblem):
         levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.topology.levels]

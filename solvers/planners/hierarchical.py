@@ -19,6 +19,7 @@ from mtpp.solvers.planners.hierarchical_segments import OutOfTime, nested_downse
 from mtpp.solvers.planners.hierarchical_splits import Limit, Parts, Splits, Splitter
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.layer_ways import ways_of
+from mtpp.solvers.planners.outcome import too_little_memory
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
@@ -143,12 +144,15 @@ class _Search:
         self._limits.observer.phase("least memory")
         reason = "no plan fits on the devices"
         if level_one.exact_micro_batches and self._problem.devices < level_one.micro_batches:
-            reason = f"degrees cannot sum up to {level_one.micro_batches} on {self._problem.devices} devices"
+            most = f"only to {self._problem.devices} at most"
+            reason = f"degrees of data parallelism cannot sum up to {level_one.micro_batches}, {most}"
         stopped, least = "finished", None
         try:
             least = least_memory(self._splitter)
         except OutOfTime:
             stopped = self._limits.stop or "interrupted"
+        if least is not None:
+            reason = too_little_memory(self._problem.devices)
         return NoPlan(level_one, NAME, self._exhaustive, least if self._exhaustive else None, stopped, reason)
 
 

@@ -23,6 +23,11 @@ def plan_of(problem: PlanningProblem, minimum: Minimum, bound: TimeBound, downse
     return TrainingPlan(problem, NAME, minimum.stages, bound, stopped)
 
 
+def too_little_memory(devices: int) -> str:
+    """Return for people that more memory would help."""
+    return f"no plan fits into the memory of {f'{devices:,} devices' if devices > 1 else '1 device'}"
+
+
 def no_plan(
     problem: PlanningProblem, stopped: str, reason: str, memory: int | None = None, *, proven: bool = True
 ) -> NoPlan:

@@ -23,7 +23,7 @@ from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.least_memory import memory_that_would_do
 from mtpp.solvers.planners.minimising import least_time
-from mtpp.solvers.planners.outcome import no_plan, plan_of
+from mtpp.solvers.planners.outcome import no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
@@ -86,7 +86,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
         limits.observer.phase("least memory")
         memory, certain = memory_that_would_do(whole, least_memory(problem), enough)
         if memory is not None or not certain:
-            reason = f"no plan fits into the memory of {problem.devices} devices"
+            reason = too_little_memory(problem.devices)
         else:
             reason = no_plan_because(problem) or "no plan fits on the devices, whatever their memory"
         return no_plan(problem, "finished", reason, memory if certain else None)

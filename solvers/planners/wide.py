@@ -19,7 +19,7 @@ from mtpp.solvers.planners.downset_families import neighbours, useful_downsets
 from mtpp.solvers.planners.layer_downsets import Sets, prefixes
 from mtpp.solvers.planners.least_memory import memory_that_would_do
 from mtpp.solvers.planners.minimising import Minimum, least_time
-from mtpp.solvers.planners.outcome import no_plan, plan_of
+from mtpp.solvers.planners.outcome import no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
@@ -52,7 +52,7 @@ def plan_wide(
     family = prefixes(problem, orders)
     if bound is None:
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
-        return no_plan(problem, "finished", no_plan_because(problem) or "no plan fits on the devices", memory)
+        return no_plan(problem, "finished", no_plan_because(problem) or too_little_memory(problem.devices), memory)
     limits.observer.phase("plans along orders")
     # One order is cut in a moment; with its plan, stages that take longer need not be looked at in the whole family.
     minimum = least_time(search(prefixes(problem, orders[:1])), bound.value, partial=True)

@@ -17,7 +17,7 @@ from mtpp.cli import training_plan_view
 from mtpp.cli.training_options import MicroBatches, exact_bytes
 from mtpp.cli.training_plan_view import training_plan_text
 from mtpp.cli.training_planning import Planned, TrainingTask
-from mtpp.cli.training_texts import size_text
+from mtpp.cli.training_texts import counted, size_text
 from mtpp.formats.source import Source
 from mtpp.hierarchical_plan import HierarchicalPlan, Superstage
 from mtpp.hierarchical_problem import HierarchicalProblem
@@ -138,11 +138,29 @@ def test_stages_where_the_heuristic_would_be_slower_are_named(changes: dict[str,
     assert _figures(training_plan_text(_planned(given_training_plan(), **changes), "table"))["bang per buck"] == shown
 
 
+def test_names_are_safe_to_show() -> None:
+    """Neither lines nor what a terminal takes for orders come out of a file, and one thing is no plural."""
+    plan = given_training_plan()
+    model = plan.problem.model
+    layers = [replace(model.layers[0], name="la\x1b[2Jyer\n0"), *model.layers[1:]]
+    unruly = replace(plan, problem=replace(plan.problem, model=replace(model, name="a\nb", layers=layers)))
+    for output_format in ("table", "markdown"):
+        text = training_plan_text(_planned(unruly), output_format)
+        assert r"a\nb: 6 layers, 5 edges on 8 devices" in text.splitlines()[0]
+        assert r"la\x1b[2Jyer\n0 … layer 2" in text
+    assert [counted(1, "edge"), counted(1000, "edge"), counted(0, "edge")] == ["1 edge", "1,000 edges", "0 edges"]
+
+
 def test_the_heuristic_itself_and_planners_without_one_say_so() -> None:
     """What chose the configurations is said only where something was chosen."""
     plan = given_training_plan()
     heuristic = _planned(plan, task=_task(plan.problem, knapsack="heuristic"))
-    assert "--knapsack heuristic" in _figures(training_plan_text(heuristic, "table"))["bang per buck"]
+    said = "chose the configurations (--knapsack heuristic): no others are faster"
+    assert _figures(training_plan_text(heuristic, "table"))["bang per buck"] == said
+    open_plan = replace(plan, lower=TimeBound(Fraction(1), "work", "exact"))
+    heuristic = _planned(open_plan, task=_task(plan.problem, knapsack="heuristic"))
+    said = "chose the configurations (--knapsack heuristic): others may be faster"
+    assert _figures(training_plan_text(heuristic, "table"))["bang per buck"] == said
     equi = _planned(plan, task=_task(plan.problem, planner=PLANNERS["equi"]))
     assert "bang per buck" not in training_plan_text(equi, "table")
 
