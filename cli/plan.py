@@ -10,6 +10,7 @@ import click
 from mtpp.cli.options import output_options
 from mtpp.cli.training_options import rule_options, run_options, system_options
 from mtpp.cli.training_sweep import sweep_options, sweep_task
+from mtpp.solvers.planners.registry import DEFAULT, PLANNERS
 
 INTERRUPTED = 130
 
@@ -17,7 +18,7 @@ INTERRUPTED = 130
 @click.command("plan")
 @click.argument("model")
 @click.option(
-    "--planner", type=click.Choice(("piper", "equi", "pipedream-2bw")), default="piper", show_default=True,
+    "--planner", type=click.Choice(tuple(PLANNERS)), default=DEFAULT, show_default=True,
     help="Any stages, or the equal ones of two baselines.",
 )  # fmt: skip
 @system_options()

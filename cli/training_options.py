@@ -11,6 +11,8 @@ import click
 
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.errors import InputError
+from mtpp.planning_problem import CONVENTIONS
+from mtpp.solvers.planners.planning import KNAPSACKS
 
 if TYPE_CHECKING:
     from mtpp.formats.source import Source
@@ -61,7 +63,7 @@ def rule_options() -> Callable[[F], F]:
     """Add what says which plans are allowed and what they cost."""
     return stack(
         click.option(
-            "--convention", type=click.Choice(("paper", "program")), default="paper", show_default=True,
+            "--convention", type=click.Choice(CONVENTIONS), default=CONVENTIONS[0], show_default=True,
             help="Piper's paper, or its published program: gradients cost less, every d divides N.",
         ),
         click.option("--no-data-parallel", is_flag=True, help="Only d = 1."),
@@ -74,7 +76,7 @@ def run_options() -> Callable[[F], F]:
     """Add what bounds a planner."""
     return stack(
         click.option(
-            "--knapsack", type=click.Choice(("exact", "heuristic")), default="exact", show_default=True,
+            "--knapsack", type=click.Choice(KNAPSACKS), default=KNAPSACKS[0], show_default=True,
             help="Choose configurations of layers as well as possible, or by the paper's bang per buck.",
         ),
         click.option(

@@ -85,10 +85,7 @@ class TrainingNetwork:
         number = len(self.layers)
         kept_inputs = (read + sum(self.sizes[u] for u in inputs)) * ELEMENT_BYTES
         configurations = {
-            t: [
-                self._configuration(number, inputs, output, work, kept_inputs, t, recompute)
-                for recompute in (False, True)
-            ]
+            t: [self._configuration(inputs, work, kept_inputs, t, recompute) for recompute in (False, True)]
             for t in self.degrees
             if t == 1 or work.divisible
         }
@@ -112,7 +109,7 @@ class TrainingNetwork:
         return TrainingModel.build(name, "ps", layers, self.edges)
 
     def _configuration(
-        self, number: int, inputs: Sequence[int], output: int, work: Work, kept_inputs: int, t: int, recompute: bool
+        self, inputs: Sequence[int], work: Work, kept_inputs: int, t: int, recompute: bool
     ) -> Configuration:
         runs = RUNS_RECOMPUTING if recompute else RUNS
         time = self.system.modelled_work_ps(-(-runs * work.flops // t), -(-runs * work.touched * ELEMENT_BYTES // t))

@@ -19,9 +19,7 @@ from mtpp.solvers.kernels.jit import kernel
 
 
 @kernel
-def useful_kinds(
-    uses: Int64Array, adds: Int64Array, most: Int32Array, degrees: int, exactly: bool
-) -> tuple[Int64Array, Int32Array]:
+def useful_kinds(adds: Int64Array, most: Int32Array, degrees: int, exactly: bool) -> tuple[Int64Array, Int32Array]:
     """Return, for each pair, the kinds that no other one beats in devices, degrees and micro-batches, as CSR.
 
     O(pairs · kinds) and O(*degrees*) for each that is kept; *degrees* is the largest sum that matters.

@@ -76,7 +76,7 @@ class Kinds(NamedTuple):
         some = np.nonzero(most.any(axis=0))[0]
         some = some[np.lexsort((adds[some], uses[some]))]
         uses, adds, most = uses[some], adds[some], np.ascontiguousarray(most[:, some])
-        return cls(uses, adds, most, *useful_kinds(uses, adds, most, degrees, exactly))
+        return cls(uses, adds, most, *useful_kinds(adds, most, degrees, exactly))
 
 
 class Splitter:
