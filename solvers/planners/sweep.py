@@ -113,7 +113,10 @@ def _settle(search: PipelineSearch, cells: Mapping[tuple[int, int], _Open], k: i
         if not decision.front and not decision.certain:
             cell.done = True  # a knapsack was given up: the bound stays where it is
             return True
+        before = cell.time
         _tell(search, cells, decision, asked, strictly, k, s)
+        if decision.front and cell.time == before:
+            cell.done = True  # choices that are there cannot be told, as a knapsack was given up
         cell.gains = cell.gains + 1 if decision.front and close else 0
     return True
 
