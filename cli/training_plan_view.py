@@ -155,7 +155,8 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     figures.append(("memory", _memory_text(plan)))
     alike = _alike(plan)
     if alike is not None:
-        figures.append(("configurations", f"{alike} for all {len(plan.problem.model.layers):,} layers"))
+        layers = counted(len(plan.problem.model.layers), "layer")
+        figures.append(("configurations", f"{alike} for all {layers}" if layers != "1 layer" else alike))
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
     if isinstance(plan, HierarchicalPlan):
