@@ -140,21 +140,22 @@ class PipelineSearch:
             levels = len(self._starts) - 1
             complete = extend(1, levels, 0, 1, self._starts, alive, alive_start, *more, *self._scratches[0])
             return self._decision(complete, given_up)
-        complete = True
+        complete, jobs = True, len(self._scratches)
         for level, (first, last) in enumerate(pairwise(self._starts[1:].tolist()), start=1):
-            stop = self._limits.stop
-            if stop:
-                self.stopped = stop
-                return None
-            parts = min(len(self._scratches), last - first) if last - first > _ALONE else 1
+            parts = jobs * -(-(last - first) // (jobs * _AT_A_TIME)) if last - first > _ALONE else 1
 
             def work(part: int, level: int = level, parts: int = parts) -> bool:
                 """Work out one of so many parts of the downsets of a size with the scratch of one thread."""
                 where = (level, level + 1, part, parts, self._starts, alive, alive_start)
-                return extend(*where, *more, *self._scratches[part])
+                return extend(*where, *more, *self._scratches[part % jobs])
 
-            done = [work(0)] if parts == 1 else self._threads.map(work, range(parts))
-            complete = complete and all(done)
+            for part in range(0, parts, jobs):
+                if self._limits.stop:
+                    self.stopped = self._limits.stop
+                    return None
+                at_once = range(part, min(part + jobs, parts))
+                done = self._threads.map(work, at_once) if len(at_once) > 1 else [work(part)]
+                complete = complete and all(done)
             if parts > 1:
                 reached = first + np.flatnonzero(states.counts[first:last])
                 alive_start[level + 1] = alive_start[level] + len(reached)
@@ -248,6 +249,9 @@ class PipelineSearch:
 
 _ALONE = 8
 """So few downsets of one size are not worth a second thread."""
+
+_AT_A_TIME = 128
+"""So many downsets of one size each thread works out before the limits are looked at again."""
 
 _AT_ONCE = 1000
 """So few downsets are worked out in a moment."""

@@ -52,7 +52,8 @@ def plan_wide(
     family = prefixes(problem, orders)
     if bound is None:
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
-        return no_plan(problem, "finished", no_plan_because(problem) or too_little_memory(problem.devices), memory)
+        reason = no_plan_because(problem) or too_little_memory(problem.devices)
+        return no_plan(problem, limits.stop or "finished", reason, memory)
     limits.observer.phase("plans along orders")
     # One order is cut in a moment; with its plan, stages that take longer need not be looked at in the whole family.
     minimum = least_time(search(prefixes(problem, orders[:1])), bound.value, partial=True)
