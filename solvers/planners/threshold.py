@@ -25,8 +25,8 @@ from mtpp.training_plan import Stage
 from mtpp.units import ceil_ratio
 
 _TABLE_ENTRIES = 2**25
-_MEMORY_ENTRIES = 2**26
-_STATE_ENTRIES = 2**26
+_MEMORY_ENTRIES = 2**25
+_STATE_ENTRIES = 2**25
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,7 +136,7 @@ class PipelineSearch:
         if self._limits.stop:
             self.stopped = self._limits.stop
             return None
-        if len(downsets.sizes) <= _AT_ONCE:
+        if states.degrees.size <= _AT_ONCE and len(downsets.sizes) <= _AT_ONCE // 100:
             levels = len(self._starts) - 1
             complete = extend(1, levels, 0, 1, self._starts, alive, alive_start, *more, *self._scratches[0])
             return self._decision(complete, given_up)
@@ -253,8 +253,8 @@ _ALONE = 8
 _AT_A_TIME = 128
 """So many downsets of one size each thread works out before the limits are looked at again."""
 
-_AT_ONCE = 1000
-"""So few downsets are worked out in a moment."""
+_AT_ONCE = 100_000
+"""So many states, of a hundredth as many downsets, are worked out in a moment."""
 
 
 def no_table() -> LeastCompute:
