@@ -27,7 +27,7 @@ _NONE, _ONE = 0, 1
 
 
 @kernel
-def edges_of_stage(
+def _edges_of_stage(
     count: int,
     j: int,
     arrays: ChoiceArrays,
@@ -130,7 +130,7 @@ def staircases(
             plain = arrays.plain[j] != 0
             if j != shared_for:
                 shared_for = j
-                edges = edges_of_stage(count, j, arrays, outer, inner, scratch)
+                edges = _edges_of_stage(count, j, arrays, outer, inner, scratch)
                 shared = 0
                 weights = 0
                 possible = _has_choices(count, j, arrays, scratch)

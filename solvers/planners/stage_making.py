@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members
-from mtpp.solvers.kernels.stage_staircases import edges_of_stage
 from mtpp.solvers.planners.layer_downsets import LayerBits
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.training_plan import Stage
@@ -56,7 +57,9 @@ def make_stage(
     if cost == UNDECIDED and arrays.plain[j]:
         cost = chosen_for(1, 0, UNBOUNDED, LEAST)
     if cost == UNDECIDED:
-        cost = chosen_for(spread, d - 1, within - spread * edges_of_stage(count, j, *where), ANY)
+        cost = chosen_for(
+            spread, d - 1, within - spread * _edges(problem, arrays, j, scratch.members[:count].tolist()), ANY
+        )
     if cost < 0:
         cost = chosen_for(spread, d - 1, UNBOUNDED, BANG_PER_BUCK)
     if cost < 0:
@@ -64,3 +67,11 @@ def make_stage(
     layers = scratch.members[:count]
     chosen = scratch.chosen[:count] - arrays.start[j * n + layers]
     return Stage(layers.tolist(), d, problem.degrees[j], chosen.tolist())
+
+
+def _edges(problem: PlanningProblem, arrays: ChoiceArrays, j: int, layers: Sequence[int]) -> int:
+    """Return the least that a stage of these layers pays for its edges to other stages, in ticks."""
+    members, ends = set(layers), problem.model.ends
+    into = (e for v in layers for e in problem.edges_in[v] if ends[e][0] not in members)
+    out = (e for v in layers for e in problem.edges_out[v] if ends[e][1] not in members)
+    return sum(int(arrays.pays_in[j, e]) for e in into) + sum(int(arrays.pays_out[j, e]) for e in out)
