@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -71,6 +71,7 @@ class PipelineSearch:
         in_flight = max(1, min(most, _MEMORY_ENTRIES // (len(problem.degrees) * len(sets)) - 1))
         self.downsets = layer_downsets(problem, arrays, sets, in_flight)
         self._data_degrees = np.array(problem.data_degrees, dtype=np.int64)
+        self._spread = np.array([problem.spread(d) for d in problem.data_degrees], dtype=np.int64)
         count = len(sets)
         lone = list(problem.degrees) == [1] and not problem.exact_micro_batches
         width = 1 if lone else max(1, min(most, _STATE_ENTRIES // count))
@@ -185,8 +186,7 @@ class PipelineSearch:
     def _threshold(
         self, time: Fraction | None, strictly: bool, limits: tuple[int, int, int], optimistic: bool
     ) -> Threshold:
-        problem, d = self.problem, self._data_degrees
-        spread = np.array([problem.spread(degree) for degree in problem.data_degrees], dtype=np.int64)
+        problem, d, spread = self.problem, self._data_degrees, self._spread
         budgets = []
         for degree, spreading in zip(d.tolist(), spread.tolist(), strict=True):
             if time is None:
@@ -217,34 +217,36 @@ class PipelineSearch:
 
     def stages(self, state: int) -> list[Stage]:
         """Return the stages behind a pair of the front that the last decision found, each with its fastest choices."""
-        outer = len(self.downsets.sizes) - 1
+        sets, scratch = self.downsets.sets, self._scratches[0][1]
         stages = []
-        states, sets = self.states, self.downsets.sets
-        while self.downsets.sizes[outer]:
-            inner = int(states.inner[outer, state])
-            j, g = int(states.tensor[outer, state]), int(states.data[outer, state])
-            later = int(states.degrees[outer, state])
-            d = int(self._data_degrees[g])
-            question = (d, j, ceil_ratio(later, d), self._wanted, self._scratches[0][1], int(self._budgets[g]))
+        for outer, inner, j, g, in_flight in self._cuts(state):
+            question = (int(self._data_degrees[g]), j, in_flight, self._wanted, scratch, int(self._budgets[g]))
             stages.append(make_stage(self.problem, self.arrays, sets[outer], sets[inner], *question))
-            outer, state = inner, int(states.state[outer, state])
         return stages
 
     def memory_needed(self, state: int) -> int:
         """Return the bytes that the stages behind a pair of the front need at least, on the fullest device."""
-        outer, most, states, sets = len(self.downsets.sizes) - 1, 0, self.states, self.downsets.sets
-        scratch, start, n = self._scratches[0][1], self.arrays.start, len(self.problem.model.layers)
-        while self.downsets.sizes[outer]:
-            inner, j = int(states.inner[outer, state]), int(states.tensor[outer, state])
-            d = int(self._data_degrees[states.data[outer, state]])
-            in_flight = ceil_ratio(int(states.degrees[outer, state]), d)
+        sets, scratch, arrays = self.downsets.sets, self._scratches[0][1], self.arrays
+        most, n = 0, len(self.problem.model.layers)
+        for outer, inner, j, _, in_flight in self._cuts(state):
             needed = 0  # not from the sums of downsets, which end at fewer micro-batches where they would be large
             for v in scratch.members[: gather_members(n, sets[outer], sets[inner], scratch)].tolist():
-                rows = slice(int(start[j * n + v]), int(start[j * n + v + 1]))
-                needed += int((self.arrays.memory_a[rows] * in_flight + self.arrays.memory_b[rows]).min())
+                rows = slice(int(arrays.start[j * n + v]), int(arrays.start[j * n + v + 1]))
+                needed += int((arrays.memory_a[rows] * in_flight + arrays.memory_b[rows]).min())
             most = max(most, needed)
-            outer, state = inner, int(states.state[outer, state])
         return most
+
+    def _cuts(self, state: int) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield the stages behind a pair of the front, from the model's sources on.
+
+        As the downsets with it and behind it, the positions of its degrees t and d, and its micro-batches in flight.
+        """
+        outer, states = len(self.downsets.sizes) - 1, self.states
+        while self.downsets.sizes[outer]:
+            inner = int(states.inner[outer, state])
+            j, g = int(states.tensor[outer, state]), int(states.data[outer, state])
+            yield outer, inner, j, g, ceil_ratio(int(states.degrees[outer, state]), int(self._data_degrees[g]))
+            outer, state = inner, int(states.state[outer, state])
 
 
 _ALONE = 8
