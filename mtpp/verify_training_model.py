@@ -105,12 +105,16 @@ class TickModel:
         Of each layer, by degree of tensor parallelism.
     edges
         Positions of source and target, and ⌈2·c/B⌉.
+    edge_bytes, weight_bytes
+        For networks of other bandwidths: c of each edge, and by layer the least t·X.w of all its configurations.
     """
 
     time_unit: str
     ids: Sequence[LayerId]
     ways: Sequence[Mapping[int, Sequence[Way]]]
     edges: Sequence[tuple[int, int, int]]
+    edge_bytes: Sequence[int] = ()
+    weight_bytes: Sequence[int] = ()
 
 
 def transfer_ticks(size: int, bandwidth_bytes_per_s: int) -> int:
@@ -160,5 +164,10 @@ def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> T
                 transfer_ticks(2 * edge.communication_bytes, bandwidth_bytes_per_s),
             )
             for edge in model.edges
+        ],
+        [edge.communication_bytes for edge in model.edges],
+        [
+            min(t * one.parameter_bytes for t, found in layer.configurations.items() for one in found)
+            for layer in model.layers
         ],
     )

@@ -20,7 +20,9 @@ MOST_DOWNSETS = 2_000_000
 """Downsets that a model may have to be searched."""
 
 _MOST_STATES = 250_000_000
-_LARGEST = 2**62
+
+LARGEST = 2**62
+"""What sums of costs have to stay below, for no number to wrap."""
 
 
 class Watcher(Protocol):
@@ -88,7 +90,8 @@ def search_all(
     if below == 0:
         return Searched(False, 0, 0)
     from mtpp.solvers.compiling import on_disk
-    from mtpp.solvers.kernels.recheck_pipelines import Choices, Downsets, Rules, search_pipelines
+    from mtpp.solvers.kernels.recheck_pipelines import Downsets, Rules, search_pipelines
+    from mtpp.solvers.kernels.recheck_stages import Choices
 
     degrees = usable_degrees(model, system)
     ways = [[usable_ways(model, system, v, t) for v in range(len(model.ids))] for t in degrees]
@@ -100,7 +103,7 @@ def search_all(
     if len(masks) * (most + 1) > _MOST_STATES:
         raise TooLarge(f"{len(masks)} downsets with up to {most} micro-batches in flight are too many")
     rules = Rules(**_rules(system, below, memory_bytes, most, degrees))
-    choices = Choices(**_choices(model, ways))
+    choices = Choices(**choice_arrays(model, ways))
     downsets = Downsets(**_downsets(model, masks, grow, ways, degrees, below))
     fewest = np.full((len(masks), most + 1), system["devices"] + 1, dtype=np.int32)
     fewest[0, 0] = 0
@@ -114,8 +117,13 @@ def search_all(
     return Searched(bool((whole <= system["devices"]).any()), len(masks), stages)
 
 
-def all_downsets(model: TickModel) -> tuple[list[int], list[list[int]]]:
+def all_downsets(model: TickModel, most: int | None = None) -> tuple[list[int], list[list[int]]]:
     """Return all sets of layers that are closed under successors, as bits, smaller ones first.
+
+    Parameters
+    ----------
+    most
+        How many there may be, :data:`MOST_DOWNSETS` if it is None.
 
     Returns
     -------
@@ -124,8 +132,9 @@ def all_downsets(model: TickModel) -> tuple[list[int], list[list[int]]]:
     Raises
     ------
     TooLarge
-        If there are more than :data:`MOST_DOWNSETS`.
+        If there are more.
     """
+    most = MOST_DOWNSETS if most is None else most
     after = [0] * len(model.ids)
     for u, v, _ in model.edges:
         after[u] |= 1 << v
@@ -141,8 +150,8 @@ def all_downsets(model: TickModel) -> tuple[list[int], list[list[int]]]:
                     masks.append(other)
                 larger.append(place[other])
         grow.append(larger)
-        if len(masks) > MOST_DOWNSETS:
-            raise TooLarge(f"the model has more than {MOST_DOWNSETS} downsets")
+        if len(masks) > most:
+            raise TooLarge(f"the model has more than {most} downsets")
     return masks, grow
 
 
@@ -163,15 +172,15 @@ def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Seque
         syncs = (sum(way.sync_in.values()) + sum(way.sync_out.values()) for way in here)
         time += max(way.compute + way.weights + sync for way, sync in zip(here, syncs, strict=True))
         memory += max(way.a * (1 + system["devices"]) + way.b for way in here)
-    if max(most * time, memory) >= _LARGEST:
+    if max(most * time, memory) >= LARGEST:
         raise TooLarge("its costs do not fit 64 bits")
 
 
-def _less_than(limit: Fraction | None) -> int:
+def less_than(limit: Fraction | None) -> int:
     """Return the largest whole number below *limit*, as far as it fits 64 bits."""
     if limit is None:
-        return _LARGEST
-    return min(-(-limit.numerator // limit.denominator) - 1, _LARGEST)
+        return LARGEST
+    return min(-(-limit.numerator // limit.denominator) - 1, LARGEST)
 
 
 def _rules(
@@ -181,20 +190,21 @@ def _rules(
     spread = [d if system["convention"] == "paper" else system["max_micro_batches"] for d in allowed]
     return {
         "devices": system["devices"],
-        "memory": min(memory_bytes, _LARGEST),
+        "memory": min(memory_bytes, LARGEST),
         "most_degrees": most,
         "tensor_degrees": _int64(degrees),
         "data_degrees": _int64(allowed),
         "spread": _int64(spread),
         "most_cost": _int64(
-            [_less_than(None if below is None else below * d * by) for d, by in zip(allowed, spread, strict=True)]
+            [less_than(None if below is None else below * d * by) for d, by in zip(allowed, spread, strict=True)]
         ),
-        "most_work": _int64([_less_than(None if below is None else below * m) for m in range(system["devices"] + 1)]),
-        "most_compute": _int64([_less_than(None if below is None else below * m) for m in range(most + 1)]),
+        "most_work": _int64([less_than(None if below is None else below * m) for m in range(system["devices"] + 1)]),
+        "most_compute": _int64([less_than(None if below is None else below * m) for m in range(most + 1)]),
     }
 
 
-def _choices(model: TickModel, ways: Sequence[Sequence[Sequence[Way]]]) -> dict[str, Any]:
+def choice_arrays(model: TickModel, ways: Sequence[Sequence[Sequence[Way]]]) -> dict[str, Any]:
+    """Return the fields of the kernels' ``Choices``; *ways* are by degree t, then by layer."""
     count = len(model.ids)
     edges: list[list[tuple[int, int, bool]]] = [[] for _ in range(count)]
     for u, v, ticks in model.edges:
@@ -234,17 +244,12 @@ def _downsets(
     degrees: Sequence[int],
     below: Fraction | None,
 ) -> dict[str, Any]:
-    count = len(model.ids)
-
     def least(cost: Callable[[int, Way], int]) -> list[int]:
-        return [
-            min(cost(t, way) for t, by_layer in zip(degrees, ways, strict=True) for way in by_layer[v])
-            for v in range(count)
-        ]
+        return least_of_ways(model, degrees, ways, cost)
 
-    work = _sums(masks, grow, least(lambda t, way: t * way.compute))
-    compute = _sums(masks, grow, least(lambda _, way: way.compute))
-    words = -(-count // 64)
+    work = sums_over(masks, grow, least(lambda t, way: t * way.compute))
+    compute = sums_over(masks, grow, least(lambda _, way: way.compute))
+    words = -(-len(model.ids) // 64)
     return {
         "members": np.array(
             [[mask >> 64 * word & (2**64 - 1) for word in range(words)] for mask in masks], dtype=np.uint64
@@ -255,11 +260,24 @@ def _downsets(
         "rest_degrees": _int64([_needed(compute[-1] - inside, below) for inside in compute[:-1]] + [0]),
         "work": _int64(work),
         "compute": _int64(compute),
-        "leanest": _int64(_sums(masks, grow, least(lambda _, way: way.a + way.b))),
+        "leanest": _int64(sums_over(masks, grow, least(lambda _, way: way.a + way.b))),
     }
 
 
-def _sums(masks: Sequence[int], grow: Sequence[Sequence[int]], weights: Sequence[int]) -> list[int]:
+def least_of_ways(
+    model: TickModel,
+    degrees: Sequence[int],
+    ways: Sequence[Sequence[Sequence[Way]]],
+    cost: Callable[[int, Way], int],
+) -> list[int]:
+    """Return for each layer the least *cost* of any degree t and way."""
+    return [
+        min(cost(t, way) for t, by_layer in zip(degrees, ways, strict=True) for way in by_layer[v])
+        for v in range(len(model.ids))
+    ]
+
+
+def sums_over(masks: Sequence[int], grow: Sequence[Sequence[int]], weights: Sequence[int]) -> list[int]:
     """Return the sum of the weights of the layers in each downset."""
     sums = [0] * len(masks)
     for i, row in enumerate(grow):
@@ -273,7 +291,7 @@ def _needed(outside: int, below: Fraction | None) -> int:
 
     m devices do less than m · below of t · compute, the same with degrees and compute; there is one stage at least.
     """
-    return 1 if below is None else min(outside * below.denominator // below.numerator + 1, _LARGEST)
+    return 1 if below is None else min(outside * below.denominator // below.numerator + 1, LARGEST)
 
 
 def _int64(values: Any) -> Int64Array:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Any
 
+from mtpp.solvers.recheck_levels import search_levels
 from mtpp.solvers.recheck_pipelines import Searched, TooLarge, Watcher, search_all
 from mtpp.verify_report import BOUND_CHECK, Check
 from mtpp.verify_training_bounds import TrainingClaim
@@ -12,6 +14,25 @@ from mtpp.verify_training_model import TickModel
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""
+
+
+def search_plans(
+    model: TickModel, system: dict[str, Any], below: Fraction | None, memory_bytes: int, watcher: Watcher
+) -> Searched:
+    """Tell whether there is any plan in which nothing takes as long as *below* ticks; None: whatever it takes.
+
+    Parameters
+    ----------
+    system
+        Of the plan; its memory counts for nothing, *memory_bytes* is what devices have.
+
+    Raises
+    ------
+    TooLarge
+        If the search is out of reach.
+    """
+    nested = (system.get("topology") or ())[1:]
+    return (search_levels if nested else search_all)(model, system, below, memory_bytes, watcher)
 
 
 def recheck_bound(claim: TrainingClaim, method: str, watcher: Watcher) -> Check:
@@ -24,7 +45,7 @@ def recheck_bound(claim: TrainingClaim, method: str, watcher: Watcher) -> Check:
     if method != METHOD:
         return Check(BOUND_CHECK, False, f"no search is known by the name of {method[:60]!r}")
     try:
-        searched = search_all(claim.model, claim.system, claim.value, claim.system["memory_bytes"], watcher)
+        searched = search_plans(claim.model, claim.system, claim.value, claim.system["memory_bytes"], watcher)
     except TooLarge as error:
         return Check(BOUND_CHECK, None, f"{method}: the search cannot be run again: {error}")
     if searched.found:
@@ -44,7 +65,7 @@ def recheck_no_plan(plan: dict[str, Any], model: TickModel, watcher: Watcher) ->
     checks = []
     try:
         if plan["proven"]:
-            searched = search_all(model, system, None, system["memory_bytes"], watcher)
+            searched = search_plans(model, system, None, system["memory_bytes"], watcher)
             detail = "there is one" if searched.found else f"none: {_looked_at(searched)}"
             checks.append(Check(NO_PLAN, not searched.found, detail))
         if least is not None:
@@ -55,11 +76,11 @@ def recheck_no_plan(plan: dict[str, Any], model: TickModel, watcher: Watcher) ->
 
 
 def _recheck_least(least: int, model: TickModel, plan: dict[str, Any], watcher: Watcher) -> Check:
-    if not search_all(model, plan["system"], None, least, watcher).found:
+    if not search_plans(model, plan["system"], None, least, watcher).found:
         return Check(LEAST_MEMORY, False, f"there is no plan with {least} bytes either")
     if not plan["proven"]:
         return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes; less is not ruled out")
-    if search_all(model, plan["system"], None, least - 1, watcher).found:
+    if search_plans(model, plan["system"], None, least - 1, watcher).found:
         return Check(LEAST_MEMORY, False, f"there is a plan with less than {least} bytes")
     return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes, and none with less")
 

@@ -14,7 +14,15 @@ from numpy.typing import NDArray
 
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
-from mtpp.solvers.kernels.recheck_choices import can_choose
+from mtpp.solvers.kernels.recheck_stages import (
+    Choices,
+    crossing_edges,
+    has_room,
+    layers_between,
+    least_cost,
+    times_of_ways,
+    ways_of_stage,
+)
 
 
 class Downsets(NamedTuple):
@@ -40,32 +48,6 @@ class Downsets(NamedTuple):
     work: Int64Array
     compute: Int64Array
     leanest: Int64Array
-
-
-class Choices(NamedTuple):
-    """Ways to run each layer, and its edges.
-
-    Attributes
-    ----------
-    offsets
-        Ways of layer v for the degree at place p among the degrees t: positions offsets[p, v] to offsets[p, v + 1] - 1.
-    compute, weights, a, b
-        Of each way, int64.
-    edge_offsets, edge_end, edge_ticks
-        Edges at each layer, in and out: the layer at the other end, and what it takes when it crosses. CSR.
-    sync
-        By way, then by place of the edge among those at its layer: what bringing the tensor to all t devices takes.
-    """
-
-    offsets: Int64Array
-    compute: Int64Array
-    weights: Int64Array
-    a: Int64Array
-    b: Int64Array
-    edge_offsets: Int64Array
-    edge_end: Int32Array
-    edge_ticks: Int64Array
-    sync: Int64Array
 
 
 class Rules(NamedTuple):
@@ -158,30 +140,16 @@ def _add_stage(
     low: int, high: int, left: int, downsets: Downsets, choices: Choices, rules: Rules, fewest: Int32Array
 ) -> None:
     """Put the layers between two downsets into a stage, with all degrees and all s that are possible."""
-    layers = _between(downsets.members[low], downsets.members[high], choices.edge_offsets.shape[0] - 1)
-    inside = np.zeros(choices.edge_offsets.shape[0] - 1, np.bool_)
-    for v in layers:
-        inside[v] = True
-    edges = 0
-    for v in layers:
-        for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
-            if not inside[choices.edge_end[e]]:
-                edges += choices.edge_ticks[e]
+    layers = layers_between(downsets.members[low], downsets.members[high], choices.edge_offsets.shape[0] - 1)
+    inside, edges = crossing_edges(layers, choices)
     for p in range(rules.tensor_degrees.shape[0]):
         t = rules.tensor_degrees[p]
         if t > left:
             break
-        ways, offsets = _ways_of(layers, choices.offsets[p])
+        ways, offsets = ways_of_stage(layers, choices.offsets[p])
         if ways.shape[0] == 0:
             continue
-        time = np.empty(ways.shape[0], np.int64)  # compute, and syncs of what crosses
-        for place in range(layers.shape[0]):
-            v = layers[place]
-            for i in range(offsets[place], offsets[place + 1]):
-                time[i] = choices.compute[ways[i]]
-                for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
-                    if not inside[choices.edge_end[e]]:
-                        time[i] += choices.sync[ways[i], e - choices.edge_offsets[v]]
+        time = times_of_ways(layers, inside, ways, offsets, choices)
         cost = np.empty_like(time)
         for q in range(rules.data_degrees.shape[0]):
             d = rules.data_degrees[q]
@@ -197,37 +165,6 @@ def _add_stage(
                 taken = fewest[low, s] + d * t
                 if (s + 2 * d - 1) // d <= most and taken < fewest[high, s + d]:
                     fewest[high, s + d] = taken
-
-
-@kernel
-def _between(low: NDArray[np.uint64], high: NDArray[np.uint64], layers: int) -> Int32Array:
-    found = np.empty(layers, np.int32)
-    count = 0
-    for v in range(layers):
-        bit = np.uint64(1) << np.uint64(v % 64)
-        if high[v // 64] & ~low[v // 64] & bit:
-            found[count] = v
-            count += 1
-    return found[:count]
-
-
-@kernel
-def _ways_of(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Return the ways of all layers of a stage, one after the other, and where each layer's begin; or nothing."""
-    total = 0
-    for v in layers:
-        if offsets[v] == offsets[v + 1]:
-            return np.empty(0, np.int64), np.zeros(1, np.int64)
-        total += offsets[v + 1] - offsets[v]
-    ways = np.empty(total, np.int64)
-    begin = np.zeros(layers.shape[0] + 1, np.int64)
-    count = 0
-    for place in range(layers.shape[0]):
-        for way in range(offsets[layers[place]], offsets[layers[place] + 1]):
-            ways[count] = way
-            count += 1
-        begin[place + 1] = count
-    return ways, begin
 
 
 @kernel
@@ -249,13 +186,7 @@ def _most_in_flight(
 
     Memory grows with that number, so that it can be searched for by halving.
     """
-    fastest = 0
-    for place in range(offsets.shape[0] - 1):
-        quickest = cost[offsets[place]]
-        for i in range(offsets[place] + 1, offsets[place + 1]):
-            quickest = min(quickest, cost[i])
-        fastest += quickest
-    if fastest > budget:
+    if least_cost(offsets, cost) > budget:
         return 0
     least, largest = 0, 0
     for s in range(rules.most_degrees - d + 1):
@@ -265,24 +196,14 @@ def _most_in_flight(
                 least = largest
     if least == 0:
         return 0
-    if _has_room(largest, choices, rules, ways, offsets, cost, budget):
+    if has_room(largest, choices, ways, offsets, cost, budget, rules.memory):
         return largest
-    if least == largest or not _has_room(least, choices, rules, ways, offsets, cost, budget):
+    if least == largest or not has_room(least, choices, ways, offsets, cost, budget, rules.memory):
         return 0
     while largest - least > 1:
         middle = (least + largest) // 2
-        if _has_room(middle, choices, rules, ways, offsets, cost, budget):
+        if has_room(middle, choices, ways, offsets, cost, budget, rules.memory):
             least = middle
         else:
             largest = middle
     return least
-
-
-@kernel
-def _has_room(
-    in_flight: int, choices: Choices, rules: Rules, ways: Int64Array, offsets: Int64Array, cost: Int64Array, budget: int
-) -> bool:
-    memory = np.empty_like(cost)
-    for i in range(ways.shape[0]):
-        memory[i] = choices.a[ways[i]] * in_flight + choices.b[ways[i]]
-    return can_choose(offsets, cost, memory, budget, rules.memory)
