@@ -7,16 +7,18 @@ from typing import Any
 import click
 
 from mtpp.cli.cell_options import cell_options
+from mtpp.cli.file_types import MODEL, OUTPUT
 from mtpp.cli.options import model_options, output_options
 
 INTERRUPTED = 130
 
 
 @click.command("bound")
-@click.argument("paths", nargs=-1, required=True, metavar="MODEL...")
+@click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
 @cell_options(bounds="Those to work at [default: all], of")
 @click.option(
     "--export",
+    type=OUTPUT,
     metavar="FILE.mps",
     help="Write the MIP of the one bound named, for one model and one k, as MPS or LP (FILE.lp), and stop.",
 )
@@ -24,7 +26,7 @@ INTERRUPTED = 130
     "--position", type=click.IntRange(min=1), metavar="J",
     help="With --export of bottleneck-guess, a MIP for each J: the stage that has the average work.",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="FILE", help="Write the table as JSON, whole or not at all.")
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
@@ -46,7 +48,7 @@ def command(
     from mtpp.cli.table_outputs import check_table_outputs
     from mtpp.solvers.cells.serial import run_here
 
-    check_table_outputs(paths, output=output, export=options["export"])
+    check_table_outputs(output=output, export=options["export"])
     check_export_options(options, output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     limits = cell_limits(options, each=True)

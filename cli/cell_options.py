@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.cli.file_types import STORE
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.cli.stage_counts import StageCounts
 from mtpp.errors import InputError
@@ -64,7 +65,7 @@ def run_options() -> Callable[[F], F]:
             help="Cells at once, a process each [default: all cores]; not with --scheduler.",
         ),
         click.option(
-            "--store", metavar="FILE.db",
+            "--store", type=STORE, metavar="FILE.db",
             help="Keep each row as soon as there is one; what is there already is not worked at again.",
         ),
         click.option("--scheduler", metavar="ADDRESS", help="Of a Dask cluster to work on, such as tcp://host:8786."),

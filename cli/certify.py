@@ -7,13 +7,14 @@ from typing import Any
 import click
 
 from mtpp.cli.cell_options import cell_options, run_options
+from mtpp.cli.file_types import MODEL, OUTPUT, PLOT
 from mtpp.cli.options import FiniteRange, model_options, output_options
 
 INTERRUPTED = 130
 
 
 @click.command("certify")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
 @cell_options(bounds="Those to try, or all [default: those that pay], of")
 @click.option("--algorithm", default="auto", show_default=True, help="Of the partitions, as in `mtpp partition`.")
 @click.option(
@@ -22,8 +23,10 @@ INTERRUPTED = 130
 )  # fmt: skip
 @run_options()
 @click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 unless each cell's ratio is ≤ R.")
-@click.option("--plot", metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it.")
-@click.option("-o", "--output", metavar="FILE", help="Write the table as JSON, whole or not at all.")
+@click.option(
+    "--plot", type=PLOT, metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it."
+)
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
@@ -43,7 +46,7 @@ def command(
     from mtpp.cli.results import deliver
     from mtpp.cli.table_outputs import check_table_outputs
 
-    check_table_outputs(paths, output=output, store=options["store"], plot=options["plot"])
+    check_table_outputs(output=output, plot=options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     with cell_run(options, console) as plan:
         table = certify_models(paths, options, plan, console)

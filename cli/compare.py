@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import MODEL, OUTPUT
 from mtpp.cli.options import model_options, output_options, search_options
 from mtpp.cli.stage_counts import StageCounts
 
@@ -13,7 +14,7 @@ INTERRUPTED = 130
 
 
 @click.command("compare")
-@click.argument("paths", nargs=-1, required=True, metavar="PATH...")
+@click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
 @click.option(
     "-k", "--stages", "stage_counts", type=StageCounts(), required=True, metavar="K,K,…",
     help="Numbers of stages, a column each, such as 2,4,8.",
@@ -23,7 +24,9 @@ INTERRUPTED = 130
     help="Rows, such as auto,brkga-10000,random-100: -T is for T evaluations [default: those of the paper, then ours].",
 )  # fmt: skip
 @search_options(time_limit="For each run: one algorithm on one graph for one k.")
-@click.option("-o", "--output", metavar="FILE", help="Write all runs and their means as JSON, whole or not at all.")
+@click.option(
+    "-o", "--output", type=OUTPUT, metavar="FILE", help="Write all runs and their means as JSON, whole or not at all."
+)
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context

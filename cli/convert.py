@@ -6,17 +6,18 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options import FormatOption, model_options, noise_options
 
 
 @click.command("convert")
-@click.argument("model")
-@click.argument("output")
+@click.argument("model", type=MODEL)
+@click.argument("output", type=OUTPUT)
 @click.option(
     "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="WRITERS",
     help="Write as {} [default: by OUTPUT's suffix].",
 )  # fmt: skip
-@click.option("--assignment", metavar="FILE", help='Stages to show: a plan, or JSON {"op": stage, …}.')
+@click.option("--assignment", type=ASSIGNMENT, metavar="FILE", help='Stages to show: a plan, or JSON {"op": stage, …}.')
 @model_options()
 @noise_options()
 @click.pass_context

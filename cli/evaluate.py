@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
 from mtpp.cli.options import MOST_STAGES, model_options, output_options
 
 
 @click.command("evaluate")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option(
-    "--assignment", metavar="FILE",
+    "--assignment", type=ASSIGNMENT, metavar="FILE",
     help='A plan, JSON {"op": stage, …}, or the split of a placement workload; - is standard input.',
 )  # fmt: skip
 @click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
@@ -21,10 +22,10 @@ from mtpp.cli.options import MOST_STAGES, model_options, output_options
     "-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Stages at most [default: as many as are used]."
 )
 @click.option(
-    "--against", metavar="FILE|ALGORITHM",
+    "--against", type=ASSIGNMENT_OR_ALGORITHM, metavar="FILE|ALGORITHM",
     help="Compare, stage by stage, with another assignment, or with what an algorithm finds (auto: the usual one).",
 )  # fmt: skip
-@click.option("-o", "--output", metavar="FILE", help="Write the scored plan as JSON.")
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the scored plan as JSON.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")

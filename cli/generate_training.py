@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import OUTPUT, SYSTEM
 from mtpp.cli.generating import number_option
 from mtpp.cli.options import noise_options
 
@@ -17,8 +18,17 @@ from mtpp.cli.options import noise_options
 @number_option("--sequence", default=1024, most=10**6, help="Tokens of a sample.")
 @number_option("--vocabulary", default=51_200, most=10**7, help="Words that a token may be.")
 @number_option("--micro-batch-size", default=1, most=10**6, help="Samples of a micro-batch.")
-@click.option("--system", default="a100", show_default=True, metavar="NAME|FILE", help="Whose peak rates times follow.")
-@click.option("-o", "--output", default="-", metavar="FILE", help="Where to write [default: standard output].")
+@click.option(
+    "--system",
+    type=SYSTEM,
+    default="a100",
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Whose peak rates times follow.",
+)
+@click.option(
+    "-o", "--output", type=OUTPUT, default="-", metavar="FILE", help="Where to write [default: standard output]."
+)
 @noise_options()
 def transformer_training(output: str, system: str, quiet: bool, verbose: bool, **sizes: Any) -> None:
     """Make a decoder with configurations for 1, 2, 4 and 8 devices, with and without recomputation.

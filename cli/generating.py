@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
+from mtpp.cli.file_types import OUTPUT_FOLDER
 from mtpp.cli.options import noise_options
 from mtpp.errors import InputError
 
@@ -85,7 +86,7 @@ def run_options(function: F) -> F:
     for decorate in (
         noise_options(),
         click.option(
-            "-o", "--output", default="-", metavar="FILE|FOLDER/",
+            "-o", "--output", type=OUTPUT_FOLDER, default="-", metavar="FILE|FOLDER/",
             help="Where to write [default: standard output]; a folder is made if missing.",
         ),
         click.option("--count", type=click.IntRange(1, _MOST_GRAPHS), default=1, metavar="N",

@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import MODEL
 from mtpp.cli.options import model_options, output_options
 
 
 @click.command("inspect")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option("--ops", is_flag=True, help="List every op with its work and sizes.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.cli.file_types import COSTS, SYSTEM
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -94,7 +95,13 @@ def noise_options() -> Callable[[F], F]:
 def model_options() -> Callable[[F], F]:
     """Add what says how to read a model and what it runs on: see :class:`ModelOptions`."""
     return stack(
-        click.option("--system", default=None, metavar="NAME|FILE", help="Preset or TOML file [default: reference]."),
+        click.option(
+            "--system",
+            type=SYSTEM,
+            default=None,
+            metavar="NAME|FILE",
+            help="Preset or TOML file [default: reference].",
+        ),
         click.option("--bandwidth", metavar="RATE", help="Of the link between stages, such as 25GB/s."),
         click.option("--fast-memory", metavar="SIZE", help="Of one stage, such as 24MiB; what exceeds it is streamed."),
         click.option("--activation-reserve", metavar="SIZE", help="Part of the memory kept for activations."),
@@ -105,7 +112,10 @@ def model_options() -> Callable[[F], F]:
         ),
         click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
         click.option(
-            "--costs", metavar="FILE", help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile."
+            "--costs",
+            type=COSTS,
+            metavar="FILE",
+            help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile.",
         ),
         click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
         reading_options(),

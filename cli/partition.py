@@ -6,13 +6,14 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import MODEL, OUTPUT
 from mtpp.cli.options import MOST_STAGES, FiniteRange, model_options, output_options, search_options
 
 INTERRUPTED = 130
 
 
 @click.command("partition")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option("-k", "--stages", "k", type=click.IntRange(1, MOST_STAGES), help="Number of stages at most.")
 @click.option("--max-bottleneck", metavar="TIME", help="In place of -k: the fewest stages that all stay within TIME.")
 @click.option(
@@ -31,7 +32,7 @@ INTERRUPTED = 130
 )
 @click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
 @click.option("--require-optimal", is_flag=True, help="Exit 1 unless the plan is proven optimal.")
-@click.option("-o", "--output", metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")

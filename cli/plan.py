@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import MODEL, OUTPUT
 from mtpp.cli.options import output_options
 from mtpp.cli.training_options import rule_options, run_options, system_options
 from mtpp.cli.training_sweep import sweep_options, sweep_task
@@ -16,7 +17,7 @@ INTERRUPTED = 130
 
 
 @click.command("plan")
-@click.argument("model")
+@click.argument("model", type=MODEL)
 @click.option(
     "--planner", type=click.Choice(tuple(PLANNERS)), default=DEFAULT, show_default=True,
     help="Any stages, or the equal ones of two baselines.",
@@ -26,7 +27,7 @@ INTERRUPTED = 130
 @sweep_options()
 @click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s.")
 @run_options()
-@click.option("-o", "--output", metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
 from mtpp.cli.options import output_options
 
 
 @click.command("profile")
-@click.argument("model")
-@click.option("-o", "--output", metavar="FILE", help="Write the graph with measured costs there, as JSON.")
+@click.argument("model", type=MODEL)
+@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the graph with measured costs there, as JSON.")
 @click.option("--warmup", type=click.IntRange(min=0), default=3, show_default=True, help="Runs that do not count.")
 @click.option("--repeats", type=click.IntRange(1, 10_000), default=20, show_default=True, help="Runs that count.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True, help="Of one kernel.")
@@ -26,10 +27,10 @@ from mtpp.cli.options import output_options
     metavar="N",
     help="Run the model N times more at the same time: stages have others beside them.",
 )
-@click.option("--inputs", metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
+@click.option("--inputs", type=INPUTS, metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")
-@click.option("--system", default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
+@click.option("--system", type=SYSTEM, default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
 @click.option("--memory-limit", metavar="SIZE", help="Take no more, in pieces if need be [default: what is free].")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
 @output_options("table", "json", "csv", "markdown")

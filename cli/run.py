@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
 
+from mtpp.cli.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
 from mtpp.cli.options import FiniteRange, output_options
 from mtpp.cli.pinning import Cores
 
@@ -14,10 +14,10 @@ INTERRUPTED = 130
 
 
 @click.command("run")
-@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("folder", type=FOLDER_OF_STAGES)
 @click.option("--batches", type=click.IntRange(1, 10**7), default=200, show_default=True, help="To be timed.")
 @click.option("--warmup", type=click.IntRange(0, 10**6), default=10, show_default=True, help="Batches before those.")
-@click.option("--model", type=click.Path(path_type=Path), metavar="FILE", help="The unsplit model, to compare with.")
+@click.option("--model", type=MODEL, metavar="FILE", help="The unsplit model, to compare with.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True, help="Of each worker.")
 @click.option(
     "--pin", type=Cores(), is_flag=False, flag_value="all", metavar="[CORE,…]",
@@ -30,7 +30,9 @@ INTERRUPTED = 130
 @click.option("--optimise", is_flag=True, help="Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of made-up values.")
 @click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="End the run then.")
-@click.option("-o", "--output", metavar="FILE", help="Write what was measured as JSON, whole or not at all.")
+@click.option(
+    "-o", "--output", type=OUTPUT, metavar="FILE", help="Write what was measured as JSON, whole or not at all."
+)
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(ctx: click.Context, /, output: str | None, output_format: str, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 from mtpp.cli.console import Console
@@ -29,8 +30,8 @@ def run_stages(options: dict[str, Any], console: Console) -> Comparison:
         If the user ends it before.
     """
     request = RunRequest(
-        folder=options["folder"],
-        model=options["model"],
+        folder=Path(options["folder"]),
+        model=None if options["model"] is None else Path(options["model"]),
         batches=options["batches"],
         warmup=options["warmup"],
         queue_depth=options["queue_depth"],

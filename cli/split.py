@@ -6,13 +6,20 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options import output_options
 
 
 @click.command("split")
-@click.argument("model")
-@click.argument("plan")
-@click.option("-o", "--output", metavar="FOLDER", help="Write the stages and their manifest there, all or nothing.")
+@click.argument("model", type=MODEL)
+@click.argument("plan", type=ASSIGNMENT)
+@click.option(
+    "-o",
+    "--output",
+    type=OUTPUT_FOLDER,
+    metavar="FOLDER",
+    help="Write the stages and their manifest there, all or nothing.",
+)
 @click.option("--check", is_flag=True, help="Run whole and split on random inputs and compare; exit 1 if they differ.")
 @click.option("--force", is_flag=True, help="Replace the stages that an earlier run wrote to FOLDER.")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.cli.file_types import TOPOLOGY
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.errors import InputError
 from mtpp.planning_problem import CONVENTIONS
@@ -40,7 +41,8 @@ def system_options() -> Callable[[F], F]:
         click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB."),
         click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s or 25GiB/ms."),
         click.option(
-            "--topology", metavar="FILE.toml", help="In place of --devices and --bandwidth: networks within networks."
+            "--topology", type=TOPOLOGY, metavar="FILE.toml",
+            help="In place of --devices and --bandwidth: networks within networks."
         ),
         click.option(
             "--max-micro-batches", type=click.IntRange(1, _MOST_MICRO_BATCHES), metavar="N",

@@ -6,16 +6,17 @@ from typing import Any
 
 import click
 
+from mtpp.cli.file_types import COSTS, DOCUMENT, MODEL
 from mtpp.cli.options import output_options, reading_options
 
 
 @click.command("verify")
-@click.argument("document", metavar="FILE")
+@click.argument("document", type=DOCUMENT, metavar="FILE")
 @click.option(
-    "--model", "models", multiple=True, metavar="PATH",
+    "--model", "models", type=MODEL, multiple=True, metavar="PATH",
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable.",
 )  # fmt: skip
-@click.option("--costs", metavar="FILE", help="Measured times of the ops, if it was made with them.")
+@click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
 @click.option("--deep", is_flag=True, help="Run the exhaustive search behind a bound of tier enumerated again.")
 @click.option(
     "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."

@@ -6,6 +6,7 @@ model comes from anywhere, so a name must not lead out of that folder: neither b
 
 from __future__ import annotations
 
+import mmap
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,8 +15,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import onnx
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.loading import looks_like_onnx, parse_model
 from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
 from mtpp.formats.onnx.topology import subgraphs
+from mtpp.formats.source import read_head, read_source
 
 
 @dataclass(frozen=True)
@@ -95,6 +98,36 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     return place
 
 
+def mentions(path: str, name: bytes) -> bool:
+    """Return whether *name* stands anywhere in a file that begins like a model; of a packed one, that it may.
+
+    It says quickly of most models that their weights are in no other file, or not in one of that name.
+    """
+    try:
+        if path.lower().endswith(".gz"):
+            return looks_like_onnx(read_head(path))
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return looks_like_onnx(data[:_HEAD_BYTES]) and data.find(name) >= 0
+    except (OSError, ValueError, InputError):  # unreadable or empty: its reader will say so
+        return False
+
+
+def external_files(path: str) -> list[Path]:
+    """Return the files in which a model says that contents of its tensors lie; none if it is no model.
+
+    They are not looked at: they may be absent, or places that :func:`external_place` refuses.
+    """
+    try:
+        model = parse_model(read_source(path).data, path)
+    except InputError:
+        return []
+    tensors = [*all_tensors(model.graph)]
+    for function in model.functions:
+        tensors += [tensor for node in function.node for tensor in tensors_of_node(node)]
+    names = {entry.value for tensor in tensors for entry in tensor.external_data if entry.key == "location"}
+    return [Path(path).parent / name.replace("\\", "/") for name in sorted(names)]
+
+
 def _needed(tensor: onnx.TensorProto, source: str, where: str) -> int | None:
     """Return how many bytes a tensor takes, None where its type does not tell."""
     if any(size < 0 for size in tensor.dims):
@@ -165,4 +198,5 @@ def tensors_of_node(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
 
 
 _DIGITS = 18
+_HEAD_BYTES = 4096
 _LONGEST_SHOWN = 100

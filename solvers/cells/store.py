@@ -17,6 +17,8 @@ VERSION = 1
 """Of the layout; in the file as SQLite's ``user_version``."""
 
 _APPLICATION = 0x6D747070  # "mtpp": tells our files from other programs'
+_MAGIC = b"SQLite format 3\0"
+_APPLICATION_AT, _HEAD_BYTES = 68, 72  # of the header of a file of SQLite
 _BUSY_S = 60.0
 _LAYOUT = """
 CREATE TABLE certificates (
@@ -54,6 +56,7 @@ class Store:
             raise InputError("is a directory", source=self._path, remedy="give the name of a file")
         if not Path(path).absolute().parent.is_dir():
             raise InputError("there is no directory to make it in", source=self._path, remedy="make it first")
+        _refuse_foreign(self._path)
         with self._told():
             # Transactions are begun and ended below, not by the module.
             self._connection = sqlite3.connect(self._path, timeout=_BUSY_S, isolation_level=None)
@@ -138,6 +141,23 @@ class Store:
                 text += "; what was stored stays"
             remedy = "see that there is room and that it may be written" if "stays" in text else "name another file"
             raise InputError(f"cannot be used: {text}", source=self._path, remedy=remedy) from None
+
+
+def _refuse_foreign(path: str) -> None:
+    """Raise InputError if there is a file that is no store; SQLite, asked to open it, may write to it first."""
+    if not Path(path).exists():
+        return
+    if not Path(path).is_file():
+        raise InputError("is no regular file", source=path, remedy="name another file")
+    try:
+        with Path(path).open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError as error:
+        raise InputError(f"cannot be used: {error.strerror}", source=path, remedy="name another file") from None
+    if head and not head.startswith(_MAGIC):
+        raise InputError("is not a store", source=path, remedy="name another file")
+    if head and head[_APPLICATION_AT:_HEAD_BYTES] != _APPLICATION.to_bytes(4, "big"):
+        raise InputError("is a database of another program", source=path, remedy="name another file")
 
 
 def _values(key: CellKey) -> tuple[str, int, str, str, str]:

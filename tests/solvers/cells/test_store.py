@@ -6,6 +6,7 @@ import os
 import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -115,8 +116,27 @@ def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
         Store(foreign)
     with pytest.raises(InputError, match="is a directory"):
         Store(tmp_path)
+    if Path("/dev/null").exists():
+        with pytest.raises(InputError, match="is no regular file"):
+            Store("/dev/null")
     with pytest.raises(InputError, match="there is no directory"):
         Store(tmp_path / "nowhere" / "s.db")
+
+
+def test_a_foreign_database_stays_as_it_is(tmp_path: Path) -> None:
+    """Not even a log that another program left beside it is folded into it."""
+    path = tmp_path / "other.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("CREATE TABLE songs (title TEXT)")
+        copy = tmp_path / "crashed.db"
+        for ending in ("", "-wal"):  # what a crash would leave
+            copy.with_name(copy.name + ending).write_bytes(path.with_name(path.name + ending).read_bytes())
+    before = {file.name: file.read_bytes() for file in tmp_path.glob("crashed*")}
+    assert before["crashed.db-wal"]
+    with pytest.raises(InputError, match=r"crashed\.db: is a database of another program"):
+        Store(copy)
+    assert {file.name: file.read_bytes() for file in tmp_path.glob("crashed*")} == before
 
 
 def test_a_damaged_row_is_told_of(tmp_path: Path) -> None:
