@@ -17,7 +17,12 @@ from mtpp.cli.options import FormatOption, model_options, noise_options
     "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="WRITERS",
     help="Write as {} [default: by OUTPUT's suffix].",
 )  # fmt: skip
-@click.option("--assignment", type=ASSIGNMENT, metavar="FILE", help='Stages to show: a plan, or JSON {"op": stage, …}.')
+@click.option(
+    "--assignment",
+    type=ASSIGNMENT,
+    metavar="FILE",
+    help='Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.',
+)
 @model_options()
 @noise_options()
 @click.pass_context

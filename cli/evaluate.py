@@ -15,7 +15,7 @@ from mtpp.cli.options import MOST_STAGES, model_options, output_options
 @click.argument("model", type=MODEL)
 @click.option(
     "--assignment", type=ASSIGNMENT, metavar="FILE",
-    help='A plan, JSON {"op": stage, …}, or the split of a placement workload; - is standard input.',
+    help='A plan, JSON {"op": stage, …}, a CSV with op and stage, or a split of a placement workload; -: stdin.',
 )  # fmt: skip
 @click.option("--cuts", metavar="OP,OP", help="Ops that end a stage, in the order in which the file lists the ops.")
 @click.option(

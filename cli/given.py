@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = None) -> list[int]:
-    """Read the stage of each op from a plan, from a JSON object op → stage, or from a split of a placement workload.
+    """Read the stage of each op from a plan, a JSON object op → stage, a CSV, or a split of a placement workload.
 
     Raises
     ------
@@ -32,19 +32,19 @@ def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = No
     InvalidPartition
         If an op has no stage.
     """
-    from mtpp.formats.json_text import parse_json
     from mtpp.formats.placement_split import looks_like_split, stages_of_split
     from mtpp.formats.source import read_source
 
     source = source or read_source(path)
-    document: Any = parse_json(source.data, source.display)
+    document = assignment_document(source)
     prefix = ""
     if looks_like_split(document):
         document = stages_of_split(document, source.display, graph)
     elif isinstance(document, dict) and "assignment" in document and "stages" in document:
         document, prefix = document["assignment"], "/assignment"
     if not isinstance(document, dict):
-        raise InputError("no assignment", source=source.display, remedy='give a plan, {"op": stage, …} or a split')
+        remedy = 'give a plan, {"op": stage, …}, a CSV with op and stage, or a split'
+        raise InputError("no assignment", source=source.display, remedy=remedy)
     known = {name: v for v, name in enumerate(graph.op_names)}
     labels: list[int | None] = [None] * graph.op_count
     for name, stage in document.items():
@@ -60,6 +60,22 @@ def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = No
             f"{len(missing)} of {graph.op_count} ops have no stage, the first is {missing[0]!r}", source=source.display
         )
     return [label for label in labels if label is not None]
+
+
+def assignment_document(source: Source) -> Any:
+    """Return the JSON of a file with an assignment; of a CSV with the columns ``op`` and ``stage``, {op: stage}.
+
+    Raises
+    ------
+    InputError
+        If it is neither JSON nor such a CSV.
+    """
+    from mtpp.formats.json_text import parse_json
+    from mtpp.formats.stage_csv import looks_like_stage_csv, read_stage_csv
+
+    if looks_like_stage_csv(source.data):
+        return read_stage_csv(source.data, source.display)
+    return parse_json(source.data, source.display)
 
 
 def labels_of_cuts(graph: CostGraph, cuts: str) -> list[int]:

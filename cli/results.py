@@ -8,24 +8,24 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.output import write_stdout
+from mtpp.formats.csv_text import csv_text
 from mtpp.visible import visible, visible_table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.console import RenderableType
 
+__all__ = [
+    "csv_text",
+    "deliver",
+    "figures_grid",
+    "markdown_text",
+    "rendered",
+    "result_terminal",
+    "seconds_text",
+]
+
 _PLAIN_WIDTH = 1000  # a file or a pipe has no edge
-
-
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return comma-separated values with a header line."""
-    import csv
-
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(rows)
-    return buffer.getvalue()
 
 
 def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

@@ -75,8 +75,8 @@ def read_planned_model(
     InvalidPartition
         If an op has no stage, or needs what a later stage makes.
     """
+    from mtpp.cli.given import assignment_document
     from mtpp.cli.options import Model, input_limit, parse_dims
-    from mtpp.formats.json_text import parse_json
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.formats.source import read_source
@@ -84,7 +84,7 @@ def read_planned_model(
 
     limit = input_limit(options["max_input_size"])
     plan_source = read_source(plan, max_bytes=limit)
-    document = parse_json(plan_source.data, plan_source.display)
+    document = assignment_document(plan_source)
     given = parse_dims(options["dims"])
     is_plan = isinstance(document, dict) and "format" in document
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}

@@ -1,12 +1,12 @@
-"""Stages as comma-separated values, for spreadsheets and data frames: one row per op. Written, not read.
+"""Stages as comma-separated values, for spreadsheets and data frames: one row per op.
 
 Rows stand in the order of the pipeline: by stage, and within a stage in the graph's own order. The columns:
 
 stage
     Number of the stage that runs the op, from 0.
 op, kind
-    As the graph calls them. Names that a spreadsheet would take for a formula (they begin with ``=``, ``+``, ``-``,
-    ``@`` or a control character) have an apostrophe before them.
+    As the graph calls them; those that a spreadsheet would take for a formula are escaped
+    (:mod:`mtpp.formats.csv_text`).
 work_ms (or work_ps … after the graph's unit of time; work in an abstract graph)
     An exact decimal.
 param_bytes
@@ -15,22 +15,26 @@ output_bytes, sent_bytes
     Size of the tensors that the op makes, and of those among them that other stages read; empty where a size is
     unknown.
 
-One row per stage is what ``mtpp evaluate --format csv`` prints. RFC 4180, with line feeds.
+One row per stage is what ``mtpp evaluate --format csv`` prints. As an assignment, any table with the columns ``op`` and
+``stage`` is read.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 from fractions import Fraction
 
 import numpy as np
 
+from mtpp.errors import InputError
+from mtpp.formats.csv_text import csv_rows, csv_text
 from mtpp.formats.json_text import decimal_text
 from mtpp.graph import UNKNOWN_BYTES
 from mtpp.plan import Plan
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_REQUIRED = frozenset((b"op", b"stage"))
+_BOM = b"\xef\xbb\xbf"
+_LONGEST_HEADER = 4096
+_DIGITS = 19
 
 
 def write_stage_csv(plan: Plan) -> str:
@@ -51,24 +55,55 @@ def write_stage_csv(plan: Plan) -> str:
     position[graph.order] = np.arange(graph.op_count)
     outputs, sent = _sizes(plan)
     params, numbers = graph.param_bytes.tolist(), stages.tolist()
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
     work = "work" if graph.time_unit == "1" else f"work_{graph.time_unit}"
-    writer.writerow(("stage", "op", "kind", work, "param_bytes", "output_bytes", "sent_bytes"))
-    for v in np.lexsort((position, stages)).tolist():
-        cost = graph.work[v]
-        writer.writerow(
-            (
-                numbers[v],
-                _cell(graph.op_names[v]),
-                _cell(graph.op_kinds[v]),
-                decimal_text(cost) if isinstance(cost, Fraction) else cost,
-                params[v],
-                outputs[v],
-                sent[v],
-            )
+    rows = (
+        (
+            numbers[v],
+            graph.op_names[v],
+            graph.op_kinds[v],
+            decimal_text(graph.work[v]) if isinstance(graph.work[v], Fraction) else graph.work[v],
+            params[v],
+            outputs[v],
+            sent[v],
         )
-    return buffer.getvalue()
+        for v in np.lexsort((position, stages)).tolist()
+    )
+    return csv_text(("stage", "op", "kind", work, "param_bytes", "output_bytes", "sent_bytes"), rows)
+
+
+def looks_like_stage_csv(data: bytes) -> bool:
+    """Return whether *data* begins with a line that names the columns of an assignment."""
+    first = data[:_LONGEST_HEADER].removeprefix(_BOM).split(b"\n", 1)[0]
+    return _REQUIRED.issubset(first.strip().split(b","))
+
+
+def read_stage_csv(data: bytes, source: str) -> dict[str, int]:
+    """Return the stage of each op in a table with the columns ``op`` and ``stage``; others are not looked at.
+
+    Raises
+    ------
+    InputError
+        If it is no such table, an op stands in it twice, or a stage is no whole number; it names the row.
+    """
+    try:
+        rows = list(csv_rows(data.removeprefix(_BOM).decode()))
+    except ValueError as error:
+        raise InputError(f"not comma-separated values: {error}", source=source) from None
+    op, stage = rows[0].index("op"), rows[0].index("stage")
+    stages: dict[str, int] = {}
+    for number, row in enumerate(rows[1:], start=2):
+        if not row:
+            continue
+        where = f"row {number}"
+        if len(row) <= max(op, stage):
+            raise InputError(f"has {len(row)} cells", source=source, where=where, remedy="give every column a cell")
+        if row[op] in stages:
+            raise InputError(f"the op {row[op]!r} stands there twice", source=source, where=where)
+        digits = row[stage].strip()
+        if not (digits.isascii() and digits.isdecimal() and len(digits) < _DIGITS):
+            raise InputError(f"{row[stage]!r} is not the number of a stage", source=source, where=where)
+        stages[row[op]] = int(digits)
+    return stages
 
 
 def _sizes(plan: Plan) -> tuple[list[int | None], list[int | None]]:
@@ -83,7 +118,3 @@ def _sizes(plan: Plan) -> tuple[list[int | None], list[int | None]]:
             total = totals[producer]
             totals[producer] = None if size == UNKNOWN_BYTES or total is None else total + size
     return outputs, sent
-
-
-def _cell(text: str) -> str:
-    return f"'{text}" if text.startswith(_FORMULA) else text
