@@ -95,4 +95,7 @@ def _check_result(output: StageOutput, results: Mapping[str, Described], returne
         raise InputError(f"the model has no output {shown(output.name)}", where=where)
     if output.name in returned:
         raise InputError(f"{shown(output.name)} is made twice", where=where, remedy=f"see {returned[output.name]}")
+    result = results[output.name]
+    if (result.dtype, result.shape) != (output.dtype, output.shape):
+        raise InputError(f"{shown(output.name)} has another type among the model's outputs", where=where)
     returned[output.name] = where

@@ -121,13 +121,16 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
     Stopped
         If the time is up, or the user has enough, before there is anything to report.
     """
-    wiring = read_wiring(request.folder, request.queue_depth)
+    wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None)
     if request.model is not None and not request.model.is_file():
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
     cores = None if request.pin is None else spread(request.pin, wiring.count, request.threads, available)
     session = SessionChoices(threads=request.threads, optimise=request.optimise, spin=False)
     models = stage_models(wiring, request.seed)
+    own_model = None if request.model is None else _whole_model(wiring, request.model, request.seed)
+    for model in models if own_model is None else (*models, own_model):
+        model.check_declared()
     sets = _sets(wiring, request.batches)
     with ExitStack() as stack:
 
@@ -159,10 +162,9 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
 
         whole = None
         alone = reference("the stages in turn", models, outputs)
-        if request.model is not None:
+        if own_model is not None:
             own = ring("outputs")
-            model = _whole_model(wiring, request.model, request.seed)
-            unsplit = reference("the unsplit model", (model,), own)
+            unsplit = reference("the unsplit model", (own_model,), own)
             agreement = Agreement(between=types_between(wiring.manifest))
             for views, others in zip(outputs.views(), own.views(), strict=True) if alone.repeatable else ():
                 agreement.add(views, others)

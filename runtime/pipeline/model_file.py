@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Array
@@ -21,6 +21,8 @@ _TYPES = {
     **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
 }  # fmt: skip
 """numpy's names of the types that ONNX Runtime names in ``tensor(…)``."""
+
+_OF_ONNXRUNTIME = {name: own for own, name in _TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,28 @@ class ModelFile:
         self._check("output", session.get_outputs(), self.outputs, all_of_them=False)
         return session
 
+    def check_declared(self) -> None:
+        """Hold what the manifest says against what the file declares, before anything is set aside for it.
+
+        Raises
+        ------
+        InputError
+            If the file is no model, or does not read and make the tensors that the manifest says. Sizes that it leaves
+            open show only when it runs.
+        """
+        from mtpp.formats.onnx.loading import parse_model
+
+        display = str(self.path)
+        try:
+            graph = parse_model(self.path.read_bytes(), display).graph
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
+        own = {tensor.name for tensor in graph.initializer}
+        self._check(
+            "input", [_declared(one) for one in graph.input if one.name not in own], self.inputs, all_of_them=True
+        )
+        self._check("output", [_declared(one) for one in graph.output], self.outputs, all_of_them=False)
+
     def _absent_weights(self) -> dict[str, Array]:
         display = str(self.path)
         try:
@@ -79,9 +103,12 @@ class ModelFile:
             else:
                 own = found_by_name.pop(name)
                 type_ = own.type.removeprefix("tensor(").removesuffix(")")
-                sizes = list(own.shape)
-                fits = len(sizes) == len(shape) and all(
-                    not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
+                sizes = own.shape if own.shape is None else list(own.shape)
+                fits = sizes is None or (
+                    len(sizes) == len(shape)
+                    and all(
+                        not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
+                    )
                 )
                 if _TYPES.get(type_) != dtype:
                     problem = f"it is of type {type_}, not {dtype}"
@@ -107,6 +134,28 @@ class ModelFile:
             session.run_with_iobinding(binding)
         except Exception as error:  # its exceptions have no base of their own
             raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=str(self.path)) from None
+
+
+class _Declared(NamedTuple):
+    """An input or output as ONNX Runtime describes them; the shape is None where not even its rank is declared."""
+
+    name: str
+    type: str
+    shape: list[int | str | None] | None
+
+
+def _declared(value: Any) -> _Declared:
+    """Describe a ``ValueInfoProto``."""
+    from mtpp.formats.onnx.tensor_type import dtype_name
+
+    if not value.type.HasField("tensor_type"):
+        return _Declared(value.name, value.type.WhichOneof("value") or "unknown type", None)
+    tensor = value.type.tensor_type
+    shape: list[int | str | None] | None = None
+    if tensor.HasField("shape"):
+        shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim]
+    name = dtype_name(tensor.elem_type)
+    return _Declared(value.name, f"tensor({_OF_ONNXRUNTIME.get(name, name)})", shape)
 
 
 def _names_files(path: Path) -> bool:

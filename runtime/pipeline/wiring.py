@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import prod
 from pathlib import Path
 
+import numpy as np
+
 from mtpp.errors import InputError
+from mtpp.formats.json_shape import SIZE_LIMIT
 from mtpp.formats.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
 from mtpp.runtime.pipeline.memory import Layout
 
@@ -14,6 +18,9 @@ _PLAIN_TYPES = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
 """Types that both numpy and ONNX Runtime have a name for."""
+
+_MOST_AXES = 32
+"""Of an array of any version of numpy."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +62,15 @@ class Wiring:
         return tuple(tensor.name for tensor in self.manifest.stages[position].outputs if tensor.result)
 
 
-def read_wiring(folder: Path, queue_depth: int) -> Wiring:
+def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring:
     """Read a folder of stages.
 
     Parameters
     ----------
     queue_depth
         Batches that may wait between two stages, the one that is being read included.
+    whole
+        Whether there are to be inputs for the model that was split as well, which may have some that no stage reads.
 
     Raises
     ------
@@ -94,7 +103,9 @@ def read_wiring(folder: Path, queue_depth: int) -> Wiring:
         folder,
         manifest,
         layouts=tuple(_layout(folder, stage.outputs) for stage in manifest.stages),
-        inputs=_layout(folder, (tensor for tensor in manifest.inputs if tensor.name in read or _is_plain(tensor))),
+        inputs=_layout(
+            folder, (tensor for tensor in manifest.inputs if tensor.name in read or (whole and _is_plain(tensor)))
+        ),
         outputs=_layout(folder, (tensor for tensor in manifest.outputs if tensor.name not in direct)),
         producers=producers,
         consumers=consumers,
@@ -130,6 +141,8 @@ def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
             where=where,
             remedy="split with --dim NAME=VALUE, or partition a profile, which knows the sizes",
         )
+    if len(shape) > _MOST_AXES or prod(shape) * np.dtype(tensor.dtype).itemsize >= SIZE_LIMIT:
+        raise InputError("no memory can hold it", source=source, where=where, remedy="split the model again")
     return tensor.dtype, shape
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from stage_folders import bypass, single
 
+from mtpp.deadline import Deadline
 from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import Described, manifest_text, read_manifest
+from mtpp.runtime.pipeline.crew import Patience
+from mtpp.runtime.pipeline.measuring import RunRequest, measure
+from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.tokens import PeerGone, make_link
 from mtpp.runtime.pipeline.wiring import read_wiring
 
@@ -73,3 +78,53 @@ def test_a_dead_peer_is_heard_of() -> None:
         out.wait(3)
     os.close(out.free)
     os.close(into.filled)
+
+
+@pytest.mark.parametrize("shape", [(1 << 14, 1 << 14), (9, 8), (1 << 62, 1 << 62), (8, 8, *[1] * 60), (10**400, 8)])
+@pytest.mark.parametrize("name", ["x", "y"])
+def test_forged_shapes_are_refused_before_memory_is_set_aside(
+    name: str, shape: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The manifest agrees with itself, and not with the models: one line, and not a byte for its tensors."""
+
+    def never(*_: object) -> Ring:
+        raise AssertionError("memory was set aside")
+
+    monkeypatch.setattr(Ring, "make", never)
+    folder = single(tmp_path / "one")
+    path = folder / "manifest.json"
+    document = json.loads(path.read_text())
+    (stage,) = document["stages"]
+    for tensor in (*document["inputs"], *document["outputs"], *stage["inputs"], *stage["outputs"]):
+        if tensor["name"] == name:
+            tensor["shape"] = list(shape)
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError) as caught:
+        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+    assert caught.value.exit_code == 2
+    assert any(problem in str(caught.value) for problem in ("its shape is [8, 8], not", "no memory can hold it"))
+
+
+def test_a_forged_type_and_a_forged_output_of_the_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Types are compared as well, and results with what the stages make."""
+    monkeypatch.setattr(Ring, "make", None)
+    folder = single(tmp_path / "one")
+    path = folder / "manifest.json"
+    genuine = path.read_text()
+    path.write_text(genuine.replace('"float32"', '"float64"'))
+    with pytest.raises(InputError, match="it is of type float, not float64, as the manifest says"):
+        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+    document = json.loads(genuine)
+    document["outputs"][0]["shape"] = [1 << 20, 1 << 10]
+    path.write_text(json.dumps(document))
+    with pytest.raises(InputError, match="has another type among the model's outputs"):
+        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+
+
+def test_inputs_for_the_whole_model_alone_take_no_memory_without_it(tmp_path: Path) -> None:
+    """What no stage reads is not made up where there is no model to feed it to."""
+    folder = single(tmp_path / "one")
+    manifest = read_manifest(folder)
+    spare = Described("flag", "bool", (1 << 40,))
+    (folder / "manifest.json").write_text(manifest_text(replace(manifest, inputs=(*manifest.inputs, spare))))
+    assert [region.name for region in read_wiring(folder, 2, whole=False).inputs.regions] == ["x"]
