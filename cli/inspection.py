@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, markdown_text
 from mtpp.cli.structure import structure_document, structure_text
-from mtpp.units import format_bytes, format_count, format_picoseconds
+from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 
 if TYPE_CHECKING:
     from mtpp.cli.options import Model
@@ -84,13 +84,13 @@ def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[li
         if raw:
             return ["op", "kind", "work", "param_bytes"], [list(op.values()) for op in document["ops"]]
         return ["op", "kind", "work", "share", "parameters"], [
-            [op["name"], op["kind"] or "–", _cost(document, op["work"]), f"{op['work'] / total:.1%}", _size(op)]
+            [op["name"], op["kind"] or "–", _cost(document, op["work"]), format_share(op["work"], total), _size(op)]
             for op in document["ops"]
         ]
     if raw:
         return ["kind", "ops", "work", "param_bytes"], [list(kind.values()) for kind in document["kinds"]]
     return ["kind", "ops", "work", "share", "parameters"], [
-        [row["kind"] or "–", row["ops"], _cost(document, row["work"]), f"{row['work'] / total:.1%}", _size(row)]
+        [row["kind"] or "–", row["ops"], _cost(document, row["work"]), format_share(row["work"], total), _size(row)]
         for row in document["kinds"]
     ]
 

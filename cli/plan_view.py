@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
-from mtpp.units import PICOSECONDS, format_bytes
+from mtpp.cost_columns import CostColumns
+from mtpp.units import format_bytes, format_share
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -35,21 +36,20 @@ def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str
 
 def _title(plan: Plan) -> str:
     graph = plan.graph
-    unit, _ = common_unit(plan)
-    times = f" (times in {unit})" if unit else ""
+    times = in_unit(plan, common_unit(plan))
     return f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, k = {plan.partition.k}{times}"
 
 
 def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    _, ticks = common_unit(plan)
+    costs = common_unit(plan)
     bottleneck = plan.certificate.upper
     no_memory = plan.instance.system.fast_memory_bytes is None
     rows = []
     for row in _listed_stages(plan):
-        figures = [f"{row[part] / ticks:,.1f}" for part in ("work", "input", "output", "overflow", "cost")]
+        figures = [costs.text(row[part]) for part in ("work", "input", "output", "overflow", "cost")]
         if no_memory:
             figures[3] = "–"
-        share = f"{row['cost'] / bottleneck if bottleneck else 0.0:.1%}"
+        share = format_share(row["cost"], bottleneck)
         if not row["ops"]:
             figures, share = ["–"] * 5, "–"
         rows.append([str(row["index"]), str(row["ops"]), row["first"] or "–", row["last"] or "–", *figures, share])
@@ -64,14 +64,15 @@ def _listed_stages(plan: Plan) -> list[dict[str, Any]]:
     return rows
 
 
-def common_unit(plan: Plan) -> tuple[str, float]:
-    """Return the unit in which all times of the table are shown, and the ticks in it."""
-    if not plan.instance.timed:
-        return "", float(plan.instance.ticks_per_unit)
-    for unit in ("s", "ms", "µs", "ns"):
-        if plan.certificate.upper >= 10 * PICOSECONDS[unit]:
-            return unit, float(PICOSECONDS[unit])
-    return "ps", 1.0
+def common_unit(plan: Plan) -> CostColumns:
+    """Return the unit in which all costs of the table are shown."""
+    return CostColumns.of(plan.instance, plan.certificate.upper)
+
+
+def in_unit(plan: Plan, costs: CostColumns) -> str:
+    """Return what a title says of the unit; nothing where it is that of an abstract graph."""
+    what = "times" if plan.instance.timed else "costs"
+    return f" ({what} in {costs.unit})" if costs.unit else ""
 
 
 def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
@@ -88,7 +89,7 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
     if upper:
         alone = _cost_of_one_stage(plan)
         none = "none: one stage alone exceeds the stage memory"
-        figures.append(("speed-up", none if alone is None else f"{alone / upper:.2f}× over one stage"))
+        figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage"))
     if instance.system.limits_memory:
         figures.append(("memory", _memory_text(plan)))
     proven = f"lower bound {instance.describe(lower.value)} by {lower.method}, tier {lower.tier}"
@@ -100,7 +101,7 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
         figures.append(("ratio", f"{_ratio(certificate.ratio)} proven: {proven}"))
     if plan.coverage and not certificate.optimal:
         figures.append(("left out", plan.coverage))
-    size = int(instance.tensor_bytes[plan.crossing].sum())
+    size = sum(instance.tensor_bytes[plan.crossing].tolist())  # more than 64 bits hold, perhaps
     crossing = f"{len(plan.crossing)} of {instance.tensor_count}"
     figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
     figures.append(("assumptions", "; ".join(assumptions)))
@@ -133,6 +134,10 @@ def _ratio(ratio: float) -> str:
     """Write a ratio above 1 so that it does not read as 1."""
     text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
     return "just above 1" if text == "1" else text
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}" if value >= 0.1 else f"{value:.2g}"
 
 
 def _rate(per_second: float) -> str:

@@ -6,7 +6,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
-from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
+from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
 
 if TYPE_CHECKING:
     from mtpp.graph import CostGraph
@@ -91,7 +91,7 @@ def _kinds(profile: Profile) -> tuple[list[str], list[list[str]]]:
         counts[kind] = counts.get(kind, 0) + 1
     total = sum(graph.work) or 1
     return ["kind", "ops", "measured", "share", "modelled", "ratio"], [
-        [kind or "–", f"{counts[kind]:,}", _time(cost), f"{float(cost / total):.1%}", _time(modelled),
+        [kind or "–", f"{counts[kind]:,}", _time(cost), format_share(float(cost), float(total)), _time(modelled),
          _times(cost, modelled)]
         for kind, (cost, modelled) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]  # fmt: skip
@@ -103,7 +103,8 @@ def _dearest(profile: Profile) -> tuple[list[str], list[list[str]]]:
     modelled = _each_modelled(profile.modelled)
     dearest = sorted(range(graph.op_count), key=lambda op: -graph.work[op])[:_DEAREST]
     return ["op", "kind", "measured", "share", "quartiles", "modelled", "ratio"], [
-        [graph.op_names[op], graph.op_kinds[op] or "–", _time(graph.work[op]), f"{float(graph.work[op] / total):.1%}",
+        [graph.op_names[op], graph.op_kinds[op] or "–", _time(graph.work[op]),
+         format_share(float(graph.work[op]), float(total)),
          f"{_time(profile.ops.quartiles[op][0])} – {_time(profile.ops.quartiles[op][2])}", _time(modelled[op]),
          _times(graph.work[op], modelled[op])]
         for op in dearest
@@ -114,7 +115,7 @@ def _every_op(profile: Profile) -> tuple[list[str], list[list[Any]]]:
     graph = profile.graph
     header = ["op", "kind", "work_us", "kernel_us", "first_quartile_us", "median_us", "third_quartile_us"]
     return [*header, "modelled_us"], [
-        [name, kind, *(f"{float(figure):.3f}" for figure in (cost, kernel, *figures, modelled))]
+        [name, kind, *(_microseconds(figure) for figure in (cost, kernel, *figures, modelled))]
         for name, kind, cost, kernel, figures, modelled in zip(
             graph.op_names,
             graph.op_kinds,
@@ -147,6 +148,11 @@ def _times(measured: Exact, modelled: Exact) -> str:
 
 def _beside(others: int) -> str:
     return f"; {_count(others, 'other')} beside it" if others else ""
+
+
+def _microseconds(figure: Exact) -> str:
+    value = float(figure)
+    return f"{value:.3f}" if value >= 1 or not value else f"{value:.4g}"
 
 
 def _count(number: int, what: str) -> str:

@@ -19,6 +19,8 @@ VERSION = 1
 _HEADER = ["stage", "file", "ops", "file size", "weights", "inputs", "outputs", "predicted"]
 _UNITS = (("s", "s"), ("ms", "ms"), ("us", "µs"), ("ns", "ns"))
 _NAMES_SHOWN = 3
+_LEAST_PLAIN = 0.05
+"""What would read as zero with one digit behind the point."""
 
 
 def split_text(result: SplitResult, output: str | None, output_format: str) -> str:
@@ -134,7 +136,8 @@ def _time(ticks: int, result: SplitResult) -> str:
     largest = manifest.bottleneck * PICOSECONDS[manifest.time_unit] / manifest.ticks_per_unit
     for unit, shown in _UNITS:
         if largest >= 10 * PICOSECONDS[unit]:
-            return f"{picoseconds / PICOSECONDS[unit]:,.1f} {shown}"
+            value = picoseconds / PICOSECONDS[unit]
+            return f"{value:.2g} {shown}" if 0 < value < _LEAST_PLAIN else f"{value:,.1f} {shown}"
     return f"{picoseconds:,.0f} ps"
 
 

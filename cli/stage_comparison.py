@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.cli.plan_view import common_unit
+from mtpp.cli.plan_view import common_unit, in_unit
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
 
 if TYPE_CHECKING:
+    from mtpp.cost_columns import CostColumns
     from mtpp.plan import Plan
 
 FORMAT = "mtpp-stage-comparison"
@@ -90,7 +91,7 @@ class StageComparison:
             from mtpp.formats.json_text import dump_lines
 
             return dump_lines(self.to_document(), ("stages",)) + "\n"
-        unit, ticks = common_unit(self.given)
+        costs = common_unit(self.given)
         rows = list(zip(*self._padded(), strict=True))
         if output_format == "csv":
             header = ["stage", *(f"{side}_{name}" for side in ("given", "against") for name in _COLUMNS)]
@@ -100,9 +101,9 @@ class StageComparison:
             ]
             return csv_text(header, values)
         shown = [name for name in _COLUMNS if name != "overflow" or self._overflows]
-        title = f"{self.given_name} against {self.other_name}, stage by stage" + (f" (times in {unit})" if unit else "")
+        title = f"{self.given_name} against {self.other_name}, stage by stage" + in_unit(self.given, costs)
         header = ["stage", *shown, *(f"{name} " for name in shown), "difference"]
-        cells = [[str(b), *self._cells(pair, shown, ticks)] for b, pair in enumerate(rows)]
+        cells = [[str(b), *self._cells(pair, shown, costs)] for b, pair in enumerate(rows)]
         figures = [*self._figures(), ("assumptions", "; ".join(assumptions))]
         if output_format == "markdown":
             lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
@@ -114,16 +115,16 @@ class StageComparison:
     def _overflows(self) -> bool:
         return self.given.instance.system.fast_memory_bytes is not None
 
-    def _cells(self, pair: Sequence[dict[str, Any] | None], shown: Sequence[str], ticks: float) -> list[str]:
+    def _cells(self, pair: Sequence[dict[str, Any] | None], shown: Sequence[str], costs: CostColumns) -> list[str]:
         cells = []
         for row in pair:
             for name in shown:
                 if row is None or (not row["ops"] and name != "ops"):
                     cells.append("–")
                 else:
-                    cells.append(str(row["ops"]) if name == "ops" else f"{row[name] / ticks:,.1f}")
+                    cells.append(str(row["ops"]) if name == "ops" else costs.text(row[name]))
         one, two = (0 if row is None else row["cost"] for row in pair)
-        return [*cells, f"{(one - two) / ticks:+,.1f}"]
+        return [*cells, costs.text(one - two, signed=True)]
 
     def _figures(self) -> list[tuple[str, str]]:
         """Return what makes the difference, in words."""

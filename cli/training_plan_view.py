@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,10 +19,11 @@ from mtpp.cli.training_texts import (
     system_text,
     unit_of,
 )
+from mtpp.cost_columns import CostColumns
 from mtpp.formats.training_plan import level_one
 from mtpp.hierarchical_plan import HierarchicalPlan, all_superstages
 from mtpp.training_plan import chosen_of
-from mtpp.units import format_bytes, format_picoseconds
+from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.visible import visible
 
 if TYPE_CHECKING:
@@ -79,7 +81,8 @@ def _columns(plan: Plan) -> list[_Column]:
     digits = next((n for n, limit in ((3, 10), (2, 100)) if plan.time_per_sample < limit * ticks), 1)
 
     def times(part: str) -> list[str]:
-        return [f"{float(getattr(one, part) / ticks):,.{digits}f}" for one in figures]
+        columns = CostColumns("", Fraction(ticks), digits)
+        return [columns.text(getattr(one, part)) for one in figures]
 
     return [
         _Column("stage", [str(i) for i in range(len(stages))]),
@@ -108,7 +111,7 @@ def _devices(plan: Plan) -> list[int]:
 
 
 def _share(part: Any, whole: Any) -> str:
-    return f"{float(part / whole) if whole else 1.0:.1%}"
+    return format_share(float(part / whole), 1) if whole else "100.0%"
 
 
 def _ordered(plan: Plan, stage: Stage) -> list[str]:

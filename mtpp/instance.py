@@ -24,6 +24,12 @@ LARGEST_MEMORY = 2**61
 
 _EXACT_FLOAT = 2**53
 
+FINEST = 10**18
+"""Most ticks in a unit of an abstract graph: documents hold numbers below 2^63."""
+
+_LEAST_TICKS = 10**6
+"""Costs that :data:`FINEST` ticks do not make whole have to come to as many on average, for rounding not to matter."""
+
 
 @dataclass(frozen=True, eq=False)
 class Instance:
@@ -73,14 +79,14 @@ class Instance:
         Raises
         ------
         InputError
-            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, or if an abstract graph
-            (time unit ``"1"``) meets a fast memory, whose overflow is a time.
+            If k < 1, if the total cost times k reaches 2^62 ticks or all sizes 2^61 bytes, if an abstract graph (time
+            unit ``"1"``) meets a fast memory, whose overflow is a time, or if its costs are too small for ticks.
 
         Notes
         -----
         Timed graphs: 1 tick = 1 ps, so the same graph written in s, ms, µs or ns gives the same instance.
-        Abstract ones: 1 tick per unit if every cost is an integer, else the largest power of ten (at least 1) with
-        k · (Σ work + Σ transfer) < 2^53. O(n + pins).
+        Abstract ones: 1 tick per unit if every cost is an integer, else the largest power of ten from 1 to 10^18 with
+        k · (Σ work + Σ transfer) < 2^53. At 10^18 costs have to be whole ticks, or 10^6 on average. O(n + pins).
         """
         if k < 1:
             raise InputError(f"k must be at least 1, not {k}", source="-k")
@@ -252,10 +258,18 @@ def _ticks_per_unit(graph: CostGraph, k: int) -> int:
     costs: list[Exact] = [*graph.work, *(cost for cost in graph.transfer if cost is not None)]
     if all(cost.denominator == 1 for cost in costs):
         return 1
-    limit = Fraction(_EXACT_FLOAT) / (k * sum(costs))
+    total = Fraction(sum(costs))
+    limit = _EXACT_FLOAT / (k * total)
     scale = 1
-    while scale * 10 < limit:
+    while scale * 10 < limit and scale < FINEST:
         scale *= 10
+    few = _LEAST_TICKS * sum(1 for cost in costs if cost)
+    if scale == FINEST and total * scale < few and any((cost * scale).denominator > 1 for cost in costs):
+        raise InputError(
+            f"the costs are too small: their average is below {_LEAST_TICKS / FINEST:g} units",
+            where=_largest_cost(list(graph.work), [cost or 0 for cost in graph.transfer]),
+            remedy="multiply all of them by a power of ten, or give the graph a time unit",
+        )
     return scale
 
 
@@ -279,7 +293,7 @@ def _link_ticks(sizes: Int64Array, system: System) -> list[int]:
     return [system.link_ps(size) for size in sizes.tolist()]
 
 
-def _largest_cost(work: list[int], transfer: list[int]) -> str:
+def _largest_cost(work: Sequence[Exact], transfer: Sequence[Exact]) -> str:
     """Return the place of the largest cost as a JSON pointer."""
     op = max(range(len(work)), key=work.__getitem__)
     if transfer and max(transfer) > work[op]:

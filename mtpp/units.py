@@ -24,6 +24,7 @@ _BINARY_PREFIX = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _PREFIX = _DECIMAL_PREFIX | _BINARY_PREFIX
 _QUANTITY = re.compile(r"\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?)\s*([^\d\s].*?)?\s*")
 _LARGEST_EXPONENT = 400
+_LEAST_SHARE = 0.001
 _ROUNDS_TO_ONE = 0.99995  # with four digits: 999,960 is "1 M", not "1000 k"
 
 
@@ -172,6 +173,12 @@ def format_picoseconds(picoseconds: float) -> str:
         if picoseconds >= _ROUNDS_TO_ONE * PICOSECONDS[unit]:
             return f"{_significant(picoseconds / PICOSECONDS[unit])} {unit}"
     return f"{picoseconds:.4g} ps"
+
+
+def format_share(part: float, whole: float) -> str:
+    """Write a part of a whole in percent, ``12.5%``; one that is above nothing never reads as nothing."""
+    share = part / whole if whole else 0.0
+    return f"<{_LEAST_SHARE:.1%}" if 0 < share < _LEAST_SHARE else f"{share:.1%}"
 
 
 def _significant(value: float) -> str:

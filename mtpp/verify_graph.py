@@ -16,6 +16,8 @@ from mtpp.verify_document import ABSTRACT, PICOSECONDS_PER_UNIT, Path, check_mod
 
 TICKS_PER_S = 10**12
 _ABSTRACT_LIMIT = 2**53
+_FINEST = 10**18
+_FEWEST_TICKS = 10**6
 _TICKS_LIMIT = 2**62
 
 
@@ -79,7 +81,8 @@ def model_in_ticks(document: Any, bandwidth_bytes_per_s: int, k: int) -> TickGra
     Notes
     -----
     Timed: one tick is a picosecond. Abstract: one tick is a unit if all costs are whole, else as many ticks per
-    unit as the largest power of ten p with k·(Σ work + Σ transfer)·p < 2^53, at least one.
+    unit as the largest power of ten p with k·(Σ work + Σ transfer)·p < 2^53, at least one and at most 10^18; there
+    costs have to be whole ticks, or a million of them on average.
     """
     check_model_graph(document, ())
     unit = document["time_unit"]
@@ -121,10 +124,14 @@ def embedded_in_ticks(document: Any) -> TickGraph:
 def _abstract_scale(costs: list[tuple[int, int]], k: int) -> int:
     if all(denominator == 1 for _, denominator in costs):
         return 1
-    total = k * sum(Fraction(*cost) for cost in costs)
+    total = sum(Fraction(*cost) for cost in costs)
     scale = 1
-    while total * scale * 10 < _ABSTRACT_LIMIT:
+    while scale < _FINEST and k * total * scale * 10 < _ABSTRACT_LIMIT:
         scale *= 10
+    if scale == _FINEST and any(numerator * scale % denominator for numerator, denominator in costs):
+        above_zero = sum(numerator > 0 for numerator, _ in costs)
+        if total * scale < _FEWEST_TICKS * above_zero:
+            refuse("the costs are too small", ("ops",), "give them in a larger unit: a tick is at least 10^-18 of one")
     return scale
 
 
