@@ -26,6 +26,10 @@ INTERRUPTED = 130
     "--position", type=click.IntRange(min=1), metavar="J",
     help="With --export of bottleneck-guess, a MIP for each J: the stage that has the average work.",
 )  # fmt: skip
+@click.option(
+    "--cutoff", type=click.IntRange(1, 2**62 - 1), metavar="TICKS",
+    help="Look for no partition, and for no bound above TICKS, which need not be what any partition costs.",
+)  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
@@ -61,7 +65,11 @@ def command(
     def shown() -> str:
         if output_format == "json":
             return certificates_json(rows)
-        return certificates_text(rows, output_format, as_fraction=options["shown_as"] == "fraction", with_upper=False)
+        notes = (
+            () if options["cutoff"] is None else (("cutoff", f"no bound above {options['cutoff']} ticks was sought"),)
+        )
+        as_fraction = options["shown_as"] == "fraction"
+        return certificates_text(rows, output_format, as_fraction=as_fraction, with_upper=False, notes=notes)
 
     if rows:
         deliver(output, lambda: certificates_json(rows), shown)

@@ -20,7 +20,7 @@ _GAP = 2
 def bound_marks(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tuple[str, str]]:
     """Say what the marks beside bounds mean, of those that there are."""
     if not markdown and len({row.path for row in rows}) < len(rows):
-        yield "*", "the best bound: the one that the certificate proves"
+        yield "*", "the best bound"
     if any(not figure.solved and figure.value is not None for row in rows for figure in row.bounds.values()):
         yield "≥", "the time was up: the bound itself may be higher"
 

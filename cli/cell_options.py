@@ -74,7 +74,7 @@ def run_options() -> Callable[[F], F]:
 
 
 def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
-    """Read what :func:`cell_options` collected, and ``--target-ratio`` and ``--algorithm`` where there are any.
+    """Read what :func:`cell_options` collected, and what only one of the commands has.
 
     Raises
     ------
@@ -94,6 +94,8 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
         seed=options["seed"],
         memory_bytes=None if given is None else memory_limit(given),
         each=each,
+        proofs_only=options.get("require_ratio") is not None,
+        cutoff=options.get("cutoff"),
     )
 
 

@@ -80,6 +80,9 @@ class CellSession:
         if outcome.finished and not cut and self._plan.store is not None:
             row = of_file(self._plan.store.put(self._keys[cell.number], row), self._file(cell.number))
         self._keep(cell.number, row)
+        for reason in dict.fromkeys(outcome.state.left_out.values()):
+            names = [name for name, why in outcome.state.left_out.items() if why == reason]
+            self._console.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
         self._say(cell.label, row, cell.instance)
 
     def _restore(self, number: int, digest: str, instance: Instance) -> bool:
@@ -135,7 +138,8 @@ class CellSession:
 
 def _outcome_text(row: CertificateRow, instance: Instance) -> str:
     ratio = "none" if row.ratio is None else f"{row.ratio:.4f}"
+    found = "" if row.upper is None else f"{instance.describe(row.upper)} by {row.upper_algorithm}, "
     return (
-        f"{instance.describe(row.upper or 0)} by {row.upper_algorithm}, at least {instance.describe(row.lower.value)} "
-        f"by {row.lower.method} ({row.lower.tier}), ratio {ratio}, {row.total_seconds:.1f} s, {row.stopped}"
+        f"{found}at least {instance.describe(row.lower.value)} by {row.lower.method} ({row.lower.tier}), "
+        f"ratio {ratio}, {row.total_seconds:.1f} s, {row.stopped}"
     )

@@ -87,23 +87,32 @@ def _left_out(summaries: Sequence[Summary]) -> str:
     return f"; {left:,} {'cell is' if left == 1 else 'cells are'} left out: no simple bound above 0"
 
 
+def _unproven(summaries: Sequence[Summary]) -> str:
+    cells = sum(summary.by_solver for summary in summaries)
+    return f"; in {cells:,} {'cell' if cells == 1 else 'cells'} the best is HiGHS's word, not proven" if cells else ""
+
+
 def _best_so_far(summaries: Sequence[Summary], names: Sequence[str], graphs: int, as_fraction: bool) -> Means | None:
     shown = [name for name in names if any(name in summary.best_so_far for summary in summaries)]
     if not shown:
         return None
-    rows = [[name, *(_mean(summary.best_so_far.get(name), as_fraction) for summary in summaries)] for name in shown]
+    rows = [
+        [name, *(_mean(summary.best_so_far.get(name), as_fraction, summary.proven_optimal) for summary in summaries)]
+        for name in shown
+    ]
     title = "Best lower bound so far / bottleneck" if as_fraction else "Bottleneck / best lower bound so far"
     caption = "best of the bounds down to each row; one that was not run in a cell, closed or out of time, adds nothing"
+    caption += _unproven(summaries)
     return Means(
         title + _over(graphs), _header(summaries), rows + _resting(summaries, graphs), caption + _left_out(summaries)
     )
 
 
-def _mean(ratio: float | None, as_fraction: bool) -> str:
+def _mean(ratio: float | None, as_fraction: bool, optimal: bool) -> str:
     """Write a mean of ratios; only where every cell is optimal it reads as 1."""
     if ratio is None:
         return NONE
-    return "1" if ratio == 1 else f"{1 / ratio if as_fraction else ratio:.4f}"
+    return "1" if ratio == 1 and optimal else f"{1 / ratio if as_fraction else ratio:.4f}"
 
 
 def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int, *, alone: bool) -> Means | None:
@@ -146,5 +155,5 @@ def _best(summaries: Sequence[Summary], names: Sequence[str]) -> Means:
         "Cells whose best bound is this one",
         _header(summaries),
         rows + (closed if with_upper else []),
-        "the first that reached it, where several did",
+        "the first that reached it, where several did; closed: optimal, or to solver tolerance",
     )

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:
     """Return the row of an instance of the model in *file*."""
-    assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))
+    assignment = None
+    if state.partition is not None:
+        assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))
     return CertificateRow(
         model=file.name,
         path=file.path,
@@ -32,6 +34,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         upper_algorithm=state.upper_algorithm,
         assignment=assignment,
         lower=state.lower,
+        proven=None if state.lower.is_proof else state.proven,
         bounds=state.bounds,
         partition_seconds=state.partition_seconds,
         total_seconds=state.total_seconds,

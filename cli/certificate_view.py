@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
     from mtpp.certificate_table import CertificateRow
 
-TOLERANCE = "optimal to solver tolerance"
-_STARRED = "optimal*"
+TOLERANCE = "closed to solver tolerance"
+_STARRED = "closed*"
 
 _FIXED_COLUMNS = (
     "model", "path", "sha256", "ops", "tensors", "k", "time_unit", "ticks_per_unit", "upper", "upper_algorithm",
-    "lower", "lower_method", "tier", "ratio", "optimal", "closed", "stopped", "partition_seconds", "total_seconds",
+    "lower", "lower_method", "tier", "ratio", "optimal", "closed", "proven", "proven_method", "proven_tier", "stopped",
+    "partition_seconds", "total_seconds",
 )  # fmt: skip
 _UPPER_COLUMNS = ("upper", "upper_algorithm", "ratio", "optimal", "closed", "partition_seconds")
 
@@ -37,6 +38,7 @@ _LEAST_SHOWN = 1e-4
 
 _STOPPED = {
     "target": "at the ratio asked for",
+    "solver-target": "at the ratio asked for by HiGHS's word",
     "finished": "with no bound left to try",
     "time-limit": "out of time",
     "interrupted": "interrupted",
@@ -45,8 +47,8 @@ _STOPPED = {
 
 _TIERS = {
     "exact": "mtpp verify checks the proof",
-    "enumerated": "mtpp verify --deep runs the search again",
-    "solver": "rests on the dual bound of HiGHS",
+    "enumerated": "mtpp verify runs the search again",
+    "solver": "HiGHS's word, which nobody can check",
 }
 
 
@@ -93,24 +95,26 @@ def certificates_json(rows: Sequence[CertificateRow]) -> str:
 
 
 def unmet_ratio(rows: Sequence[CertificateRow], ratio: Fraction | float) -> list[str]:
-    """Return a line for each cell whose proven ratio is not at most *ratio*, compared exactly."""
+    """Return a line for each cell whose proven ratio is not at most *ratio*, compared exactly.
+
+    Bounds of tier ``solver`` prove nothing.
+    """
     asked = Fraction(repr(ratio)) if isinstance(ratio, float) else Fraction(ratio)
     labels = model_labels(rows)
     lines = []
     for row in rows:
         cell = f"{labels[row.path]} k={row.k}"
-        if row.ratio is None:
+        lower = 0 if row.best_proof is None else row.best_proof.value
+        if row.upper is None or (row.upper and not lower):
             lines.append(f"{cell}: no ratio is proven")
-        elif row.upper is not None and row.upper > asked * row.lower.value:
+        elif row.upper > asked * lower:
             tolerance = f" ({TOLERANCE})" if row.closed and not row.optimal else ""
-            lines.append(f"{cell}: ratio {_above(row, asked)} > {float(asked):.12g}{tolerance}")
+            lines.append(f"{cell}: ratio {_above(Fraction(row.upper, lower), asked)} > {float(asked):.12g}{tolerance}")
     return lines
 
 
-def _above(row: CertificateRow, asked: Fraction) -> str:
-    """Write a row's ratio with as many decimals as show that it is above *asked*."""
-    assert row.upper is not None
-    ratio = Fraction(row.upper, row.lower.value)
+def _above(ratio: Fraction, asked: Fraction) -> str:
+    """Write a ratio with as many decimals as show that it is above *asked*."""
     for digits in (4, 6, 9, 12):
         text = f"{float(ratio):.{digits}f}"
         if Fraction(text) > asked:
@@ -131,6 +135,9 @@ def _csv(rows: Sequence[CertificateRow], with_upper: bool) -> str:
 def _plain(row: CertificateRow) -> dict[str, Any]:
     values = {name: getattr(row, name) for name in _FIXED_COLUMNS if hasattr(row, name)}
     values |= {"lower": row.lower.value, "lower_method": row.lower.method, "tier": row.lower.tier}
+    proof = row.best_proof
+    values |= {"proven": proof and proof.value, "proven_method": proof and proof.method}
+    values["proven_tier"] = proof and proof.tier
     for name in ("partition_seconds", "total_seconds"):
         values[name] = round(values[name], 6)
     for name in ("optimal", "closed"):
@@ -150,7 +157,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
     text = f"{closed:,} of {len(rows):,}, {optimal:,} of them optimal"
     if closed > optimal:
         mark = "" if markdown else " (*)"
-        text += f", {closed - optimal:,} {TOLERANCE}{mark}: a ratio of at most 1 + 10⁻⁶, by a bound of HiGHS's"
+        text += f", {closed - optimal:,} {TOLERANCE}{mark}: a ratio of at most 1 + 10⁻⁶ by HiGHS's word, not proven"
     yield "closed", text
     left = [row for row in rows if not row.closed]
     if left:
@@ -174,6 +181,9 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     named = [f"{tier}: {meaning}" for tier, meaning in _TIERS.items() if tier in tiers]
     if named:
         yield "tier", "; ".join(named)
+    claimed = [row for row in rows if not row.lower.is_proof and row.best_proof is not None]
+    if claimed:
+        yield "proven", _proven_text(rows, claimed)
     assumed = dict.fromkeys(f"system {System.from_document(row.system).describe()}" for row in rows)
     dims: dict[str, int] = {}
     for row in rows:
@@ -185,6 +195,21 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
         assumed["dims " + ", ".join(f"{name} = {size}" for name, size in dims.items())] = None
     if assumed:
         yield "assumptions", "; ".join(assumed)
+
+
+def _proven_text(rows: Sequence[CertificateRow], claimed: Sequence[CertificateRow]) -> str:
+    """Say what is proven of the cells whose best bound is the solver's."""
+    shares = {row.best_proof.value / row.lower.value: row for row in claimed if row.best_proof and row.lower.value}
+    text = f"the best bound is HiGHS's in {len(claimed):,} of {len(rows):,}"
+    if not shares:
+        return text
+    least = min(shares)
+    row = shares[least]
+    assert row.best_proof is not None
+    proof = f"{ticks_text(row, row.best_proof.value)} by {row.best_proof.method}, tier {row.best_proof.tier}"
+    if len(rows) == 1:
+        return f"{proof}, {least:.4f} of the best bound"
+    return f"{text}; what is proven is at least {least:.4f} of it"
 
 
 def _cell_texts(row: CertificateRow, label: str) -> list[str]:

@@ -22,7 +22,9 @@ INTERRUPTED = 130
     help="A cell is done when a ratio ≤ R is proven.",
 )  # fmt: skip
 @run_options()
-@click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 unless each cell's ratio is ≤ R.")
+@click.option(
+    "--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 unless each cell's ratio is proven ≤ R."
+)
 @click.option(
     "--plot", type=PLOT, metavar="FILE.png", help="Draw seconds of each method against ops; a CSV lands beside it."
 )

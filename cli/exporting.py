@@ -49,8 +49,8 @@ def check_export_options(options: dict[str, Any], output: str | None) -> None:
 def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str], console: Console) -> None:
     """Write the MIP of a bound, whole or not at all, and say on standard error what it is about.
 
-    It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have;
-    that one stays in, so the least value of the model is proven for all partitions.
+    It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have, or
+    none up to ``--cutoff``. The best one stays in, so the least value of the model is proven for all partitions.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
     from mtpp.solvers.reduction import reduce_instance
 
     instance = files.read(models[0].path).instance(k)
-    cutoff = _bottleneck(instance, options) + 1
+    cutoff = _bottleneck(instance, options) + 1 if options["cutoff"] is None else options["cutoff"]
     rounds = reduce_instance(instance)
     reduced = rounds[-1].contraction.instance if rounds else instance
     with tempfile.TemporaryDirectory() as folder:

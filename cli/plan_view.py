@@ -97,6 +97,10 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
         figures.append(("ratio", f"1, optimal: {proven}"))
     elif certificate.ratio is None:
         figures.append(("ratio", f"none proven: {proven}"))
+    elif certificate.closed_by_solver:
+        figures.append(("ratio", f"closed to solver tolerance, not proven: {proven}"))
+    elif not certificate.lower.is_proof:
+        figures.append(("ratio", f"{_ratio(certificate.ratio)} by the solver's word, not proven: {proven}"))
     else:
         figures.append(("ratio", f"{_ratio(certificate.ratio)} proven: {proven}"))
     if plan.coverage and not certificate.optimal:

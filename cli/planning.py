@@ -262,8 +262,11 @@ def unmet_requirements(plan: Plan, ratio: float | None, *, optimal: bool) -> str
     """Return what a requirement of the user's lacks, or None."""
     certificate = plan.certificate
     if optimal and not certificate.optimal:
-        proven = "no ratio is proven" if certificate.ratio is None else f"the proven ratio is {certificate.ratio:.6g}"
+        known = certificate.ratio is not None and certificate.lower.is_proof
+        proven = f"the proven ratio is {certificate.ratio:.6g}" if known else "no ratio is proven"
         return f"--require-optimal: not proven optimal; {proven}"
+    if ratio is not None and not certificate.lower.is_proof:
+        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {certificate.lower.tier}"
     allowed = None if ratio is None else Fraction(repr(ratio)) * certificate.lower.value
     if allowed is not None and (certificate.ratio is None or certificate.upper > allowed):
         proven = "none" if certificate.ratio is None else f"{certificate.ratio:.6g}"

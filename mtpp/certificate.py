@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InconsistentBound
@@ -12,13 +13,20 @@ TIERS = ("exact", "enumerated", "solver")
 """From the most to the least trusted.
 
 ``exact``: integer arithmetic, checked again by ``mtpp verify`` from the certificate alone. ``enumerated``: an
-exhaustive search in integers that has to be run again to be checked. ``solver``: rests on a MIP solver's dual bound.
+exhaustive search in integers that has to be run again to be checked. ``solver``: a MIP solver's word, which nobody can
+check, and never a proof.
 """
+
+PROOF_TIERS = ("exact", "enumerated")
+"""Tiers of the bounds that are proofs."""
+
+SOLVER_TOLERANCE = Fraction(1, 10**6)
+"""A bound of tier ``solver`` that leaves a ratio of at most 1 + this closes a cell, as far as the solver can tell."""
 
 
 @dataclass(frozen=True)
 class LowerBound:
-    """A number proven to be at most OPT.
+    """A number that is at most OPT: proven, or by a solver's word, as its tier says.
 
     Attributes
     ----------
@@ -36,6 +44,11 @@ class LowerBound:
     method: str
     tier: str
     proof: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_proof(self) -> bool:
+        """Whether it can be checked."""
+        return self.tier in PROOF_TIERS
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of a plan's ``lower_bound``."""
@@ -64,12 +77,17 @@ class Certificate:
 
     @property
     def optimal(self) -> bool:
-        """Whether bound and bottleneck meet in ticks."""
-        return self.lower.value == self.upper
+        """Whether bound and bottleneck meet in ticks, and the bound is a proof."""
+        return self.lower.value == self.upper and self.lower.is_proof
+
+    @property
+    def closed_by_solver(self) -> bool:
+        """Whether a bound of tier ``solver`` comes within :data:`SOLVER_TOLERANCE` of the bottleneck."""
+        return not self.lower.is_proof and self.upper <= (1 + SOLVER_TOLERANCE) * self.lower.value
 
     @property
     def ratio(self) -> float | None:
-        """Proven approximation ratio, bottleneck / lower bound ≥ 1; None where the bound is 0 and the cost is not."""
+        """Approximation ratio, bottleneck / lower bound ≥ 1; None where the bound is 0 and the cost is not."""
         return approximation_ratio(self.upper, self.lower.value)
 
 

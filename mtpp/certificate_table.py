@@ -11,9 +11,6 @@ from mtpp.certificate import Certificate, LowerBound, approximation_ratio
 FORMAT = "mtpp-certificates"
 VERSION = 1
 
-SOLVER_TOLERANCE = 1e-6
-"""A cell whose bound of tier ``solver`` leaves a ratio of at most 1 + this counts as closed."""
-
 
 @dataclass(frozen=True)
 class BoundFigure:
@@ -51,6 +48,8 @@ class CertificateRow:
         of bounds alone.
     lower
         The best bound, with its proof.
+    proven
+        The best bound of tier ``exact`` or ``enumerated``, where *lower* is of tier ``solver``; else None.
     bounds
         Every bound that was tried, by name, in the order tried.
     partition_seconds, total_seconds
@@ -58,8 +57,8 @@ class CertificateRow:
     costs_sha256
         Of the file with measured costs, where there was one.
     stopped
-        Why the work at the cell ended: ``target`` (the ratio asked for is reached), ``finished`` (nothing left to
-        try), ``time-limit`` or ``interrupted``.
+        Why the work at the cell ended: ``target`` (the ratio asked for is proven), ``solver-target`` (a bound of tier
+        ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit`` or ``interrupted``.
     """
 
     model: str
@@ -81,22 +80,30 @@ class CertificateRow:
     total_seconds: float
     stopped: str
     costs_sha256: str | None = None
+    proven: LowerBound | None = None
 
     @property
     def ratio(self) -> float | None:
-        """Proven approximation ratio; None without a partition, or where the bound is 0 and the bottleneck is not."""
+        """Approximation ratio; None without a partition, or where the bound is 0 and the bottleneck is not."""
         return None if self.upper is None else approximation_ratio(self.upper, self.lower.value)
 
     @property
+    def best_proof(self) -> LowerBound | None:
+        """The best bound of tier ``exact`` or ``enumerated``; None if none is known."""
+        return self.lower if self.lower.is_proof else self.proven
+
+    @property
     def optimal(self) -> bool:
-        """Whether bound and bottleneck meet in ticks."""
+        """Whether bound and bottleneck meet in ticks, and the bound is a proof."""
         return self.upper is not None and Certificate(self.upper, self.lower).optimal
 
     @property
     def closed(self) -> bool:
-        """Whether the ratio is 1, or within the tolerance of the solver that the bound rests on."""
-        ratio = self.ratio
-        return self.optimal or (self.lower.tier == "solver" and ratio is not None and ratio <= 1 + SOLVER_TOLERANCE)
+        """Whether the partition is optimal, or a bound of tier ``solver`` meets it to the solver's tolerance."""
+        if self.upper is None:
+            return False
+        certificate = Certificate(self.upper, self.lower)
+        return certificate.optimal or certificate.closed_by_solver
 
     def to_document(self) -> dict[str, Any]:
         """Return the row as JSON values."""
@@ -117,6 +124,10 @@ class CertificateRow:
             "tier": self.lower.tier,
             "lower_proof": dict(self.lower.proof),
         }
+        if self.proven is not None and not self.lower.is_proof:
+            row["proven"] = self.proven.to_document()
+            if self.upper is not None:
+                row["proven"]["ratio"] = approximation_ratio(self.upper, self.proven.value)
         if self.upper is not None:
             row |= {
                 "upper": self.upper,
@@ -137,6 +148,7 @@ class CertificateRow:
     def from_document(cls, row: Mapping[str, Any]) -> CertificateRow:
         """Return the row that :meth:`to_document` wrote."""
         solved = set(row["solved"])
+        proven = row.get("proven")
         return cls(
             **{key: row[key] for key in _SAME},
             upper=row.get("upper"),
@@ -149,6 +161,9 @@ class CertificateRow:
             partition_seconds=row["seconds"]["partition"],
             total_seconds=row["seconds"]["total"],
             costs_sha256=row.get("costs_sha256"),
+            proven=None
+            if proven is None
+            else LowerBound(proven["value"], proven["method"], proven["tier"], proven["proof"]),
         )
 
 

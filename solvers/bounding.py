@@ -19,9 +19,9 @@ class BoundLimits:
     Attributes
     ----------
     upper
-        Bottleneck in ticks of a partition of the instance: no bound above it is looked for.
+        No bound above so many ticks is looked for: the bottleneck of *start*, or a cutoff that may be false.
     start
-        That partition, None if only its bottleneck is known.
+        A partition of that bottleneck; None: there is none at hand.
     lower
         Ticks already proven: what cannot rise above them is not worth much time.
     enough
@@ -46,6 +46,11 @@ class BoundLimits:
         return self.upper if self.enough is None else min(self.enough, self.upper)
 
     @property
+    def most(self) -> int:
+        """Ticks that a bound of tier ``solver`` may claim at most: never a cutoff that no partition backs."""
+        return self.upper if self.start is not None else self.upper - 1
+
+    @property
     def stop(self) -> str | None:
         """Why the work has to end now, one of ``search.STOPS``, or None to go on."""
         return SearchLimits(0, self.deadline, interrupted=self.interrupted).stop
@@ -67,8 +72,11 @@ class BoundResult:
         Whether the bound came to its own end: more time would not raise it.
     partition
         A partition of the instance that is better than the one known, if the bound found one on its way.
+    left_out
+        Why the bound was not worked at; empty if it was.
     """
 
     lower: LowerBound | None
     solved: bool
     partition: Partition | None = None
+    left_out: str = ""

@@ -46,9 +46,13 @@ class Summary:
     models
         Those that the means rest on: all whose simple bound is above 0.
     closed
-        Rows whose ratio is 1, or within the tolerance of the solver that the bound rests on.
+        Rows that are optimal, and those that a bound of tier ``solver`` closes to its tolerance.
+    by_solver
+        Rows whose best bound is of tier ``solver``.
+    proven_optimal
+        Whether all rows are optimal.
     ratio
-        Geometric mean of bottleneck / best bound over *models*; None without partitions.
+        Geometric mean of bottleneck / best bound of any tier over *models*; None without partitions.
     best_so_far
         By bound: the geometric mean of bottleneck / best of the bounds up to this one, which is at least 1; empty
         without partitions.
@@ -62,6 +66,8 @@ class Summary:
     cells: int
     models: int
     closed: int
+    by_solver: int
+    proven_optimal: bool
     ratio: float | None
     best_so_far: Mapping[str, float]
     over_simple: Mapping[str, OverSimple]
@@ -131,6 +137,8 @@ def _summary(k: int, rows: Sequence[CertificateRow], names: Sequence[str]) -> Su
         cells=len(rows),
         models=len(counted),
         closed=sum(row.closed for row in rows),
+        by_solver=sum(not row.lower.is_proof for row in rows),
+        proven_optimal=all(row.optimal for row in rows),
         ratio=geometric_mean([upper / row.lower.value for upper, row in pairs]) if pairs else None,
         best_so_far={
             name: geometric_mean([upper / _best(row, names[: i + 1]) for upper, row in pairs])

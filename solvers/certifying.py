@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
 
-from mtpp.certificate import Certificate, LowerBound
+from mtpp.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.certificate_table import BoundFigure
 from mtpp.deadline import Deadline
 from mtpp.instance import Instance
@@ -54,6 +54,10 @@ class CertifyLimits:
     each
         Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
         out because the ratio will do, and each gets an equal share of the time.
+    proofs_only
+        Go on where a bound of tier ``solver`` reaches the ratio: it has to be proven.
+    cutoff
+        No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
     seed, jobs, memory_bytes, observer, interrupted
         As in :class:`~mtpp.solvers.search.SearchLimits`.
     """
@@ -63,6 +67,8 @@ class CertifyLimits:
     bounds: Sequence[str] = BY_DEFAULT
     algorithm: str = "auto"
     each: bool = False
+    proofs_only: bool = False
+    cutoff: int | None = None
     seed: int = 0
     jobs: int = 1
     memory_bytes: int | None = None
@@ -77,25 +83,31 @@ class Certification:
     Attributes
     ----------
     partition, upper, upper_algorithm
-        The best partition, its bottleneck in ticks, and what found it.
+        The best partition, its bottleneck in ticks, and what found it; all None where none was looked for.
     lower
-        The best bound.
+        The best bound, a proof before others of the same value.
+    proven
+        The best bound of tier ``exact`` or ``enumerated``.
     bounds
         Every bound tried so far.
     partition_seconds, total_seconds
         As in :class:`~mtpp.certificate_table.CertificateRow`.
     stopped
         As there; empty while the work goes on.
+    left_out
+        Why bounds were not worked at, by name.
     """
 
-    partition: Partition
-    upper: int
-    upper_algorithm: str
+    partition: Partition | None
+    upper: int | None
+    upper_algorithm: str | None
     lower: LowerBound
+    proven: LowerBound
     bounds: dict[str, BoundFigure]
     partition_seconds: float
     total_seconds: float
     stopped: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def certify(
@@ -173,7 +185,10 @@ class _CellWork:
             proven = self._proven(result)
             value = None if proven is None else proven.value
             figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved)
-            lower = max(lower, proven or lower, key=_value)
+            lower = max(lower, proven or lower, key=_rank)
+        if limits.cutoff is not None:
+            self._state = Certification(None, None, None, lower, lower, figures, 0.0, 0.0)
+            return self._told()
         began = time.perf_counter()
         entry = partitioner(limits.algorithm)
         search = SearchLimits(
@@ -190,15 +205,18 @@ class _CellWork:
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
             figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
-            lower = max(lower, found.lower, key=_value)
-        self._state = Certification(found.partition, found.bottleneck, found.found_by, lower, figures, seconds, 0.0)
+            lower = max(lower, found.lower, key=_rank)
+        self._state = Certification(
+            found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
+        )
         return self._told()
 
     def _told(self, **changes: object) -> Certification:
         """Take in what is new and report it."""
         seconds = time.perf_counter() - self._start
         new = replace(self._state, total_seconds=seconds, **changes)  # type: ignore[arg-type]
-        _ = Certificate(new.upper, new.lower)  # raises if they contradict each other
+        if new.upper is not None:
+            _ = Certificate(new.upper, new.lower)  # raises if they contradict each other
         self._state = new
         self._report(new)
         return new
@@ -206,19 +224,22 @@ class _CellWork:
     def _try(self, name: str, deadline: Deadline) -> None:
         """Work at a bound and take in what it comes to."""
         limits, state = self._limits, self._state
+        entry = bound_entry(name)
+        upper = self._cutoff if state.upper is None else state.upper
+        known = state.proven if entry.tier in PROOF_TIERS else state.lower
         began = time.perf_counter()
-        result = bound_entry(name).load()(
+        result = entry.load()(
             self._inner,
             BoundLimits(
-                state.upper,
-                _carried(state.partition, self._rounds),
-                0 if limits.each else state.lower.value,
-                None if limits.each else _enough(state.upper, limits.target_ratio),
+                upper,
+                None if state.partition is None else _carried(state.partition, self._rounds),
+                0 if limits.each else known.value,
+                None if limits.each else _enough(upper, limits.target_ratio),
                 deadline,
                 limits.seed,
                 limits.memory_bytes,
                 limits.observer,
-                lambda: limits.interrupted() or self._closed() or self._given_up,
+                lambda: limits.interrupted() or bool(self._closed()) or self._given_up,
             ),
         )
         seconds = time.perf_counter() - began
@@ -227,12 +248,18 @@ class _CellWork:
 
     def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:
         state, lower = self._state, self._state.lower
+        if result.left_out:
+            self._told(left_out={**state.left_out, name: result.left_out})
+            return
         proven = self._proven(result)
-        if proven is not None and proven.value > lower.value:
-            lower = proven
-            self._limits.observer.bound(lower.value)
+        best = state.proven
+        if proven is not None:
+            lower = max(lower, proven, key=_rank)
+            best = max(best, proven, key=_value) if proven.is_proof else best
+            if lower.value > state.lower.value:
+                self._limits.observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
-        if result.partition is not None:
+        if result.partition is not None and upper is not None:
             lifted = _lifted(result.partition, self._rounds)
             cost = bottleneck(self._instance, lifted)
             if cost < upper:
@@ -243,6 +270,7 @@ class _CellWork:
             upper=upper,
             upper_algorithm=algorithm,
             lower=lower,
+            proven=best,
             bounds=state.bounds | {name: figure},
         )
 
@@ -259,17 +287,35 @@ class _CellWork:
         merges = merge_record(self._rounds, self._instance.first_members.tolist())
         return replace(lower, proof={"merges": merges, **lower.proof})
 
-    def _closed(self) -> bool:
-        return not self._limits.each and self._state.lower.value >= _enough(
-            self._state.upper, self._limits.target_ratio
-        )
+    @property
+    def _cutoff(self) -> int:
+        assert self._limits.cutoff is not None
+        return min(self._limits.cutoff, self._instance.most_ticks)
+
+    def _closed(self) -> str:
+        """Say by which kind of bound the ratio asked for is reached, as in ``stopped``; empty if it is not."""
+        limits, state = self._limits, self._state
+        if limits.each or state.upper is None:
+            return ""
+        enough = _enough(state.upper, limits.target_ratio)
+        if state.proven.value >= enough:
+            return "target"
+        if limits.proofs_only or state.lower.is_proof:
+            return ""
+        reached = state.lower.value >= enough or Certificate(state.upper, state.lower).closed_by_solver
+        return "solver-target" if reached else ""
 
     def _stopped(self) -> str:
-        if self._closed():
-            return "target"
+        closed = self._closed()
+        if closed:
+            return closed
         if self._limits.interrupted():
             return "interrupted"
         return "time-limit" if self._deadline.expired() else ""
+
+
+def _rank(bound: LowerBound) -> tuple[int, bool]:
+    return bound.value, bound.is_proof
 
 
 def _value(bound: LowerBound) -> int:

@@ -85,6 +85,13 @@ class BlockModel:
             return None
         return completed
 
+    def projected(self, block: Int32Array) -> Int32Array:
+        """Return blocks that are as *block* where that agrees with what is known; they follow the edges if it does."""
+        count = self.prefixes.shape[1] - 1
+        y = block[:, None] < np.arange(count + 1)[None, :]
+        y = (y | self.inside) & ~self.outside
+        return (count - y.sum(axis=1)).astype(np.int32)
+
     def blocks(self, solution: FloatArray) -> Int32Array:
         """Return the block of each op (from 0 on) in a solution of the model."""
         y = self.compiled.whole(solution)[self.prefixes] > 0.5
@@ -102,6 +109,7 @@ def block_model(
     cuts: bool = True,
     nonempty_first: bool = False,
     by_stage: bool = False,
+    loose: bool = True,
 ) -> BlockModel:
     """Build the model that minimises the largest cost of a counted block.
 
@@ -117,6 +125,9 @@ def block_model(
         Whether to leave out partitions with an empty block before one that is not.
     by_stage
         Whether block b is stage b, so that what is known of the windows and cuts of stages holds for it.
+    loose
+        Whether solutions of any cost are let in, so that there always is one, limits on memory aside. The least of
+        them says as much of partitions below the cutoff.
 
     Notes
     -----
@@ -146,16 +157,18 @@ def block_model(
             builder.add_rows(n, [(np.arange(n), y[:, b + 1], 1.0), (np.arange(n), y[:, b], -1.0)], lower=0.0)
     if nonempty_first:
         make.nonempty_first()
-    if by_stage:
+    if by_stage and not loose:
         make.windows()
     terms = [make.terms(b, block, cuts, ordered) for b, block in enumerate(blocks)]
-    columns = builder.free_columns + 1
-    least, most = problem.scale.objective(problem.least_work), problem.scale.ceiling(columns)
+    least = problem.scale.objective(problem.least_work)
+    most = problem.scale.objective(problem.everything) if loose else problem.scale.ceiling
     z = builder.add_columns([least], [most], lambda: ["bottleneck"], cost=1.0)
     for b, block in enumerate(blocks):
         if block.counted:
             entries = [(0, z, float(block.stages)), *terms[b]]
             builder.add_rows(1, entries, lower=0.0, defines=z)
+    if by_stage and loose:
+        make.loose_windows(int(z[0]))
     return BlockModel(builder.compile(), y, inside, outside, builder)
 
 
@@ -238,6 +251,24 @@ class _Rows:
             least, most = objective(lowest[b]) * (1 - _SLACK), objective(highest[b]) * (1 + _SLACK)
             self._builder.add_rows(1, entries, lower=least, upper=most)
 
+    def loose_windows(self, z: int) -> None:
+        """Add the same for any bottleneck z: by as much as it is above the limit, each stage may hold more."""
+        problem, zeros = self._problem, np.zeros(len(self._ops))
+        assert problem.lowest is not None
+        assert problem.highest is not None
+        objective, limit, total = problem.scale.objective, problem.scale.limit, int(problem.work.sum())
+        stages = self._y.shape[1] - 1
+        for b in range(1, stages):
+            entries = [(zeros, self._y[:, b], self._work)]
+            later = stages - b
+            if problem.lowest[b] > 0:
+                least = objective(problem.lowest[b] + later * limit) * (1 - _SLACK)
+                self._builder.add_rows(1, [*entries, (0, z, float(later))], lower=least)
+            if problem.highest[b] < total:
+                most = objective(problem.highest[b] - b * limit)
+                most += _SLACK * objective(b * limit)
+                self._builder.add_rows(1, [*entries, (0, z, -float(b))], upper=most)
+
     def terms(self, b: int, block: Block, cuts: bool, ordered: bool) -> list[tuple[object, object, object]]:
         """Add what block b (from 0 on) needs; return minus its cost, as terms of row 0."""
         problem = self._problem
@@ -256,7 +287,7 @@ class _Rows:
         cost: list[tuple[object, object, object]] = [(row, col, -sign * self._work) for row, col, sign in holds]
         if problem.streamed_bytes is not None:
             rate = problem.ticks_per_byte * problem.scale.objective(1)
-            most = problem.scale.ceiling(1) * block.stages * 2
+            most = problem.scale.objective(problem.everything) * block.stages * 2
             streamed = self._builder.add_columns([0.0], [most], lambda: [f"streamed_{b + 1}"])
             entries = [(row, column, -sign * rate * problem.param_bytes) for row, column, sign in holds]
             free = rate * problem.streamed_bytes * block.stages

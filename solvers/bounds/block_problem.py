@@ -13,10 +13,10 @@ from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
 from mtpp.objective import check_stage_memory, stage_costs
 from mtpp.partition import Partition
-from mtpp.solvers.bounding import BoundLimits
+from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.crossings import stage_windows
 from mtpp.solvers.bounds.mip_model import BoolArray
-from mtpp.solvers.bounds.mip_scale import Scale
+from mtpp.solvers.bounds.mip_scale import Scale, beyond_precision
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downset_arrays import downset_arrays
 from mtpp.solvers.least_crossings import crossing_network, windows
@@ -24,6 +24,8 @@ from mtpp.working_memory import least_peaks
 
 _MOST_CELLS = 2_000_000
 """Ops times stages of the largest model that is built: beyond, HiGHS does not get past the first relaxation."""
+
+_BEYOND = "the costs have more digits than the solver's double precision"
 
 _MOST_REDUCED = 5_000
 """Ops of the largest graph whose edges are looked through for those that others imply."""
@@ -90,6 +92,12 @@ class BlockProblem:
         """Ticks that a byte of parameters takes to stream."""
         return 10**12 / self.instance.system.bandwidth_bytes_per_s
 
+    @property
+    def everything(self) -> int:
+        """Ticks that no stage exceeds, whatever is in it."""
+        streamed = 0 if self.streamed_bytes is None else self.instance.system.link_ps(int(self.param_bytes.sum()))
+        return int(self.work.sum()) + int(self.transfer.sum()) + streamed
+
     def surely_outside(self, boundary: int) -> BoolArray:
         """Tell of each op whether it is in none of the first *boundary* stages of any partition below the cutoff."""
         assert self.highest is not None
@@ -135,15 +143,48 @@ class BlockProblem:
         return partition if costs.bottleneck < upper else None
 
 
-def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True) -> BlockProblem | None:
-    """Make an instance ready; None if it is too large, or if the simple bound shows that nothing is below the cutoff.
+class BeyondPrecision(Exception):
+    """The costs of an instance are too large, beside their unit, for a solver that works in double precision."""
+
+
+def prepared(
+    instance: Instance, limits: BoundLimits, asked: int | None = None, *, with_windows: bool = True
+) -> BlockProblem | BoundResult:
+    """Make an instance ready for a bound of tier ``solver``, or say what it comes to without a model.
 
     Parameters
     ----------
-    cutoff
-        Only partitions below so many ticks are of interest: a bound is at most that.
+    asked, with_windows
+        As in :func:`block_problem`; None: what the limits ask for.
+    """
+    try:
+        problem = block_problem(
+            instance, limits.target if asked is None else asked, most=limits.most, with_windows=with_windows
+        )
+    except BeyondPrecision as error:
+        return BoundResult(None, solved=False, left_out=str(error))
+    return BoundResult(None, solved=True) if problem is None else problem
+
+
+def block_problem(
+    instance: Instance, asked: int, *, most: int | None = None, with_windows: bool = True
+) -> BlockProblem | None:
+    """Make an instance ready; None if it is too large, or if the simple bound is what is asked for.
+
+    Parameters
+    ----------
+    asked
+        No bound above so many ticks is of use. What is made reaches a little beyond: see
+        :class:`~mtpp.solvers.bounds.mip_scale.Scale`.
+    most
+        No bound above so many ticks may be claimed; None: *asked*.
     with_windows
         Whether to look for what has to cross between the stages, which takes minimum cuts.
+
+    Raises
+    ------
+    BeyondPrecision
+        If sums of costs are not exact in double precision.
 
     Notes
     -----
@@ -152,19 +193,21 @@ def block_problem(instance: Instance, cutoff: int, *, with_windows: bool = True)
     """
     stages = min(instance.k, instance.op_count)
     least = simple_bound(instance).value
-    if least >= cutoff or instance.op_count * stages > _MOST_CELLS:
+    if least >= asked or instance.op_count * stages > _MOST_CELLS:
         return None
-    contraction = contract(instance, _inseparable(instance, cutoff - 1))
+    scale = Scale.of(asked, _unit(instance), most)
+    contraction = contract(instance, _inseparable(instance, scale.limit))
     inner = contraction.instance
     stages = min(stages, inner.op_count)
-    scale = Scale.of(cutoff, _unit(inner))
+    if beyond_precision(int(inner.work.sum()) + int(inner.transfer.sum()) + _streamed_ticks(inner), scale.unit):
+        raise BeyondPrecision(_BEYOND)
     arrays = downset_arrays(inner)
     network = crossing_network(arrays)
     window: tuple[list[int], list[int]] | None = None
     total = int(inner.work.sum())
     least_cut: list[int] | None = None
     if with_windows:
-        found = stage_windows(replace(inner, k=stages), BoundLimits(cutoff), scale.limit)
+        found = stage_windows(replace(inner, k=stages), BoundLimits(scale.cutoff), scale.limit)
         window = None if found is None else (found.lowest, found.highest)
         if found is not None:
             least_cut = [made + read for made, read in zip(found.made, found.read, strict=True)]
@@ -206,9 +249,18 @@ def _inseparable(instance: Instance, limit: int) -> list[list[int]]:
     return [instance.pins[offsets[t] : offsets[t + 1]].tolist() for t in tensors.tolist()]
 
 
+def _streams(instance: Instance) -> bool:
+    memory = instance.system.fast_memory_bytes
+    return memory is not None and memory < instance.most_bytes
+
+
+def _streamed_ticks(instance: Instance) -> int:
+    return instance.system.link_ps(int(instance.param_bytes.sum())) if _streams(instance) else 0
+
+
 def _unit(instance: Instance) -> int:
     """Return the largest number of ticks that every stage cost is a multiple of."""
-    if instance.system.fast_memory_bytes is not None and instance.system.fast_memory_bytes < instance.most_bytes:
+    if _streams(instance):
         return 1
     return max(1, gcd(*instance.work.tolist(), *instance.transfer.tolist()))
 

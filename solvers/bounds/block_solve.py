@@ -15,7 +15,7 @@ from mtpp.solvers.bounds.block_model import BlockModel
 from mtpp.solvers.bounds.block_problem import BlockProblem
 from mtpp.solvers.bounds.mip_model import MipModel
 from mtpp.solvers.bounds.mip_process import solver_process
-from mtpp.solvers.bounds.mip_scale import LEAST_MARGIN, margin
+from mtpp.solvers.bounds.mip_scale import MARGIN
 
 LONGEST_S = 1e7
 """Seconds that stand for no limit."""
@@ -30,7 +30,7 @@ class BlockOutcome:
     status
         As in :class:`~mtpp.solvers.bounds.mip_process.Solved`; ``"empty"`` where there was nothing to solve.
     lower
-        Ticks that are at most what the model is about, and at most the cutoff; None if nothing was proven.
+        Ticks that the dual bound is worth; None if there is none, whatever the status.
     blocks
         Block of each op in the best solution found.
     columns, rows
@@ -46,7 +46,12 @@ class BlockOutcome:
     @property
     def solved(self) -> bool:
         """Whether more time would not raise the bound."""
-        return self.status in ("optimal", "infeasible", "empty", "target")
+        return self.status in ("optimal", "infeasible", "empty", "target", "enough")
+
+    @property
+    def impossible(self) -> bool:
+        """Whether the model was found to have no solution: a hint where to look next, and no bound."""
+        return self.status in ("infeasible", "empty")
 
 
 def solve_blocks(
@@ -71,7 +76,7 @@ def solve_blocks(
     """
     mip = model.compiled.model
     if mip is None:
-        return BlockOutcome("empty", problem.scale.cutoff, None, 0, 0)
+        return BlockOutcome("empty", None, None, 0, 0)
     if not mip.integral.any():
         return _determined(problem, model, mip)
     left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
@@ -80,12 +85,11 @@ def solve_blocks(
         left,
         seed=limits.seed,
         start=None if start is None else model.start(start),
-        target=-math.inf if target is None else problem.scale.objective(target) + LEAST_MARGIN,
+        target=-math.inf if target is None else problem.scale.objective(target) + MARGIN,
+        enough=problem.scale.objective(min(problem.scale.most, limits.target)) + 2 * MARGIN,
         interrupted=limits.interrupted,
     )
-    lower = None
-    if solved.dual_bound > -math.inf:
-        lower = problem.scale.lower(solved.dual_bound, mip.column_count)
+    lower = problem.scale.lower(solved.dual_bound)
     found = None if solved.solution is None else model.blocks(solved.solution)
     return BlockOutcome(solved.status, lower, found, mip.column_count, mip.row_count)
 
@@ -94,14 +98,14 @@ def _determined(problem: BlockProblem, model: BlockModel, mip: MipModel) -> Bloc
     """Return what a model has come to in which every op has its block."""
     values = model.builder.completed(model.compiled.fixed)[model.compiled.kept]
     if bool(np.any(values > mip.upper)):
-        return BlockOutcome("infeasible", problem.scale.cutoff, None, mip.column_count, mip.row_count)
-    lower = problem.scale.lower(float(mip.cost @ values), mip.column_count)
+        return BlockOutcome("infeasible", None, None, mip.column_count, mip.row_count)
+    lower = problem.scale.lower(float(mip.cost @ values))
     return BlockOutcome("optimal", lower, model.blocks(values), mip.column_count, mip.row_count)
 
 
 def solver_bound(name: str, problem: BlockProblem, value: int, proof: dict[str, Any], columns: int) -> LowerBound:
     """Return a bound of tier ``solver`` that says how it was scaled and what was taken off."""
-    said = {"objective_scale": problem.scale.objective(1), "margin": margin(columns), "columns": columns}
+    said = {"objective_scale": problem.scale.objective(1), "margin": MARGIN, "columns": columns}
     return LowerBound(value, name, "solver", {**proof, **said})
 
 
@@ -111,8 +115,3 @@ def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundRe
         return BoundResult(None, outcome.solved)
     proof = {"status": outcome.status, "rows": outcome.rows}
     return BoundResult(solver_bound(name, problem, outcome.lower, proof, outcome.columns), outcome.solved)
-
-
-def no_better(name: str, problem: BlockProblem, status: str) -> BoundResult:
-    """Return the cutoff as a bound: it was shown without a model that no partition is below it."""
-    return BoundResult(solver_bound(name, problem, problem.scale.cutoff, {"status": status, "rows": 0}, 0), True)

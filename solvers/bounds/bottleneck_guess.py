@@ -10,8 +10,8 @@ import numpy as np
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
-from mtpp.solvers.bounds.block_solve import LONGEST_S, no_better, solve_blocks, solver_bound
+from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
+from mtpp.solvers.bounds.block_solve import LONGEST_S, solve_blocks, solver_bound
 
 _NAME = "bottleneck-guess"
 
@@ -19,11 +19,12 @@ _FIRST_SHARE = 0.25
 """Of an even share of the time, for the first attempt at each position; it doubles with every round."""
 
 
-def guess_model(problem: BlockProblem, position: int) -> BlockModel:
+def guess_model(problem: BlockProblem, position: int, *, windows: bool = True) -> BlockModel:
     """Return the model of section 3.3 in which stage *position* (from 1 on) has at least the work L (14).
 
     The stages before it are one block, those after it another; their average cost is at most the bottleneck. What is
-    known of y follows from the windows of work of the stages before it, and of those up to it.
+    known of y follows from the windows of work of the stages before it, and of those up to it. Without *windows*
+    nothing is, and no position is impossible, limits on memory aside.
     """
     n, stages = len(problem.work), problem.stages
     parts = [(position - 1, None), (1, problem.least_work), (stages - position, None)]
@@ -32,6 +33,8 @@ def guess_model(problem: BlockProblem, position: int) -> BlockModel:
     outside = np.zeros((n, len(blocks) + 1), dtype=bool)
     boundary = 0
     for b, block in enumerate(blocks[:-1], start=1):
+        if not windows:
+            break
         boundary += block.stages
         inside[:, b] = problem.surely_inside(boundary)
         outside[:, b] = problem.surely_outside(boundary)
@@ -47,20 +50,20 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     Notes
     -----
     k models of O(n) variables and O(pins) constraints. Archer et al. (2024), section 3.3 with (14). The work ends
-    once a position has a solution that is not above the bound known: the minimum cannot be either.
+    once a position has a solution that is not above the bound known: the minimum cannot be either. Where the windows
+    leave a position no solution, that is no bound, and its model is solved without them.
     """
-    problem = block_problem(instance, limits.target)
-    if problem is None:
-        return BoundResult(None, solved=True)
-    if problem.lowest is None:
-        return no_better(_NAME, problem, "crossings")
+    problem = prepared(instance, limits)
+    if isinstance(problem, BoundResult):
+        return problem
+    windows = [problem.lowest is not None] * problem.stages
     lower = [problem.least_work] * problem.stages
     done = [False] * problem.stages
     failed = [False] * problem.stages
     columns = rows = 0
     hopeless = False
     for position, time_limit_s in _attempts(problem, limits, lower, done, failed):
-        model = guess_model(problem, position + 1)
+        model = guess_model(problem, position + 1, windows=windows[position])
         outcome = solve_blocks(
             problem,
             model,
@@ -72,14 +75,17 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         columns, rows = max(columns, outcome.columns), max(rows, outcome.rows)
         if outcome.lower is not None:
             lower[position] = max(lower[position], outcome.lower)
+        if outcome.impossible and windows[position]:
+            windows[position] = False
+            continue
         done[position], failed[position] = outcome.solved, outcome.status == "failed"
         hopeless = done[position] and lower[position] <= limits.lower
-        if hopeless or min(lower) >= limits.target or limits.ended():
+        if hopeless or min(lower) >= problem.scale.enough or limits.ended():
             break
     proof = {"status": "optimal" if all(done) else "open", "solved": sum(done), "positions": len(done), "rows": rows}
     least = min(lower)
     proven = solver_bound(_NAME, problem, least, proof, columns)
-    return BoundResult(proven, solved=all(done) or hopeless or least >= limits.target)
+    return BoundResult(proven, solved=all(done) or hopeless or least >= problem.scale.enough)
 
 
 def _attempts(
@@ -93,7 +99,8 @@ def _attempts(
     """
 
     def waiting() -> list[int]:
-        return [j for j in range(len(done)) if not done[j] and not failed[j] and lower[j] < limits.target]
+        enough = problem.scale.enough
+        return [j for j in range(len(done)) if not done[j] and not failed[j] and lower[j] < enough]
 
     share = _FIRST_SHARE
     while True:

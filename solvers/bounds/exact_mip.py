@@ -1,4 +1,4 @@
-"""The exact MIP: all stages, minimum bottleneck; where that takes too long, whether a lower cutoff can be met."""
+"""The exact MIP: all stages, minimum bottleneck; where that takes too long, the same below lower cutoffs."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from mtpp.instance import Instance
 from mtpp.objective import bottleneck
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
-from mtpp.solvers.bounds.block_solve import bound_of, no_better, solve_blocks
+from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
+from mtpp.solvers.bounds.block_solve import bound_of, solve_blocks
 
 _NAME = "exact-mip"
 
@@ -33,11 +33,17 @@ _LEAST_S = 0.5
 """Seconds below which none is made."""
 
 
-def exact_model(problem: BlockProblem) -> BlockModel:
+def exact_model(problem: BlockProblem, *, loose: bool = False) -> BlockModel:
     """Return the model of section 3.1 for partitions below the cutoff, empty stages last.
 
     What is known of y follows from the windows of work of the first b stages, which themselves follow from the cutoff
     and from what has to cross between the stages.
+
+    Parameters
+    ----------
+    loose
+        Whether the rest of the model lets in solutions of any cost: there is always one, and the model has a least
+        value that says something of partitions below the cutoff even if there are none.
     """
     n, stages = len(problem.work), problem.stages
     inside = np.zeros((n, stages + 1), dtype=bool)
@@ -45,14 +51,16 @@ def exact_model(problem: BlockProblem) -> BlockModel:
     for b in range(1, stages):
         inside[:, b] = problem.surely_inside(b)
         outside[:, b] = problem.surely_outside(b)
-    return block_model(problem, [Block(1)] * stages, inside, outside, nonempty_first=True, by_stage=True)
+    blocks = [Block(1)] * stages
+    return block_model(problem, blocks, inside, outside, nonempty_first=not loose, by_stage=True, loose=loose)
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return OPT, or a lower bound on it; of tier ``solver``, with a better partition if one was found.
 
-    Where the time does not suffice, lower cutoffs are tried: that no partition is below one is far easier to show, for
-    it settles more of the ops, and it proves as much as the cutoff.
+    Where the time does not suffice, lower cutoffs are tried: they settle more of the ops, and the least cost of what
+    they leave is a bound up to the cutoff. That there is nothing below a cutoff is no bound, only a reason to try a
+    higher one.
 
     Notes
     -----
@@ -80,32 +88,43 @@ class _Search:
     def attempts(self) -> Iterator[tuple[int, float | None]]:
         """Yield cutoffs with the seconds that each may take; None: as long as there is time."""
         deadline, target = self._limits.deadline, self._limits.target
-        if deadline.limit_s is None:
-            yield target, None
+        first_s = None if deadline.limit_s is None else max(_LEAST_S, _FIRST_SHARE * deadline.remaining_s())
+        yield target, first_s
+        if self._proven < target <= self._lower and target < self._limits.upper:  # that nothing is left is no bound
+            target = self._limits.upper
+            yield target, first_s
+        if first_s is None:
             return
-        yield target, max(_LEAST_S, _FIRST_SHARE * deadline.remaining_s())
         share = _STEP
         while not self.best.solved and not self._limits.ended():
             left = deadline.remaining_s()
             cutoff = self._lower + int(share * (self._unsolved - self._lower))
             limit = _NEXT_SHARE * left
             if limit < max(_LEAST_S, self._least_s) or cutoff - self._lower <= self._lower // _CLOSE:
-                return
+                break
             yield cutoff, limit
             share = min(0.5, 2 * share) if self._lower >= cutoff else _STEP
+        left = deadline.remaining_s()
+        if not self.best.solved and not self.best.left_out and left >= max(_LEAST_S, self._least_s):
+            yield target, left
 
     def attempt(self, cutoff: int, time_limit_s: float | None) -> None:
-        """Look for a partition below *cutoff* or the proof that there is none."""
+        """Look for a partition up to *cutoff*, and for a bound of so much at most."""
         began = time.perf_counter()
-        problem = block_problem(self._instance, cutoff)
-        if problem is None:
+        problem = prepared(self._instance, self._limits, cutoff)
+        if isinstance(problem, BoundResult):
+            if problem.left_out:
+                self.best = problem
             self._unsolved = self._lower
             return
-        if problem.lowest is None:
-            self._take_in(no_better(_NAME, problem, "crossings"), cutoff)
+        if problem.lowest is None:  # to be claimed by the bound `crossings`, which has the proof
+            self._take_in(BoundResult(None, solved=True), cutoff, impossible=True)
             return
         start = None if self._limits.start is None else problem.stages_of(self._limits.start)
-        model = exact_model(problem)
+        known = cutoff >= self._limits.upper and start is not None
+        model = exact_model(problem, loose=not known)
+        if not known:
+            start = model.projected(np.zeros(len(problem.work), dtype=np.int32) if start is None else start)
         self._least_s = max(self._least_s, 2 * (time.perf_counter() - began))
         outcome = solve_blocks(problem, model, self._limits, time_limit_s=time_limit_s, start=start)
         result = bound_of(_NAME, problem, outcome)
@@ -113,14 +132,18 @@ class _Search:
             self._least_s = max(self._least_s, 1.5 * time_limit_s)
         if outcome.blocks is not None:
             result = replace(result, partition=problem.better(outcome.blocks, self._upper))
-        self._take_in(result, cutoff)
+        self._take_in(result, cutoff, impossible=outcome.impossible)
+
+    @property
+    def _proven(self) -> int:
+        return self._limits.lower if self.best.lower is None else self.best.lower.value
 
     @property
     def _upper(self) -> int:
         found = self.best.partition
         return self._limits.upper if found is None else bottleneck(self._instance, found)
 
-    def _take_in(self, result: BoundResult, cutoff: int) -> None:
+    def _take_in(self, result: BoundResult, cutoff: int, *, impossible: bool) -> None:
         """Keep the higher bound and the better partition; *cutoff* is settled or not."""
         lower, partition = self.best.lower, result.partition or self.best.partition
         if result.lower is not None and (lower is None or result.lower.value > lower.value):
@@ -128,7 +151,9 @@ class _Search:
             self._limits.observer.bound(lower.value)
         if lower is not None:
             self._lower = max(self._lower, lower.value)
-        below = partition is not None and bottleneck(self._instance, partition) < cutoff
+        if impossible:
+            self._lower = max(self._lower, cutoff)
+        below = partition is not None and bottleneck(self._instance, partition) <= cutoff
         settled = result.solved and (below or cutoff >= self._limits.target)
         if not result.solved:
             self._unsolved = cutoff

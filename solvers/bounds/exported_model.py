@@ -9,7 +9,7 @@ from pathlib import Path
 from mtpp.errors import InputError
 from mtpp.instance import Instance
 from mtpp.solvers.bounds.block_model import BlockModel
-from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_problem import BeyondPrecision, BlockProblem, block_problem
 from mtpp.solvers.bounds.bottleneck_guess import guess_model
 from mtpp.solvers.bounds.exact_mip import exact_model
 from mtpp.solvers.bounds.three_blocks import middle_model
@@ -49,7 +49,7 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
     name
         One of :data:`EXPORTED`.
     cutoff
-        Only partitions below so many ticks are of interest.
+        Only partitions below so many ticks are of interest; the model reaches a little beyond.
     position
         Of the stage with the simple bound's work, from 1 on, for ``bottleneck-guess``.
 
@@ -62,7 +62,10 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
 
     if name not in EXPORTED:
         raise InputError(f"{name!r} is not a MIP", source="--export", remedy=f"use one of {', '.join(EXPORTED)}")
-    problem = block_problem(instance, cutoff, with_windows=name in ("bottleneck-guess", "exact-mip"))
+    try:
+        problem = block_problem(instance, cutoff, with_windows=name in ("bottleneck-guess", "exact-mip"))
+    except BeyondPrecision as error:
+        raise InputError(str(error), source="--export", remedy="choose a bound of tier exact or enumerated") from None
     model = None if problem is None else _model(problem, name, position)
     mip = None if model is None else model.compiled.model
     if problem is None or model is None or mip is None:

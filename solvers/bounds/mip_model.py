@@ -63,6 +63,8 @@ class Job:
         A feasible solution, values of all columns; None: there is none.
     target
         A solution of so little ends the work: minus infinity for none.
+    enough
+        A dual bound of so much ends the work: infinity for none.
     """
 
     model: MipModel
@@ -70,6 +72,7 @@ class Job:
     seed: int = 0
     start: FloatArray | None = None
     target: float = -np.inf
+    enough: float = np.inf
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,9 +40,10 @@ class Solved:
     Attributes
     ----------
     status
-        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"killed"``, ``"interrupted"``, ``"failed"``.
+        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"enough"``, ``"killed"``,
+        ``"interrupted"``, ``"failed"``.
     dual_bound
-        The solver's, minus infinity if there is none to go by, infinity if the model is infeasible.
+        The solver's, minus infinity if there is none to go by: never drawn from the status.
     solution
         Values of the columns of the best solution found, None if none was.
     """
@@ -72,6 +73,7 @@ class SolverProcess:
         seed: int = 0,
         start: FloatArray | None = None,
         target: float = -math.inf,
+        enough: float = math.inf,
         interrupted: Callable[[], bool] = lambda: False,
         told: Callable[[float], None] = lambda bound: None,
     ) -> Solved:
@@ -81,7 +83,7 @@ class SolverProcess:
         ----------
         time_limit_s
             From now on, the start of the process included; the call takes :data:`GRACE_S` longer at most.
-        start, target
+        start, target, enough
             As in :class:`~mtpp.solvers.bounds.mip_model.Job`.
         told
             Is given each dual bound that comes in.
@@ -98,7 +100,7 @@ class SolverProcess:
             left = ends - time.monotonic()
             if left <= 0:
                 return Solved("time-limit", dual_bound, None)
-            self._send(Job(model, left, seed, start, target))
+            self._send(Job(model, left, seed, start, target, enough))
             while True:
                 message = self._receive(ends + GRACE_S, interrupted)
                 if message is None:
@@ -111,10 +113,8 @@ class SolverProcess:
                     solution = values[1]
                 else:
                     status, final = values
-                    if status == "failed":
+                    if status in ("failed", "infeasible"):  # neither says anything of the least value
                         return Solved(status, -math.inf, solution)
-                    if status == "infeasible":
-                        return Solved(status, math.inf, solution)
                     return Solved(status, final if math.isfinite(final) else dual_bound, solution)
         except (OSError, EOFError):
             self.close()

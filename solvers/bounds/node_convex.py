@@ -10,7 +10,7 @@ from mtpp.graph import Int64Array
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.block_solve import solve_blocks, solver_bound
 from mtpp.solvers.bounds.mip_model import BoolArray
 
@@ -81,9 +81,10 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     -----
     One model of O(n) variables and O(pins) constraints per op, most of which are fixed.
     """
-    problem = block_problem(instance, limits.target, with_windows=False)
-    if problem is None:
-        return BoundResult(None, solved=True)
+    problem = prepared(instance, limits, with_windows=False)
+    if isinstance(problem, BoundResult):
+        return problem
+    stages = None if limits.start is None else problem.stages_of(limits.start)
     reach = _Reach(problem)
     alone = _alone(problem)
     best, at, columns, rows, status = -1, 0, 0, 0, "open"
@@ -91,13 +92,14 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     settled = np.zeros(len(alone), dtype=bool)
     for op, time_limit_s in _attempts(alone, settled):
         known = max(best, limits.lower)
-        if known >= limits.target or limits.ended():
+        if known >= problem.scale.enough or limits.ended():
             break
         if cheap[op] or alone[op] <= known:
             settled[op] = True
             continue
         model = convex_model(problem, op, reach)
-        outcome = solve_blocks(problem, model, limits, time_limit_s=time_limit_s, target=known)
+        start = None if stages is None else (1 + np.sign(stages - stages[op])).astype(np.int32)
+        outcome = solve_blocks(problem, model, limits, time_limit_s=time_limit_s, start=start, target=known)
         settled[op] = outcome.solved
         if outcome.lower is not None and outcome.lower > best:
             best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, outcome.status
@@ -106,7 +108,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
             if problem.cost(stage) <= max(best, limits.lower):
                 cheap |= stage
                 settled |= stage
-    solved = bool(settled.all()) or max(best, limits.lower) >= limits.target
+    solved = bool(settled.all()) or max(best, limits.lower) >= problem.scale.enough
     if best < problem.least_work:  # every op is in a stage that is known to be cheap, or there was no time
         proof = {"status": "simple" if solved else "open", "rows": 0}
         return BoundResult(solver_bound(_NAME, problem, problem.least_work, proof, 0), solved)

@@ -8,7 +8,7 @@ from mtpp.graph import Int32Array
 from mtpp.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, block_problem
+from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.block_solve import bound_of, solve_blocks
 
 
@@ -26,13 +26,13 @@ def middle_model(problem: BlockProblem, *, ordered: bool = True, cuts: bool = Tr
 def middle_bound(
     name: str, instance: Instance, limits: BoundLimits, *, ordered: bool = True, cuts: bool = True
 ) -> BoundResult:
-    """Return the bound of :func:`middle_model`, at most the cutoff.
+    """Return the bound of :func:`middle_model`.
 
     The work ends when a stage is found that is not above the bound known: no more is to be had here.
     """
-    problem = block_problem(instance, limits.target, with_windows=False)
-    if problem is None:
-        return BoundResult(None, solved=True)
+    problem = prepared(instance, limits, with_windows=False)
+    if isinstance(problem, BoundResult):
+        return problem
     model = middle_model(problem, ordered=ordered, cuts=cuts)
     start = _start(problem, limits, ordered)
     return bound_of(name, problem, solve_blocks(problem, model, limits, start=start, target=limits.lower))

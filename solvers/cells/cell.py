@@ -17,7 +17,7 @@ class CellLimits:
 
     Attributes
     ----------
-    time_limit_s, target_ratio, bounds, algorithm, seed, memory_bytes, each
+    time_limit_s, target_ratio, bounds, algorithm, seed, memory_bytes, each, proofs_only, cutoff
         As in :class:`~mtpp.solvers.certifying.CertifyLimits`.
     threads
         That its searches may use.
@@ -31,6 +31,8 @@ class CellLimits:
     threads: int = 1
     memory_bytes: int | None = None
     each: bool = False
+    proofs_only: bool = False
+    cutoff: int | None = None
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,8 @@ class Cell:
                 jobs=limits.threads,
                 memory_bytes=limits.memory_bytes,
                 each=limits.each,
+                proofs_only=limits.proofs_only,
+                cutoff=limits.cutoff,
                 interrupted=interrupted or (lambda: False),
             ),
             report,

@@ -63,6 +63,10 @@ def _lines(graph: CostGraph) -> Iterator[list[Any]]:
         yield [producer, graph.tensor_consumers(t).tolist(), size, None if transfer is None else str(transfer)]
 
 
+_CLAIMS = 2
+"""Of the rules by which bounds are claimed: rows made by others must not stand for those made by these."""
+
+
 def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_bytes: int | None) -> CellKey:
     """Return the key of an instance of the graph with that digest.
 
@@ -76,7 +80,9 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
     parameters = {
         "algorithm": limits.algorithm,
         "bounds": list(limits.bounds),
+        "claims": _CLAIMS,
         "memory_bytes": memory_bytes,
+        "proofs_only": limits.proofs_only,
         "seed": limits.seed,
         "target_ratio": str(limits.target_ratio),
         "time_limit_s": limits.time_limit_s,

@@ -11,6 +11,7 @@ import pytest
 from certificate_rows import row
 from rich.console import Console
 
+from mtpp.certificate import LowerBound
 from mtpp.certificate_table import CertificateRow
 from mtpp.cli import certificate_view
 from mtpp.cli.certificate_view import certificates_json, certificates_text, unmet_ratio
@@ -22,12 +23,13 @@ ASSUMED = "assumptions  system reference: 20 TFLOP/s, memory 200 GB/s, link 25 G
 
 def mixed() -> list[CertificateRow]:
     """Return two cells of a graph in microseconds and one of an abstract graph: optimal, within tolerance, open."""
+    proven = LowerBound(45 * MICRO, "node", "exact")
     return [
         row("resnet50", 2, 90 * MICRO, "downset", simple=80 * MICRO, downset=90 * MICRO, tier_="enumerated"),
         row(
             "resnet50", 8, 60 * MICRO, "exact-mip",
             simple=40 * MICRO, downset=None, node=45 * MICRO, exact_mip=60 * MICRO - 9, tier_="solver",
-            total_seconds_=61.25,
+            total_seconds_=61.25, proven_=proven,
         ),
         row(
             "net", 2, 28, "node",
@@ -49,17 +51,18 @@ def test_table() -> None:
     """A line per cell, what became of all cells, then the means."""
     assert certificates_text(mixed(), "table", notes=[("limits", "60 s per cell")]).splitlines() == [
         "Certificates: 2 graphs, k = 2, 8",
-        "model       ops  k     upper  by         lower  by         tier           ratio  seconds",
-        "resnet50     12  2  90.00 µs  anneal  90.00 µs  downset    enumerated   optimal     1.00",
-        "resnet50     12  8  60.00 µs  anneal  60.00 µs  exact-mip  solver      optimal*     61.2",
-        "net       1,400  2       2.8  anneal       2.5  node       exact         1.1200     1.25",
+        "model       ops  k     upper  by         lower  by         tier          ratio  seconds",
+        "resnet50     12  2  90.00 µs  anneal  90.00 µs  downset    enumerated  optimal     1.00",
+        "resnet50     12  8  60.00 µs  anneal  60.00 µs  exact-mip  solver      closed*     61.2",
+        "net       1,400  2       2.8  anneal       2.5  node       exact        1.1200     1.25",
         "",
-        "closed       2 of 3, 1 of them optimal, 1 optimal to solver tolerance (*): a ratio of at most 1 + 10⁻⁶, by a "
-        "bound of HiGHS's",
+        "closed       2 of 3, 1 of them optimal, 1 closed to solver tolerance (*): a ratio of at most 1 + 10⁻⁶ by "
+        "HiGHS's word, not proven",
         "open         1 out of time; largest ratio 1.1200, net at k = 2",
         "seconds      63.5 in all cells together",
-        "tier         exact: mtpp verify checks the proof; enumerated: mtpp verify --deep runs the search again; "
-        "solver: rests on the dual bound of HiGHS",
+        "tier         exact: mtpp verify checks the proof; enumerated: mtpp verify runs the search again; "
+        "solver: HiGHS's word, which nobody can check",
+        "proven       the best bound is HiGHS's in 1 of 3; what is proven is at least 0.7500 of it",
         ASSUMED,
         "limits       60 s per cell",
         "",
@@ -70,7 +73,8 @@ def test_table() -> None:
         "node       1.0583  1.3333",  # √(28/25)
         "exact-mip  1.0583  1.0000",
         "graphs          2       1",
-        "best of the bounds down to each row; one that was not run in a cell, closed or out of time, adds nothing",
+        "best of the bounds down to each row; one that was not run in a cell, closed or out of time, adds nothing; "
+        "in 1 cell the best is HiGHS's word, not proven",
         "",
         "Lower bound / simple lower bound, geometric means over 2 graphs",
         "bound                k = 2        k = 8",
@@ -87,7 +91,7 @@ def test_table() -> None:
         "node            1       0",
         "exact-mip       0       1",
         "closed     1 of 2  1 of 1",
-        "the first that reached it, where several did",
+        "the first that reached it, where several did; closed: optimal, or to solver tolerance",
     ]
 
 
@@ -101,16 +105,16 @@ def test_narrow_terminal_has_a_line_for_each_model(monkeypatch: pytest.MonkeyPat
         "Certificates: 3 graphs, k = 2, 8",
         "",
         "transformer-encoder-of-many-layers: 12 ops",
-        "k     upper  by         lower  by         tier           ratio  seconds",
-        "2     14 ps  anneal     14 ps  node       exact        optimal     1.00",
+        "k     upper  by         lower  by         tier          ratio  seconds",
+        "2     14 ps  anneal     14 ps  node       exact       optimal     1.00",
         "",
         "resnet50: 12 ops",
-        "k     upper  by         lower  by         tier           ratio  seconds",
-        "2  90.00 µs  anneal  90.00 µs  downset    enumerated   optimal     1.00",
-        "8  60.00 µs  anneal  60.00 µs  exact-mip  solver      optimal*     61.2",
+        "k     upper  by         lower  by         tier          ratio  seconds",
+        "2  90.00 µs  anneal  90.00 µs  downset    enumerated  optimal     1.00",
+        "8  60.00 µs  anneal  60.00 µs  exact-mip  solver      closed*     61.2",
         "",
         "net: 1,400 ops",
-        "k     upper  by         lower  by         tier           ratio  seconds",
+        "k     upper  by         lower  by         tier          ratio  seconds",
     ]
     assert max(map(len, lines)) <= 80
 
@@ -199,12 +203,11 @@ def test_markdown() -> None:
         "",
         "| model | ops | k | upper | by | lower | by | tier | ratio | seconds |",
         "|---|---:|---:|---:|---|---:|---|---|---|---:|",
-        "| resnet50 | 12 | 8 | 60.00 µs | anneal | 60.00 µs | exact-mip | solver | optimal to solver tolerance "
-        "| 61.2 |",
+        "| resnet50 | 12 | 8 | 60.00 µs | anneal | 60.00 µs | exact-mip | solver | closed to solver tolerance | 61.2 |",
         "| net | 1,400 | 2 | 2.8 | anneal | 2.5 | node | exact | 1.1200 | 1.25 |",
         "",
-        "- **closed**: 1 of 2, 0 of them optimal, 1 optimal to solver tolerance: a ratio of at most 1 + 10⁻⁶, by a "
-        "bound of HiGHS's",
+        "- **closed**: 1 of 2, 0 of them optimal, 1 closed to solver tolerance: a ratio of at most 1 + 10⁻⁶ by "
+        "HiGHS's word, not proven",
         "- **open**: 1 out of time; largest ratio 1.1200, net at k = 2",
         "- **seconds**: 62.5 in all cells together",
     ]
@@ -219,7 +222,8 @@ def test_csv_has_every_bound_as_a_column() -> None:
     lines = list(csv.DictReader(io.StringIO(certificates_text(mixed(), "csv"))))
     assert list(lines[0]) == [
         "model", "path", "sha256", "ops", "tensors", "k", "time_unit", "ticks_per_unit", "upper", "upper_algorithm",
-        "lower", "lower_method", "tier", "ratio", "optimal", "closed", "stopped", "partition_seconds", "total_seconds",
+        "lower", "lower_method", "tier", "ratio", "optimal", "closed", "proven", "proven_method", "proven_tier",
+        "stopped", "partition_seconds", "total_seconds",
         "simple", "downset", "node", "exact-mip",
         "simple_seconds", "downset_seconds", "node_seconds", "exact-mip_seconds",
     ]  # fmt: skip
@@ -228,14 +232,16 @@ def test_csv_has_every_bound_as_a_column() -> None:
     assert (lines[0]["node"], lines[0]["node_seconds"]) == ("", "")
     assert [(line["optimal"], line["closed"]) for line in lines] == [("true",) * 2, ("false", "true"), ("false",) * 2]
     assert float(lines[2]["ratio"]) == 28 / 25
+    assert [line["proven"] for line in lines] == ["90000000", "45000000", "25"]
+    assert (lines[1]["proven_method"], lines[1]["proven_tier"]) == ("node", "exact")
 
 
 def test_csv_of_bounds_has_no_upper_side() -> None:
     """What ``mtpp bound`` does not know is no empty column."""
     assert certificates_text([row(simple=10, node=-12, method="node")], "csv", with_upper=False) == (
-        "model,path,sha256,ops,tensors,k,time_unit,ticks_per_unit,lower,lower_method,tier,stopped,total_seconds,"
-        f"simple,node,simple_seconds,node_seconds\nnet,net.json,{'0' * 64},12,11,2,ps,1,12,node,exact,target,1.0,"
-        "10,12,0.25,0.25\n"
+        "model,path,sha256,ops,tensors,k,time_unit,ticks_per_unit,lower,lower_method,tier,proven,proven_method,"
+        "proven_tier,stopped,total_seconds,simple,node,simple_seconds,node_seconds\n"
+        f"net,net.json,{'0' * 64},12,11,2,ps,1,12,node,exact,12,node,exact,target,1.0,10,12,0.25,0.25\n"
     )
 
 
@@ -275,8 +281,38 @@ def test_cells_above_a_ratio() -> None:
     assert unmet_ratio(rows[:1], 1.05) == []
 
 
-def test_a_cell_closed_by_the_solver_is_named_as_such() -> None:
-    """A ratio of exactly 1 is not proven by a solver's bound just below."""
-    assert unmet_ratio([row(upper=10**8, simple=10**8 - 9, tier_="solver")], 1.0) == [
-        "net k=2: ratio 1.000000090 > 1 (optimal to solver tolerance)"
+def test_a_bound_of_the_solver_meets_no_requirement() -> None:
+    """What is proven counts, however close the solver's bound is, equal included."""
+    proven = LowerBound(80, "node", "exact")
+    rows = [
+        row("a", upper=10**8, simple=10**8 - 9, tier_="solver"),
+        row("b", upper=100, simple=80, node=80, exact_mip=100, method="exact-mip", tier_="solver", proven_=proven),
     ]
+    assert unmet_ratio(rows, 1.1) == [
+        "a k=2: no ratio is proven",
+        "b k=2: ratio 1.2500 > 1.1 (closed to solver tolerance)",
+    ]
+    assert unmet_ratio(rows[1:], 1.25) == []
+
+
+def test_equal_numbers_of_tier_solver_are_not_optimal() -> None:
+    """Neither in the table, nor in JSON and CSV, nor in a mean."""
+    proven = LowerBound(80, "node", "exact")
+    cell = row("b", upper=100, simple=80, node=80, exact_mip=100, method="exact-mip", tier_="solver", proven_=proven)
+    lines = certificates_text([cell], "table").splitlines()
+    assert "closed*" in lines[2]
+    assert "1 of 1, 0 of them optimal, 1 closed to solver tolerance" in lines[4]
+    assert next(line for line in lines if line.startswith("exact-mip  ")).split() == ["exact-mip", "1.0000"]
+    (document,) = json.loads(certificates_json([cell]))["rows"]
+    assert (document["ratio"], document["optimal"]) == (1.0, False)
+    assert document["proven"] == {"value": 80, "method": "node", "tier": "exact", "proof": {}, "ratio": 1.25}
+    (line,) = csv.DictReader(io.StringIO(certificates_text([cell], "csv")))
+    assert (line["optimal"], line["closed"], line["proven"]) == ("false", "true", "80")
+    assert "optimal |" not in certificates_text([cell], "markdown")
+
+
+def test_rows_of_exact_bounds_carry_no_second_proof() -> None:
+    """What is proven is the bound itself."""
+    (document,) = json.loads(certificates_json([row(upper=9, simple=9)]))["rows"]
+    assert "proven" not in document
+    assert document["optimal"] is True

@@ -29,7 +29,9 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
         return BoundResult(None, solved=False)
 
     bounds = {"configuration": endless, "exact-mip": absurd}
-    monkeypatch.setattr(certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name]))
+    monkeypatch.setattr(
+        certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
+    )
     instance = Instance.build(random_graph(1, 8), LINK, 3)
     with pytest.raises(InconsistentBound):
         certify(instance, CertifyLimits(10.0, bounds=STRONG, algorithm="random"))

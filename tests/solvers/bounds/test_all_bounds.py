@@ -12,7 +12,7 @@ import pytest
 from graph_strategies import LINK, random_graph
 from merging_graphs import merging_graph
 
-from mtpp.certificate_table import SOLVER_TOLERANCE
+from mtpp.certificate import SOLVER_TOLERANCE
 from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
 from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor

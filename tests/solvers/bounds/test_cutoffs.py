@@ -1,0 +1,79 @@
+"""Cutoffs at, just above and below the optimum never lead a bound above it, nor one of tier solver to the cutoff."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import oracles
+import pytest
+from cutoff_cases import LIMIT_S, NAMES, Tally, tallied
+from graph_strategies import LINK
+
+from mtpp.deadline import Deadline
+from mtpp.formats.recognise import read_graph
+from mtpp.formats.source import read_source
+from mtpp.graph import CostGraph, Op
+from mtpp.instance import Instance
+from mtpp.solvers.bounding import BoundLimits
+from mtpp.solvers.bounds.registry import bound_entry
+
+MIPS = tuple(name for name in NAMES if bound_entry(name).tier == "solver")
+CASES = 1000
+PARTS = 20
+
+
+def hold(seeds: range) -> dict[str, Tally]:
+    """Check all bounds on some cases."""
+    tallies: dict[str, Tally] = {}
+    refused = tallied(seeds, tallies)
+    assert refused < len(seeds) / 2
+    assert {name: tally.false for name, tally in tallies.items() if tally.false} == {}
+    return tallies
+
+
+def test_some_cutoffs() -> None:
+    """A few of the cases below, always run; each bound of tier solver meets the optimum somewhere."""
+    tallies = hold(range(30))
+    assert set(tallies) == set(NAMES)
+    assert all(tallies[name].claims for name in NAMES)
+    assert all(tallies[name].met for name in MIPS if name != "bottleneck-no-cut-io")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_thousand_cutoffs(part: int) -> None:
+    """Given to every bound that takes one."""
+    hold(range(1000 + part * CASES // PARTS, 1000 + (part + 1) * CASES // PARTS))
+
+
+@pytest.mark.parametrize("name", ["false_bound_700693", "false_bound_800349", "false_bound_800430"])
+def test_graphs_whose_cutoff_was_once_claimed(shared_data: Path, name: str) -> None:
+    """Cutoffs just above and below the optimum; costs beyond double precision are left out by all MIPs."""
+    graph = read_graph(read_source(str(shared_data / "trust" / f"{name}.json")))
+    for k in (2, 3, 4):
+        instance = Instance.build(graph, LINK, k)
+        optimum = _optimum(instance)
+        for cutoff in (optimum // 2, optimum - 1, optimum, optimum + 1, optimum + 2, optimum + optimum // 10**8 + 1):
+            for bound in NAMES:
+                given = BoundLimits(cutoff, deadline=Deadline.from_now(LIMIT_S))
+                result = bound_entry(bound).load()(instance, given)
+                assert bool(result.left_out) == (
+                    name == "false_bound_700693" and bound in MIPS and cutoff > optimum / 2
+                )
+                if result.lower is not None:
+                    assert result.lower.value <= optimum
+                    assert result.lower.tier != "solver" or result.lower.value < cutoff
+
+
+def _optimum(instance: Instance) -> int:
+    """Return OPT of up to nine ops, by brute force over the graph that the instance is of."""
+    ops = [Op(name, int(work)) for name, work in zip(instance.op_names, instance.work, strict=True)]
+    tensors = []
+    from mtpp.graph import Tensor
+
+    for t in range(instance.tensor_count):
+        pins = instance.pins[instance.pin_offsets[t] : instance.pin_offsets[t + 1]].tolist()
+        names = [instance.op_names[v] for v in pins]
+        tensors.append(Tensor(f"t{t}", names[0], tuple(names[1:]), 0, int(instance.transfer[t])))
+    graph = CostGraph.build(name="g", time_unit="ps", ops=ops, tensors=tensors)
+    return oracles.brute_force_optimum(graph, LINK, instance.k)
