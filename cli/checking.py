@@ -8,63 +8,45 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.verify_terms import Terms
     from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
     from mtpp.verify import Report
 
-MARKS = {True: "ok", False: "WRONG", None: "–"}
+MARKS = {"ok": "ok", "false": "FALSE", "unchecked": "unchecked", None: "–"}
+"""What a row of a report begins with, by its verdict."""
 
 
-def check_plan_document(
-    plan: Any,
-    source: Source,
-    model_path: str | None,
-    limit: int,
-    reading: Mapping[str, Any],
-    deep: Console | None = None,
-    costs_path: str | None = None,
-) -> Report:
-    """Read the model if one is given, and verify the plan that *source* was.
-
-    Parameters
-    ----------
-    limit
-        On the bytes of the model.
-    reading
-        How to read it; see :func:`mtpp.cli.options.reading_of`.
-    deep
-        With it, the exhaustive search behind a bound runs again if all else is true; what it does is said there.
-    costs_path
-        File with the measured costs that the plan was made with.
-    """
+def check_plan_document(plan: Any, source: Source, model_path: str | None, terms: Terms) -> Report:
+    """Read the model if one is given, and verify the plan that *source* was."""
+    from mtpp.alarm import TimeIsUp
+    from mtpp.cli.deep_check import downset_search
     from mtpp.formats.source import read_source
-    from mtpp.verify import plan_claim, verify_plan
+    from mtpp.verify import verify_plan
     from mtpp.verify_document import check_plan
 
     try:
         check_plan(plan, ())
         graph, digest = None, None
-        costs = costs_for(costs_path, limit)
+        costs = costs_for(terms.costs_path, terms.limit)
         if model_path is not None:
             refuse_missing_costs(plan["model"], costs)
-            model = read_source(model_path, max_bytes=limit)
-            graph = model_document(model, plan["model"]["dims"], plan["system"], reading, costs)
+            model = read_source(model_path, max_bytes=terms.limit)
+            graph = model_document(model, plan["model"]["dims"], plan["system"], terms.reading, costs)
             digest = model.sha256
         elif costs is not None:
             raise InputError("go with a model", source="--costs", remedy="give it with --model")
-        report = verify_plan(
+        return verify_plan(
             plan,
             graph,
             graph_sha256=digest,
             costs_sha256=None if costs is None else costs.sha256,
             model_given=graph is not None,
+            search=None if terms.shallow else downset_search(terms.console),
+            system_due=terms.system_due,
+            dims_due=terms.dims_due,
+            ended_by=(TimeIsUp,),
         )
-        if deep is not None and report.passed and report.tier == "enumerated":
-            from mtpp.cli.deep_check import recheck
-
-            return recheck(report, plan_claim(plan, graph), plan["lower_bound"]["method"], deep)
-        return report
     except InputError as error:
         where = error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
@@ -109,10 +91,10 @@ def report_text(report: Report, output_format: str) -> str:
         from mtpp.formats.json_text import dump_json
 
         return dump_json(report.to_document())
-    width = max(len(check.name) for check in report.checks)
-    lines = [f"{MARKS[check.passed]:<6} {check.name:<{width}}  {check.detail}" for check in report.checks]
-    verdict = "valid" if report.passed else "INVALID"
-    return "\n".join([*lines, "", f"{verdict}; {report.subject} is of tier {report.tier}"])
+    marks = max(len(MARKS[check.verdict]) for check in report.checks)
+    names = max(len(check.name) for check in report.checks)
+    lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
+    return "\n".join([*lines, "", report.sentence()])
 
 
 def unmet_tier(report: Report, required: str) -> str | None:
@@ -121,6 +103,7 @@ def unmet_tier(report: Report, required: str) -> str | None:
 
     if meets_tier(report, required):
         return None
-    if report.tier == required:
-        return f"the bound, of tier {report.tier}, was not checked again: use --deep"
-    return f"the bound is of tier {report.tier}"
+    if report.tier == "none":
+        return "the bound is not proven"
+    checked = "" if report.bound_rechecked else ", and was not checked"
+    return f"the bound is of tier {report.tier}{checked}"

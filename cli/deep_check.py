@@ -1,4 +1,4 @@
-"""``verify --deep``: the exhaustive search behind a lower bound, run again, and what is seen of it meanwhile."""
+"""The exhaustive search behind a lower bound, run again for ``verify``, and what is seen of it meanwhile."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console, ProgressBar
-    from mtpp.verify import Report
     from mtpp.verify_claim import BoundClaim
+    from mtpp.verify_merged import MergedGraph
+    from mtpp.verify_report import Outcome, Search
 
 
 class SearchProgress:
@@ -31,29 +32,16 @@ class SearchProgress:
         self._bar.show("downsets searched again", min(downsets, self._downsets), self._downsets)
 
 
-def recheck(report: Report, claim: BoundClaim, method: str, console: Console) -> Report:
-    """Run the search behind the bound of a document that passed again, and add the outcome to its report.
+def downset_search(console: Console) -> Search:
+    """Return what runs the search behind a bound again, as :func:`mtpp.verify.verify_plan` takes it."""
 
-    Raises
-    ------
-    InputError
-        If the proof is malformed.
-    """
-    from mtpp.cli.console import ProgressBar
-    from mtpp.solvers.recheck import check_downset_proof, recheck_downset
-    from mtpp.verify_claim import merges_hold
+    def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
+        from mtpp.cli.console import ProgressBar
+        from mtpp.solvers.recheck import recheck_downset
 
-    if method != "downset":
-        return report.with_deep_recheck(False, f"no search is known by the name of {method[:60]!r}")
-    proof = claim.proof
-    check_downset_proof(proof, claim.path)
-    merged = claim.merged()
-    assert not isinstance(merged, str)  # the report passed
-    console.note("running the search again")
-    with ProgressBar(console) as bar:
-        progress = SearchProgress(console, bar, proof["downsets"])
-        passed, detail = recheck_downset(merged, claim.graph, claim.system, claim.k, claim.value, proof, progress)
-    detail = f"{method}: {merges_hold(len(proof['merges']))}; {detail}"
-    if passed and claim.together:
-        detail += "; among partitions that keep the groups together"
-    return report.with_deep_recheck(passed, detail)
+        console.note("running the search again")
+        with ProgressBar(console) as bar:
+            progress = SearchProgress(console, bar, claim.proof["downsets"])
+            return recheck_downset(merged, claim.graph, claim.system, claim.k, claim.value, claim.proof, progress)
+
+    return search

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +11,7 @@ from mtpp.cli.checking import MARKS, costs_for, model_document, refuse_missing_c
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.verify_terms import Terms
     from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
     from mtpp.verify import Check, Report
@@ -35,80 +34,100 @@ class TableReport:
     means: Sequence[Check]
 
     @property
-    def passed(self) -> bool:
-        """Whether nothing that was checked is wrong."""
-        return all(report.passed for report in self.reports) and all(check.passed for check in self.means)
+    def verdict(self) -> str:
+        """The verdict on all claims together."""
+        from mtpp.verify_report import worst
+
+        return worst([*(found.verdict for found in self.reports), *(check.verdict for check in self.means)])
+
+    def named(self) -> list[tuple[str, Report]]:
+        """Return the reports with what to call their rows."""
+        return [(f"{row['path']}, k = {row['k']}: ", found) for row, found in zip(self.rows, self.reports, strict=True)]
+
+    def sentence(self) -> str:
+        """Say how much of the table is proven, and how much is merely claimed."""
+        return _sentence(self)
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this report."""
+        from mtpp.verify_report import FORMAT, VALID, VERSION
+
         rows = []
         for row, report in zip(self.rows, self.reports, strict=True):
             document = report.to_document()
             rows.append(
                 {"model": row["model"], "path": row["path"], "k": row["k"]}
-                | {key: document[key] for key in ("valid", "tier", "ratio", "checks")}
+                | {key: document[key] for key in ("valid", "verdict", "sentence", "tier", "ratio", "checks")}
             )
-        means = [{"name": check.name, "passed": check.passed, "detail": check.detail} for check in self.means]
-        return {"format": "mtpp-verification", "version": 1, "valid": self.passed, "rows": rows, "summary": means}
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "valid": VALID[self.verdict],
+            "verdict": self.verdict,
+            "sentence": self.sentence(),
+            "rows": rows,
+            "summary": [check.to_document() for check in self.means],
+        }
 
 
-def check_table_document(
-    table: Any,
-    source: Source,
-    model_paths: Sequence[str],
-    limit: int,
-    reading: Mapping[str, Any],
-    console: Console,
-    *,
-    deep: bool,
-    costs_path: str | None = None,
-) -> TableReport:
+def check_table_document(table: Any, source: Source, model_paths: Sequence[str], terms: Terms) -> TableReport:
     """Find the models of a table that *source* was, and verify it row by row.
 
     Parameters
     ----------
     model_paths
         Files, and folders that are searched for models.
-    limit
-        On the bytes of a model.
-    reading
-        How to read models; see :func:`mtpp.cli.options.reading_of`.
-    deep
-        Whether the exhaustive searches behind bounds run again, in rows that are true otherwise.
-    costs_path
-        File with the measured costs that rows were made with.
     """
-    from mtpp.verify_certificates import check_table
+    from mtpp.alarm import TimeIsUp
+    from mtpp.verify_certificates import check_table, unchecked_row
     from mtpp.verify_means import verify_summary
+    from mtpp.verify_report import OUT_OF_TIME
 
+    rows: list[dict[str, Any]] = []
+    reports: list[Report] = []
     try:
         check_table(table, ())
-        spare = {**reading, "spare_dims": any(reading.values())}
-        models = _Models(model_paths, source.path, limit, spare, costs_for(costs_path, limit))
-        reports = []
-        for i, row in enumerate(table["rows"]):
-            console.note(f"checking {row['path']}, k = {row['k']}")
-            reports.append(_check_row(row, i, models, console if deep else None))
-        return TableReport(table["rows"], reports, verify_summary(table["rows"], table["summary"]))
+        rows = table["rows"]
+        reading = {**terms.reading, "spare_dims": any(terms.reading.values())}
+        costs = costs_for(terms.costs_path, terms.limit)
+        models = _Models(model_paths, source.path, terms.limit, reading, costs)
+        try:
+            for i, row in enumerate(rows):
+                terms.console.note(f"checking {row['path']}, k = {row['k']}")
+                reports.append(_check_row(row, i, models, terms))
+                if terms.deadline.expired():
+                    break
+        except TimeIsUp:
+            pass
+        reports += [unchecked_row(row, OUT_OF_TIME) for row in rows[len(reports) :]]
+        means = verify_summary(rows, table["summary"], [report.verdict for report in reports])
+        return TableReport(rows, reports, means)
     except InputError as error:
         where = error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
 
 
-def _check_row(row: dict[str, Any], index: int, models: _Models, deep: Console | None) -> Report:
-    from mtpp.verify_certificates import missing_model, row_claim, verify_row
+def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -> Report:
+    from mtpp.alarm import TimeIsUp
+    from mtpp.cli.deep_check import downset_search
+    from mtpp.verify_certificates import unchecked_row, verify_row
 
     path = models.find(row)
     if path is None:
-        return missing_model(row)
+        return unchecked_row(row, "no model with its SHA-256, nor a file where it says")
     graph, sha256 = models.read(path, row)
     try:
-        report = verify_row(row, index, graph, sha256, models.costs_sha256)
-        if deep is not None and report.passed and report.tier == "enumerated":
-            from mtpp.cli.deep_check import recheck
-
-            return recheck(report, row_claim(row, index, graph), row["lower_method"], deep)
-        return report
+        return verify_row(
+            row,
+            index,
+            graph,
+            sha256,
+            models.costs_sha256,
+            search=None if terms.shallow else downset_search(terms.console),
+            system_due=terms.system_due,
+            dims_due=terms.dims_due,
+            ended_by=(TimeIsUp,),
+        )
     except InputError as error:
         where = path if error.source == "model" else error.source
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
@@ -189,44 +208,58 @@ def table_text(report: TableReport, output_format: str) -> str:
 
         return dump_json(report.to_document())
     cells = [
-        ("ok" if found.passed else "FAILED", row["path"], f"k = {row['k']}", found.tier, _outcome(row, found))
+        (MARKS[found.verdict], row["path"], f"k = {row['k']}", found.tier, _outcome(row, found))
         for row, found in zip(report.rows, report.reports, strict=True)
     ]
     widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
-    lines += [
-        f"{'ok' if check.passed else MARKS[check.passed]:<6}  {check.name}: {check.detail}" for check in report.means
-    ]
-    return "\n".join([*lines, "", _verdict(report)])
+    lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
+    return "\n".join([*lines, *_settings(report), "", report.sentence()])
+
+
+def _settings(report: TableReport) -> list[str]:
+    """Return what rows are about, as they chose it: one line for each combination."""
+    names = ("system", "bandwidth", "memory", "dims", "groups")
+    found: dict[tuple[str, ...], int] = {}
+    for reported in report.reports:
+        told = tuple(f"{check.name} {check.detail}" for check in reported.checks if check.name in names)
+        if told:
+            found[told] = found.get(told, 0) + 1
+    return [f"{MARKS[None]}  {_rows(count)}: {'; '.join(told)}" for told, count in found.items()]
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
 
 
 def _outcome(row: dict[str, Any], report: Report) -> str:
-    """Say what is wrong, or how much of the row was checked."""
-    from mtpp.verify_report import BOUND_CHECK
+    """Say what is wrong, or what is unchecked, or how much of the row was checked."""
+    from mtpp.verify_report import BOUND_CHECK, FALSE, UNCHECKED, listed
 
-    wrong = next((check for check in report.checks if check.passed is False), None)
+    wrong = next((check for check in report.checks if check.verdict == FALSE), None)
     if wrong is not None:
         return f"{wrong.name}: {wrong.detail}"
     bound = next(check.detail for check in report.checks if check.name == BOUND_CHECK)
+    if report.verdict == UNCHECKED:
+        return f"{listed(report.named(UNCHECKED))} unchecked; {bound}"
     return f"{'partition and ratio' if 'upper' in row else 'bound alone'}; {bound}"
 
 
-def _verdict(report: TableReport) -> str:
-    from mtpp.certificate import TIERS
-    from mtpp.verify_report import NO_TIER
+def _sentence(report: TableReport) -> str:
+    from mtpp.verify_report import FALSE, OK, UNCHECKED, listed
 
-    rows = sum(not found.passed for found in report.reports)
-    means = sum(check.passed is False for check in report.means)
-    if not report.passed:
-        parts = [(rows, len(report.rows), "rows"), (means, len(report.means), "means")]
-        return "INVALID: " + ", ".join(f"{wrong} of {every} {what}" for wrong, every, what in parts if wrong)
-    ranks = (*TIERS, NO_TIER)
-    tiers = Counter((found.bound_rechecked, found.tier) for found in report.reports)
-    counts = [
-        f"{count} of tier {tier}{'' if rechecked else ' taken on trust'}"
-        for (rechecked, tier), count in sorted(
-            tiers.items(), key=lambda item: (not item[0][0], ranks.index(item[0][1]))
-        )
-    ]
-    bounds = f"; lower bounds: {', '.join(counts)}" if counts else ""
-    return f"valid: {len(report.rows)} rows{bounds}"
+    counts = {
+        verdict: [
+            f"{count} of {len(every)} {what}"
+            for every, what in ((report.reports, "rows"), (report.means, "means"))
+            if (count := sum(one.verdict == verdict for one in every))
+        ]
+        for verdict in (OK, FALSE, UNCHECKED)
+    }
+    if report.verdict == FALSE:
+        unchecked = f"; {listed(counts[UNCHECKED])} not checked in full" if counts[UNCHECKED] else ""
+        return f"INVALID: {listed(counts[FALSE])} have something false in them{unchecked}"
+    if report.verdict == UNCHECKED:
+        proven = f"; {listed(counts[OK])} are proven" if counts[OK] else ""
+        return f"NOT PROVEN: {listed(counts[UNCHECKED])} merely claim a part of what they say{proven}"
+    return f"valid: all {_rows(len(report.rows))} hold, every bound checked again" if report.rows else "valid: 0 rows"

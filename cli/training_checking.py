@@ -8,33 +8,21 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.verify_terms import Terms
     from mtpp.formats.source import Source
     from mtpp.training_model import TrainingModel
     from mtpp.verify import Report
 
+_BANDWIDTH = "bandwidth_bytes_per_s"
 
-def check_training_document(
-    plan: Any,
-    source: Source,
-    model_path: str | None,
-    limit: int,
-    reading: Mapping[str, Any],
-    deep: Console | None = None,
-    costs_path: str | None = None,
-) -> Report:
+
+def check_training_document(plan: Any, source: Source, model_path: str | None, terms: Terms) -> Report:
     """Read the model, and verify the training plan that *source* was.
 
-    Parameters
-    ----------
-    limit
-        On the bytes of the model.
-    reading
-        How to read it; see :func:`mtpp.cli.options.reading_of`. Where neither it nor the file says what unit times are
-        in, the plan does.
-    deep
-        With it, the exhaustive search behind the plan runs again if all else is true; what it does is said there.
+    Where neither the command line nor the model's file says what unit times are in, the plan does.
     """
+    from mtpp.alarm import TimeIsUp
+    from mtpp.cli.training_deep_check import training_searches
     from mtpp.formats.source import read_source
     from mtpp.formats.training_models import EXPECTED
     from mtpp.verify_training import verify_training_plan
@@ -42,21 +30,34 @@ def check_training_document(
 
     try:
         check_training_plan(plan, ())
-        if costs_path is not None:
-            raise InputError("has no effect on a training plan", source="--costs", remedy="leave it out")
+        _refuse_idle_options(terms)
         if model_path is None:
             raise InputError("a training plan embeds no model", remedy="give the model with --model")
-        file = read_source(model_path, max_bytes=limit, expected=EXPECTED)
-        model = _read(file, plan["time_unit"], reading)
-        report = verify_training_plan(plan, model, file.sha256)
-        if deep is not None and report.passed and (report.tier == "enumerated" or not plan["feasible"]):
-            from mtpp.cli.training_deep_check import recheck_plan
-
-            return recheck_plan(report, plan, model, deep)
-        return report
+        file = read_source(model_path, max_bytes=terms.limit, expected=EXPECTED)
+        model = _read(file, plan["time_unit"], terms.reading)
+        return verify_training_plan(
+            plan,
+            model,
+            file.sha256,
+            searches=None if terms.shallow else training_searches(terms.console),
+            system_due=terms.system_due,
+            ended_by=(TimeIsUp,),
+        )
     except InputError as error:
         where = model_path if error.source == "model" else error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _refuse_idle_options(terms: Terms) -> None:
+    """Raise InputError if the user holds a training plan to something that it does not have."""
+    idle = {
+        "--costs": terms.costs_path is not None,
+        "--dim": bool(terms.dims_due),
+        "--system and its overrides but --bandwidth": set(terms.system_due) - {_BANDWIDTH} != set(),
+    }
+    for option, given in idle.items():
+        if given:
+            raise InputError("has no effect on a training plan", source=option, remedy="leave it out")
 
 
 def _read(file: Source, plan_unit: str, reading: Mapping[str, Any]) -> TrainingModel:

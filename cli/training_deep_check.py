@@ -1,14 +1,17 @@
-"""``verify --deep`` of training plans: the search behind one, run again, and what is seen of it meanwhile."""
+"""The exhaustive searches behind training plans, run again for ``verify``, and what is seen of them meanwhile."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console, ProgressBar
-    from mtpp.training_model import TrainingModel
-    from mtpp.verify import Report
+    from mtpp.verify_report import Check
+    from mtpp.verify_training import TrainingSearches
+    from mtpp.verify_training_bounds import TrainingClaim
+    from mtpp.verify_training_model import TickModel
 
 
 class PipelineProgress:
@@ -31,25 +34,26 @@ class PipelineProgress:
         self._bar.show("downsets searched again", done, downsets)
 
 
-def recheck_plan(report: Report, plan: dict[str, Any], model: TrainingModel, console: Console) -> Report:
-    """Run the search behind a document that passed again, and put the outcome into its report."""
-    from mtpp.cli.console import ProgressBar
+def training_searches(console: Console) -> TrainingSearches:
+    """Return what runs searches again, as :func:`mtpp.verify_training.verify_training_plan` takes it."""
     from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
-    from mtpp.verify_report import NO_TIER
-    from mtpp.verify_training import training_claim
-    from mtpp.verify_training_model import training_model_in_ticks
+    from mtpp.verify_training import TrainingSearches
+
+    def bound(claim: TrainingClaim, method: str) -> Check:
+        with _progress(console) as progress:
+            return recheck_bound(claim, method, progress)
+
+    def no_plan(plan: dict[str, Any], model: TickModel) -> list[Check]:
+        with _progress(console) as progress:
+            return recheck_no_plan(plan, model, progress)
+
+    return TrainingSearches(bound, no_plan)
+
+
+@contextmanager
+def _progress(console: Console) -> Iterator[PipelineProgress]:
+    from mtpp.cli.console import ProgressBar
 
     console.note("running the search again")
     with ProgressBar(console) as bar:
-        progress = PipelineProgress(console, bar)
-        if plan["feasible"]:
-            found = [recheck_bound(training_claim(plan, model), plan["lower_bound"]["method"], progress)]
-        else:
-            ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
-            found = recheck_no_plan(plan, ticks, progress)
-    outcome = {check.name: check for check in found}
-    checks = tuple(outcome.get(check.name, check) for check in report.checks)
-    if any(check.passed is False for check in found):
-        return replace(report, checks=checks, tier=NO_TIER, ratio=None, bound_rechecked=False)
-    rechecked = report.tier != NO_TIER and all(check.passed for check in found)
-    return replace(report, checks=checks, bound_rechecked=report.bound_rechecked or rechecked)
+        yield PipelineProgress(console, bar)

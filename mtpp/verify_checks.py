@@ -6,15 +6,20 @@ or ``the row``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.verify_bounds import CHECKERS
-from mtpp.verify_claim import BoundClaim, merges_hold
+from mtpp.verify_claim import BoundClaim
 from mtpp.verify_document import ABSTRACT, Path, refuse
+from mtpp.verify_downset import check_enumerated
 from mtpp.verify_graph import TickGraph, model_in_ticks
-from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check
+from mtpp.verify_report import BOUND_CHECK, FALSE, NO_TIER, OK, UNCHECKED, Check, Search, fact
 from mtpp.verify_stages import StageFigures
+
+PARTITION = ("assignment", "edges", "together", "stage memory")
+"""Rows on a partition being one at all, on which all that is said of its bottleneck rests."""
 
 
 def model_graph(document: Any, system: dict[str, Any], k: int) -> TickGraph:
@@ -110,63 +115,64 @@ def check_edges(graph: TickGraph, stage_of: list[int]) -> Check:
     return Check("edges", True, f"none of {count} goes to an earlier stage")
 
 
-def check_together(groups: list[list[str]], assignment: dict[str, int]) -> Check:
-    """Check that the ops of each group share a stage."""
+def check_together(groups: list[list[str]], assignment: dict[str, int]) -> list[Check]:
+    """Check that the ops of each group share a stage; nothing is claimed without groups."""
     name = "together"
     for group in groups:
         unknown = next((op for op in group if op not in assignment), None)
         if unknown is not None:
-            return Check(name, False, f"the graph has no op {unknown!r}")
+            return [Check(name, False, f"the graph has no op {unknown!r}")]
         apart = next((op for op in group if assignment[op] != assignment[group[0]]), None)
         if apart is not None:
             first = f"{group[0]!r} (stage {assignment[group[0]]})"
-            return Check(name, False, f"{first} and {apart!r} (stage {assignment[apart]}) are apart")
-    return Check(name, True, f"{len(groups)} groups kept" if groups else "no groups asked for")
+            return [Check(name, False, f"{first} and {apart!r} (stage {assignment[apart]}) are apart")]
+    return [Check(name, True, f"{len(groups)} groups kept")] if groups else []
 
 
 def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
     """Check that no stage needs more memory than there may be."""
     name = "stage memory"
     if limit is None:
-        return Check(name, True, "no limit")
+        return fact(name, "no limit")
     held, stage = max((figures.param_bytes + figures.peak_bytes, -s) for s, figures in stages.items())
     if held > limit:
         return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
     return Check(name, True, f"at most {held} of {limit} bytes")
 
 
-def check_bound(claim: BoundClaim, method: str, tier: str) -> tuple[Check, str]:
+def check_bound(
+    claim: BoundClaim, method: str, tier: str, reached: int | None, search: Search | None, name: str = BOUND_CHECK
+) -> tuple[Check, str]:
     """Check a lower bound, as far as its tier allows, and return the tier that it has then.
+
+    Parameters
+    ----------
+    reached
+        Bottleneck of a partition, which no lower bound is above; None where there is none.
+    search
+        Runs an exhaustive search again (:func:`mtpp.verify_downset.check_enumerated`); None: searches are left out.
+    name
+        Of the row.
 
     Raises
     ------
     InputError
         If its proof is malformed.
     """
-    if tier == "enumerated":
-        return _check_enumerated(claim, method)
+    if reached is not None and claim.value > reached:
+        return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), NO_TIER
+    passed: bool | None
     if tier == "solver":
-        return Check(BOUND_CHECK, None, f"{method}: not re-checked: rests on the MIP solver"), tier
-    if method not in CHECKERS:
-        return Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}"), NO_TIER
-    passed, detail = CHECKERS[method](claim)
+        return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
+    if tier == "enumerated":
+        passed, detail = check_enumerated(claim, method, search)
+    elif method in CHECKERS:
+        passed, detail = CHECKERS[method](claim)
+    else:
+        passed, detail = False, f"no checker for method {method[:60]!r}"
     if passed and claim.together:
         detail += "; among partitions that keep the groups together"
-    return Check(BOUND_CHECK, passed, detail), tier if passed else NO_TIER
-
-
-def _check_enumerated(claim: BoundClaim, method: str) -> tuple[Check, str]:
-    """Replay the merges that an exhaustive search rests on; running it again is not for this module."""
-    if method != "downset" or "merges" not in claim.proof:
-        return Check(BOUND_CHECK, None, f"{method}: not re-checked: enumerated, use --deep"), "enumerated"
-    for key, due in (("cutoff", claim.value), ("k", claim.k)):
-        if claim.proof.get(key, due) != due:
-            return Check(BOUND_CHECK, False, f"{method}: the proof is not for {key} = {due}"), NO_TIER
-    merged = claim.merged()
-    if isinstance(merged, str):
-        return Check(BOUND_CHECK, False, f"{method}: {merged}"), NO_TIER
-    hold = merges_hold(len(claim.proof["merges"]))
-    return Check(BOUND_CHECK, None, f"{method}: {hold}; the search itself is not re-run: use --deep"), "enumerated"
+    return Check(name, passed, detail), NO_TIER if passed is False else tier
 
 
 def quotient(bottleneck: int, bound: int) -> float | None:
@@ -176,23 +182,73 @@ def quotient(bottleneck: int, bound: int) -> float | None:
     return bottleneck / bound
 
 
-def check_gap(bottleneck: int, bound: int, ratio: Any | None, optimal: bool, said_by: str) -> list[Check]:
-    """Compare a bottleneck with a lower bound, and what a document says of the two."""
-    if bound > bottleneck:
-        below = Check("bound order", False, f"the lower bound {bound} is above the bottleneck {bottleneck}")
-    else:
-        below = Check("bound order", True, f"{bound} <= {bottleneck} ticks")
+def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check], said_by: str, name: str) -> Check:
+    """Check an approximation ratio, which holds only if what it rests on was re-derived in this run.
 
-    due = quotient(bottleneck, bound)
-    stated = None if ratio is None else float(ratio)
-    if stated == due:
-        quotients = Check("ratio", True, "none: the lower bound is zero" if due is None else f"{due!r}")
-    else:
-        quotients = Check("ratio", False, f"{said_by} says {stated!r}, it is {due!r}")
+    Parameters
+    ----------
+    due
+        Of the figures in the document.
+    rests_on
+        The rows of those figures.
+    """
+    said = None if stated is None else float(stated)
+    if said != due:
+        return Check(name, False, f"{said_by} says {said!r}, it is {due!r}")
+    text = "none: the lower bound is zero" if due is None else f"{due!r}"
+    return resting(name, text, rests_on)
 
-    closed = bottleneck == bound
-    if optimal == closed:
-        proven = Check("optimal", True, "proven" if closed else "not proven")
-    else:
-        proven = Check("optimal", False, f"{said_by} says {optimal}, the numbers {closed}".lower())
-    return [below, quotients, proven]
+
+def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[Check], said_by: str) -> Check:
+    """Check whether a document says rightly that its partition is proven optimal, or that it is not.
+
+    Parameters
+    ----------
+    closed
+        Whether bottleneck and lower bound meet.
+    tier
+        Of the bound, as stated: one of tier ``solver`` proves nothing.
+    rests_on
+        Rows of the figures that it rests on.
+    """
+    name = "optimal"
+    if stated and tier == "solver":
+        return Check(name, False, f"{said_by} says true, but a bound of tier solver is no proof")
+    if stated and not closed:
+        return Check(name, False, f"{said_by} says true, but the lower bound is below the bottleneck")
+    if not stated and closed and tier != "solver":
+        return Check(name, False, f"{said_by} says false, but bottleneck and lower bound meet")
+    if not stated and closed:
+        return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
+    return resting(name, "proven" if stated else "not proven", rests_on)
+
+
+def resting(name: str, text: str, rests_on: Sequence[Check]) -> Check:
+    """Return the row of something that is true if all it rests on is."""
+    for verdict, passed, why in ((FALSE, False, "is false"), (UNCHECKED, None, "was not checked")):
+        row = next((check.name for check in rests_on if check.verdict == verdict), None)
+        if row is not None:
+            return Check(name, passed, f"{text}: rests on {row}, which {why}")
+    return Check(name, True, text)
+
+
+def rows_named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
+    """Return the rows of these names, as far as there are any."""
+    return [check for check in checks if check.name in names]
+
+
+def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
+    """Tell whether none of the rows of these names is false or unchecked."""
+    return all(check.verdict in (OK, None) for check in rows_named(checks, names))
+
+
+def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False) -> str:
+    """Say what a bound and a bottleneck prove together."""
+    into = "1 stage" if k == 1 else f"{k} stages"
+    among = " that keeps the groups together" if together else ""
+    of = " of the embedded graph" if embedded else ""
+    if bottleneck == bound:
+        return f"proven optimal: no partition{of} into {into}{among} has a smaller bottleneck"
+    if not bound:
+        return f"the partition{of} and its costs hold; a lower bound of zero says nothing of better ones"
+    return f"proven to be within a factor of {bottleneck / bound:.6g} of the best partition{of} into {into}{among}"

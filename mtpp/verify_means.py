@@ -11,11 +11,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.verify_document import Rule, array, mapping, nullable, number, record, whole
-from mtpp.verify_report import Check
+from mtpp.verify_report import FALSE, UNCHECKED, Check, fact
 
 _TOLERANCE = 1e-9
 _SOLVER_TOLERANCE = 10**6
@@ -31,11 +31,20 @@ check_summary: Rule = array(
 """Rule of a table's summary."""
 
 
-def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]]) -> list[Check]:
-    """Add up the means of each k again: a check for each, none if the table has no summary."""
+def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]], verdicts: Sequence[str]) -> list[Check]:
+    """Add up the means of each k again; no rows if the table has no summary.
+
+    Parameters
+    ----------
+    verdicts
+        On each of *rows*: a mean is no better than the rows that it rests on.
+    """
     if not summary:
         return []
-    checks = [_verify_entry([row for row in rows if row["k"] == entry["k"]], entry) for entry in summary]
+    checks = []
+    for entry in summary:
+        of_k = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if row["k"] == entry["k"]]
+        checks += _verify_entry([row for row, _ in of_k], entry, [verdict for _, verdict in of_k])
     stated = Counter(entry["k"] for entry in summary)
     due = {row["k"] for row in rows}
     if due != set(stated) or max(stated.values()) > 1:
@@ -44,8 +53,12 @@ def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]]) ->
     return checks
 
 
-def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Check:
-    name = f"means for k = {entry['k']}"
+_RECORDED = ("geomean_bounds", "over_simple", "best")
+"""Figures of bounds that a table only records: their proofs are not in it."""
+
+
+def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: Sequence[str]) -> list[Check]:
+    k = entry["k"]
     counted = [row for row in rows if _value(row, "simple") > 0]
     with_upper = [row for row in counted if "upper" in row]
     due: dict[str, Any] = {
@@ -61,10 +74,26 @@ def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Check:
         },
         "best": dict(Counter(row["lower_method"] for row in rows)),
     }
-    for key, value in entry.items():
-        if key != "k" and (fault := _difference(value, due[key], key)):
-            return Check(name, False, fault)
-    return Check(name, True, f"over {len(counted)} of {len(rows)} rows")
+    faults = {key: fault for key, value in entry.items() if key != "k" and (fault := _difference(value, due[key], key))}
+    wrong = next((fault for key, fault in faults.items() if key not in _RECORDED), None)
+    recorded = next((fault for key, fault in faults.items() if key in _RECORDED), None)
+    return [
+        _mean(f"means for k = {k}", wrong, f"over {len(counted)} of {len(rows)} rows", verdicts),
+        Check(f"single bounds for k = {k}", False, recorded)
+        if recorded
+        else fact(f"single bounds for k = {k}", "means of values that the rows record"),
+    ]
+
+
+def _mean(name: str, fault: str | None, text: str, verdicts: Sequence[str]) -> Check:
+    if fault is not None:
+        return Check(name, False, fault)
+    for verdict, passed in ((FALSE, False), (UNCHECKED, None)):
+        count = verdicts.count(verdict)
+        if count:
+            which = f"{count} of them {'is' if count == 1 else 'are'} {verdict}"
+            return Check(name, passed, f"{text}, and {which}")
+    return Check(name, True, text)
 
 
 def _value(row: dict[str, Any], method: str) -> int:

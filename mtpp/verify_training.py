@@ -9,25 +9,65 @@ notes, what other ways of choosing configurations would have come to, and the mo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
-from mtpp.verify_checks import check_file
-from mtpp.verify_document import PICOSECONDS_PER_UNIT
-from mtpp.verify_report import BOUND_CHECK, NO_TIER, Check, Report
+from mtpp.verify_checks import check_file, check_optimal, check_ratio, hold, rows_named
+from mtpp.verify_document import PICOSECONDS_PER_UNIT, record, whole
+from mtpp.verify_report import (
+    BOUND_CHECK,
+    NO_TIER,
+    OUT_OF_TIME,
+    SHALLOW,
+    Check,
+    Interrupts,
+    Report,
+    complete,
+)
 from mtpp.verify_training_bounds import TrainingClaim, check_work
-from mtpp.verify_training_document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan
-from mtpp.verify_training_infeasible import infeasible_checks
+from mtpp.verify_training_document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan, fraction
+from mtpp.verify_training_facts import training_rows
+from mtpp.verify_training_infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
 from mtpp.verify_training_levels import LevelFigures, SuperstageFigures, all_superstages
 from mtpp.verify_training_model import StatedModel, TickModel, training_model_in_ticks
 from mtpp.verify_training_pipeline import pipeline_checks, pipeline_of
 from mtpp.verify_training_stages import TrainingFigures, pipeline_figures
 
+METHOD = "downset"
+"""Name of the search among the methods of lower bounds."""
+
 _PLAN = "the plan"
-_DERIVED = ("stage figures", "stage memory", "time per sample")
+_TIME = "time per sample"
+_DERIVED = ("stage figures", "stage memory", _TIME)
+_SHAPE = ("layers", "edges", "degrees", "devices", "configurations")
+_PIPELINE = (*_SHAPE, "superstages", "stage memory")
 
 
-def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Report:
+class TrainingSearches(NamedTuple):
+    """Exhaustive searches behind training plans, which the caller of the verifier brings.
+
+    Attributes
+    ----------
+    bound
+        Is given a lower bound and its method; returns the row on it.
+    no_plan
+        Is given a document that says that there is no plan, and the model; returns the rows on that.
+    """
+
+    bound: Callable[[TrainingClaim, str], Check]
+    no_plan: Callable[[dict[str, Any], TickModel], list[Check]]
+
+
+def verify_training_plan(
+    plan: Any,
+    model: StatedModel,
+    model_sha256: str,
+    *,
+    searches: TrainingSearches | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
     """Re-derive what *plan* says and compare.
 
     Parameters
@@ -38,10 +78,16 @@ def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Re
         The model, as read from its file.
     model_sha256
         Of that file, in lower-case hexadecimal.
+    searches
+        Run the exhaustive searches behind a document again; without them what rests on one stays unchecked.
+    system_due
+        Values of the plan's system that the user holds it to.
+    ended_by
+        Exceptions that end work: what was not checked by then is unchecked.
 
     Returns
     -------
-    A report with one check per claim. A well-formed document that is wrong fails checks; it raises nothing.
+    A report with one row per claim. A well-formed document that is wrong fails checks; it raises nothing.
 
     Raises
     ------
@@ -50,44 +96,106 @@ def verify_training_plan(plan: Any, model: StatedModel, model_sha256: str) -> Re
 
     Notes
     -----
-    O(stages · (layers + edges)), times the degrees of data parallelism for some bounds.
+    O(stages · (layers + edges)), times the degrees of data parallelism for some bounds; and the searches.
     """
     check_training_plan(plan, ())
-    system = plan["system"]
-    ticks = training_model_in_ticks(model, system["bandwidth_bytes_per_s"])
+    ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
     checks = [
+        *training_rows(plan["system"], system_due or {}, _PLAN),
         check_file(plan["model"]["sha256"], model_sha256, _PLAN),
         _check_counts(plan["model"], ticks),
         _check_ticks(plan, ticks),
     ]
     if not plan["feasible"]:
+        return _no_plan(plan, ticks, checks, searches, ended_by)
+    return _feasible(plan, model, ticks, checks, searches, ended_by)
+
+
+def _no_plan(
+    plan: dict[str, Any],
+    ticks: TickModel,
+    checks: list[Check],
+    searches: TrainingSearches | None,
+    ended_by: Interrupts,
+) -> Report:
+    found: list[Check] = []
+    tier = "enumerated" if plan["proven"] else NO_TIER
+    try:
         found, tier = infeasible_checks(plan, ticks)
-        return Report((*checks, *found), tier, None, tier == "exact", subject="that there is no plan")
-    checks += pipeline_checks(plan, ticks)
+        open_ = [check.name for check in found if check.verdict == "unchecked"]
+        if open_ and searches is not None:
+            outcome = {check.name: check for check in searches.no_plan(plan, ticks)}
+            found = [outcome.get(check.name, check) if check.name in open_ else check for check in found]
+    except ended_by:
+        claims = [NO_PLAN, *([LEAST_MEMORY] if plan["least_memory_bytes"] is not None else [])]
+        checked = [check for check in found if check.verdict != "unchecked"]
+        found = list(complete(checked, claims, OUT_OF_TIME))
+    shown = next(check for check in found if check.name == NO_PLAN)
+    tier = NO_TIER if any(check.passed is False for check in found) else tier
+    words = "proven that there is no plan within the memory of the devices" if shown.passed else "no plan was found"
+    subject = "that there is no plan"
+    return Report((*checks, *found), tier, None, shown.passed is True, words, subject=subject)
+
+
+def _feasible(
+    plan: dict[str, Any],
+    model: StatedModel,
+    ticks: TickModel,
+    checks: list[Check],
+    searches: TrainingSearches | None,
+    ended_by: Interrupts,
+) -> Report:
+    stated, tier = plan["lower_bound"], plan["lower_bound"]["tier"]
+    value = as_fraction(stated["value"])
     time: Fraction | None = None
-    if all(check.passed is not False for check in checks[3:]):
-        stages = pipeline_of(plan, ticks)
-        outer: list[SuperstageFigures] = []
-        if system["topology"] is None:
-            figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
-        else:
-            levels = LevelFigures(plan, stages, ticks, model)
-            figures, outer = levels.stages, levels.superstages
-        time = max([stage.time for stage in figures] + [communicated.time for communicated in outer])
-        checks += [
-            _check_figures(plan, figures, outer, time),
-            _check_memory(figures, system["memory_bytes"]),
-            _check_time(plan, time),
-        ]
-    else:
-        checks += [Check(name, None, "not checked: the stages are no plan") for name in _DERIVED]
-    bound, tier = _check_bound(plan, ticks)
-    checks.append(bound)
+    try:
+        time = _check_stages(plan, model, ticks, checks)
+        bound, tier = _check_bound(plan, ticks, time if hold(checks, _PIPELINE) else None, searches)
+        checks.append(bound)
+    except ended_by:
+        checks[:] = complete(checks, (*_SHAPE, *_DERIVED, BOUND_CHECK), OUT_OF_TIME)
+        bound = checks[-1]
     reached = as_fraction(plan["time_per_sample_ticks"]) if time is None else time
-    value = as_fraction(plan["lower_bound"]["value"])
-    checks += _check_gap(plan, reached, value)
-    ratio = None if time is None or tier == NO_TIER else _quotient(time, value)
-    return Report(tuple(checks), tier, ratio, bound_rechecked=bound.passed is True)
+    rests_on = [*rows_named(checks, _PIPELINE), bound]
+    due, closed = _quotient(reached, value), reached == value
+    checks += [
+        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_optimal(stated=plan["optimal"], closed=closed, tier=stated["tier"], rests_on=rests_on, said_by=_PLAN),
+    ]
+    rechecked = bound.passed is True
+    words = (
+        "proven optimal: no plan for these devices is faster"
+        if closed
+        else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
+        if due is not None
+        else "the plan and its times hold; a lower bound of zero says nothing of faster ones"
+    )
+    ratio = due if rechecked and time is not None else None
+    return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=words)
+
+
+def _check_stages(plan: dict[str, Any], model: StatedModel, ticks: TickModel, checks: list[Check]) -> Fraction | None:
+    """Add the rows on stages, and return the time per sample, None if they are no plan."""
+    system = plan["system"]
+    shape = pipeline_checks(plan, ticks)
+    checks += shape
+    if any(check.passed is False for check in shape):
+        checks[:] = complete(checks, _DERIVED, "the stages are no plan")
+        return None
+    stages = pipeline_of(plan, ticks)
+    outer: list[SuperstageFigures] = []
+    if system["topology"] is None:
+        figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
+    else:
+        levels = LevelFigures(plan, stages, ticks, model)
+        figures, outer = levels.stages, levels.superstages
+    time = max([stage.time for stage in figures] + [communicated.time for communicated in outer])
+    checks += [
+        _check_figures(plan, figures, outer, time),
+        _check_memory(figures, system["memory_bytes"]),
+        _check_time(plan, time),
+    ]
+    return time
 
 
 def _check_counts(stated: dict[str, Any], model: TickModel) -> Check:
@@ -161,7 +269,7 @@ def _check_time(plan: dict[str, Any], time: Fraction) -> Check:
 
 
 def training_claim(plan: dict[str, Any], model: StatedModel) -> TrainingClaim:
-    """Return what a plan which passed claims of its lower bound."""
+    """Return what a plan claims of its lower bound."""
     return _claim(plan, training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"]))
 
 
@@ -170,39 +278,34 @@ def _claim(plan: dict[str, Any], model: TickModel) -> TrainingClaim:
     return TrainingClaim(model, plan["system"], as_fraction(stated["value"]), stated["proof"])
 
 
-def _check_bound(plan: dict[str, Any], model: TickModel) -> tuple[Check, str]:
+def _check_bound(
+    plan: dict[str, Any], model: TickModel, reached: Fraction | None, searches: TrainingSearches | None
+) -> tuple[Check, str]:
     """Check the lower bound, as far as its tier allows, and return the tier that it has then."""
+    claim = _claim(plan, model)
     method, tier = plan["lower_bound"]["method"], plan["lower_bound"]["tier"]
-    if tier == "enumerated":
-        stated = plan["lower_bound"]["proof"].get("less_than", plan["lower_bound"]["value"])
-        if stated != plan["lower_bound"]["value"]:
-            return Check(BOUND_CHECK, False, f"{method}: the proof is not for the value of the bound"), NO_TIER
-        return Check(BOUND_CHECK, None, f"{method}: the search itself is not re-run: use --deep"), tier
-    if tier != "exact":
-        return Check(BOUND_CHECK, False, f"no bound of tier {tier} is known for training plans"), NO_TIER
-    if method != "work":
-        return Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}"), NO_TIER
-    passed, detail = check_work(_claim(plan, model))
-    return Check(BOUND_CHECK, passed, detail), tier if passed else NO_TIER
+    if reached is not None and claim.value > reached:
+        found = Check(BOUND_CHECK, False, f"the lower bound {claim.value} is above the time per sample {reached}")
+    elif tier == "enumerated":
+        found = _check_enumerated(claim, method, searches)
+    elif tier != "exact":
+        found = Check(BOUND_CHECK, False, f"no bound of tier {tier} is known for training plans")
+    elif method != "work":
+        found = Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}")
+    else:
+        found = Check(BOUND_CHECK, *check_work(claim))
+    return found, NO_TIER if found.passed is False else tier
 
 
-def _check_gap(plan: dict[str, Any], time: Fraction, bound: Fraction) -> list[Check]:
-    """Compare the time per sample with the lower bound, and what the plan says of the two."""
-    if bound > time:
-        below = Check("bound order", False, f"the lower bound {bound} is above the time per sample {time}")
-    else:
-        below = Check("bound order", True, f"{bound} <= {time} ticks")
-    due, stated = _quotient(time, bound), _real(plan["ratio"])
-    if stated == due:
-        quotients = Check("ratio", True, "none: the lower bound is zero" if due is None else f"{due!r}")
-    else:
-        quotients = Check("ratio", False, f"{_PLAN} says {stated!r}, it is {due!r}")
-    closed = time == bound
-    if plan["optimal"] == closed:
-        proven = Check("optimal", True, "proven" if closed else "not proven")
-    else:
-        proven = Check("optimal", False, f"{_PLAN} says {plan['optimal']}, but {bound} {'=' if closed else '<'} {time}")
-    return [below, quotients, proven]
+def _check_enumerated(claim: TrainingClaim, method: str, searches: TrainingSearches | None) -> Check:
+    if method != METHOD:
+        return Check(BOUND_CHECK, False, f"no search is known by the name of {method[:60]!r}")
+    record({}, {"less_than": fraction, "downsets": whole()})(claim.proof, claim.path)
+    if "less_than" in claim.proof and as_fraction(claim.proof["less_than"]) != claim.value:
+        return Check(BOUND_CHECK, False, f"{method}: the proof is not for the value of the bound")
+    if searches is None:
+        return Check(BOUND_CHECK, None, f"{method}: {SHALLOW}")
+    return searches.bound(claim, method)
 
 
 def _quotient(time: Fraction, bound: Fraction) -> float | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.verify_report import NO_TIER, Check
+from mtpp.verify_report import NO_TIER, SHALLOW, Check, fact
 from mtpp.verify_training_bounds import most_degrees, usable_degrees, usable_ways
 from mtpp.verify_training_model import TickModel
 
@@ -29,8 +29,8 @@ def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Chec
     if shown is not None:
         return [Check(NO_PLAN, True, shown), *checks], "exact"
     if plan["proven"]:
-        return [Check(NO_PLAN, None, "the search itself is not re-run: use --deep"), *checks], "enumerated"
-    return [Check(NO_PLAN, None, "not proven, none was found"), *checks], NO_TIER
+        return [Check(NO_PLAN, None, SHALLOW), *checks], "enumerated"
+    return [fact(NO_PLAN, "not claimed: none was found"), *checks], NO_TIER
 
 
 def _why_none(system: dict[str, Any], model: TickModel) -> str | None:
@@ -67,7 +67,7 @@ def _needed(system: dict[str, Any], model: TickModel) -> tuple[int | None, str]:
 def _check_memory(plan: dict[str, Any], model: TickModel) -> Check:
     stated, limit = plan["least_memory_bytes"], plan["system"]["memory_bytes"]
     if stated is None:
-        return Check(LEAST_MEMORY, None, "none stated")
+        return fact(LEAST_MEMORY, "none stated")
     least, why = _needed(plan["system"], model)
     if least is None:
         return Check(LEAST_MEMORY, False, why)
@@ -75,4 +75,4 @@ def _check_memory(plan: dict[str, Any], model: TickModel) -> Check:
         return Check(LEAST_MEMORY, False, f"the plan says {stated} bytes, {why} at least {least}")
     if stated <= limit:
         return Check(LEAST_MEMORY, False, f"the plan says {stated} bytes, devices have {limit} and it finds none")
-    return Check(LEAST_MEMORY, None, f"{stated} bytes: not re-derived: use --deep")
+    return Check(LEAST_MEMORY, None, f"{stated} bytes: {SHALLOW}")

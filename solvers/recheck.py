@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any
 
-from mtpp.solvers.recheck_claim import DownsetClaim, Found
+from mtpp.solvers.recheck_claim import DownsetClaim, Found, SearchTooLarge
 from mtpp.solvers.recheck_plain import search_plain
-from mtpp.verify_claim import PLAN_PROOF
-from mtpp.verify_document import Path, array, record, refuse, text, whole
+from mtpp.verify_downset import check_downset_proof, fault_in_terms
 
 if TYPE_CHECKING:
     from mtpp.solvers.recheck_compiled import Watcher
     from mtpp.verify_graph import TickGraph
     from mtpp.verify_merged import MergedGraph
-
-RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit", "maximal"])
-"""What a proof may have left pairs of downsets out by."""
+    from mtpp.verify_report import Outcome
 
 SMALL = 24
 """Ops, as merged, up to which plain Python is tried."""
 
+MEMORY_BYTES = 2**30
+"""Memory that a search may take unless told otherwise: a forged proof can ask for any amount."""
+
 _MOST_SETS = 3_000
+
+_MOST_SETS_OF_LARGE_NUMBERS = 100_000
+_MOST_OPS_OF_LARGE_NUMBERS = 64
 
 
 def recheck_downset(
@@ -32,7 +34,8 @@ def recheck_downset(
     value: int,
     proof: dict[str, Any],
     watcher: Watcher | None = None,
-) -> tuple[bool, str]:
+    memory_bytes: int = MEMORY_BYTES,
+) -> Outcome:
     """Run a downset search again and compare what it comes to with what its proof says.
 
     Parameters
@@ -43,10 +46,13 @@ def recheck_downset(
         The graph in ticks before any merges.
     system, k, value, proof
         Of the plan, as read from JSON; *value* is that of the lower bound.
+    memory_bytes
+        That the search may take.
 
     Returns
     -------
-    Whether the proof holds, and that in words, or the first thing about it that is false.
+    Whether the proof holds, and that in words, or the first thing about it that is false; None in place of the former
+    if the search does not fit into memory.
 
     Raises
     ------
@@ -59,15 +65,20 @@ def recheck_downset(
     comes to more downsets or pairs than the proof says.
     """
     check_downset_proof(proof)
-    fault = _fault_in_terms(k, value, proof)
+    fault = fault_in_terms(k, value, proof)
     if fault is not None:
         return False, fault
+    if len(merged.work) ** 2 // 4 > memory_bytes:  # sets of neighbours, a bit per op each
+        return None, f"the search was not run again: {len(merged.work)} ops are too many for it"
     claim = DownsetClaim.of(merged, graph, system, k, value, proof["rules"])
     if len(claim.order) < claim.op_count:
         return False, "the ops, as merged, wait for each other"
     if claim.maximal and claim.memory_matters and claim.memory.reserve is None:
         return False, "the rule 'maximal' does not hold where activations depend on the order of the ops"
-    found = _search(claim, proof, watcher)
+    try:
+        found = _search(claim, proof, watcher, memory_bytes)
+    except SearchTooLarge as error:
+        return None, f"the search was not run to its end: {error}"
     fault = _difference(found, proof)
     if fault is not None:
         return False, fault
@@ -75,48 +86,17 @@ def recheck_downset(
     return True, f"no partition into {k} stages stays below {value} ticks: {counted}"
 
 
-def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
-    """Take the proof of a downset search, which stands at *path* of its document, apart from its merges.
-
-    Raises
-    ------
-    InputError
-        If it has other keys, or values of other types.
-    """
-    record(
-        {
-            "merges": array(lambda _value, _path: None),  # looked at when they are replayed
-            "cutoff": whole(),
-            "k": whole(1),
-            "rules": array(text),
-            "downsets": whole(1),
-            "pairs": whole(),
-            "digest": text,
-        }
-    )(proof, path)
-    if re.fullmatch("[0-9a-f]{64}", proof["digest"]) is None:
-        refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*path, "digest"))
-
-
-def _fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:
-    if proof["k"] != k:
-        return f"the proof is for k = {proof['k']}, the plan for k = {k}"
-    if proof["cutoff"] != value:
-        return f"the proof's cutoff is {proof['cutoff']} ticks, the plan says {value}"
-    if list(proof["rules"]) not in RULES:
-        return f"no search goes by these rules: {', '.join(proof['rules'])[:60] or 'none'}"
-    return None
-
-
-def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None) -> Found:
+def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:
     found = search_plain(claim, _MOST_SETS) if claim.op_count <= SMALL else None
     if found is not None:
         return found
     from mtpp.solvers.recheck_arrays import fits_arrays
 
     if not fits_arrays(claim):
-        found = search_plain(claim, None)
-        assert found is not None
+        few = claim.op_count <= _MOST_OPS_OF_LARGE_NUMBERS
+        found = search_plain(claim, _MOST_SETS_OF_LARGE_NUMBERS) if few else None
+        if found is None:
+            raise SearchTooLarge("numbers beyond 64 bits allow only small ones")
         return found
     from mtpp.solvers.compiling import load_recheck, recheck_compiled
     from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
@@ -125,7 +105,7 @@ def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None)
     if not recheck_compiled():
         watcher.compiling()
         load_recheck()  # all of them, also those that this search may not come to: the wait is said once
-    return search_compiled(claim, proof["downsets"], proof["pairs"], watcher)
+    return search_compiled(claim, proof["downsets"], proof["pairs"], watcher, memory_bytes=memory_bytes)
 
 
 def _difference(found: Found, proof: dict[str, Any]) -> str | None:

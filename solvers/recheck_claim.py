@@ -261,6 +261,10 @@ class DownsetClaim:
         return cost + self.memory.overflow(held) <= self.limit and self.memory.allows(held)
 
 
+class SearchTooLarge(Exception):
+    """A search does not fit into the memory that it may take; the text says why."""
+
+
 class Found(NamedTuple):
     """What a search over the downsets of a claim came to.
 

@@ -11,7 +11,7 @@ from mtpp.solvers.kernels.recheck import DONE, FALSE, FULL, search_again
 from mtpp.solvers.kernels.recheck_state import NEXT, PAIRS, REACHED
 from mtpp.solvers.kernels.recheck_store import fill_table
 from mtpp.solvers.recheck_arrays import claim_arrays, ground_arrays, stage_limits, work_around
-from mtpp.solvers.recheck_claim import DownsetClaim, Found, digest_of
+from mtpp.solvers.recheck_claim import DownsetClaim, Found, SearchTooLarge, digest_of
 from mtpp.solvers.recheck_crossings import least_crossings
 from mtpp.solvers.recheck_cuts import minimum_cut_compiled
 from mtpp.solvers.recheck_layout import Store, nodes, scratch
@@ -41,7 +41,12 @@ class Unwatched:
 
 
 def search_compiled(
-    claim: DownsetClaim, most_downsets: int, most_pairs: int, watcher: Watcher, steps: int = _STEPS
+    claim: DownsetClaim,
+    most_downsets: int,
+    most_pairs: int,
+    watcher: Watcher,
+    steps: int = _STEPS,
+    memory_bytes: int = 2**62,
 ) -> Found:
     """Search all chains of downsets for a partition within the claim's limit.
 
@@ -51,11 +56,18 @@ def search_compiled(
         The search ends early, without a digest, once there are more.
     steps
         Decisions between looks at the clock and at signals, a tenth of a second's worth.
+    memory_bytes
+        That the downsets reached may take.
+
+    Raises
+    ------
+    SearchTooLarge
+        If they take more.
 
     Notes
     -----
-    Memory: twice n / 8 + 40 bytes per downset while the store grows. The claim's sums must fit into 64 bits
-    (:func:`~mtpp.solvers.recheck_arrays.fits_arrays`).
+    Memory: twice n / 8 + 20 bytes per downset of the store, whose capacity doubles as it grows. The claim's
+    sums must fit into 64 bits (:func:`~mtpp.solvers.recheck_arrays.fits_arrays`).
     """
     if claim.allows(claim.everything):
         return Found(1, 0, None, stages=1)
@@ -83,7 +95,13 @@ def search_compiled(
         if status == DONE:
             return Found(reached, pairs, _digest(store, reached, claim.op_count))
         if status == FULL:
+            if 2 * _store_bytes(words, 2 * len(store.level)) > memory_bytes:
+                raise SearchTooLarge(f"{reached} downsets take all the memory that it may ({memory_bytes >> 20} MiB)")
             store = _grown(store, words, reached)
+
+
+def _store_bytes(words: int, capacity: int) -> int:
+    return capacity * (8 * words + 4 + 16)
 
 
 def _grown(store: Store | None, words: int, count: int) -> Store:
@@ -109,4 +127,4 @@ def _digest(store: Store, count: int, op_count: int) -> str:
     records[:, 4:] = store.sets[:count].astype("<u8").view(np.uint8)[:, :length]
     rows = records.view(f"S{4 + length}")[:, 0]
     rows.sort()
-    return sha256(rows.tobytes()).hexdigest()
+    return sha256(records.data).hexdigest()  # which rows are a view of

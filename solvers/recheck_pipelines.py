@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from time import monotonic
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,10 +17,11 @@ from mtpp.graph import Int64Array
 from mtpp.verify_training_bounds import usable_data_degrees, usable_degrees, usable_ways
 from mtpp.verify_training_model import TickModel, Way
 
-MOST_DOWNSETS = 2_000_000
+MOST_DOWNSETS = 300_000
 """Downsets that a model may have to be searched."""
 
-_MOST_STATES = 250_000_000
+_MOST_STATES = 150_000_000
+_SLICE_S = 0.1
 
 LARGEST = 2**62
 """What sums of costs have to stay below, for no number to wrap."""
@@ -156,11 +158,15 @@ def all_downsets(model: TickModel, most: int | None = None) -> tuple[list[int], 
 
 
 def _slices(count: int, watcher: Watcher) -> Iterator[tuple[int, int]]:
-    """Yield downsets a few at a time, so that the watcher hears of them and the user can end it."""
-    size = max(1, count // 500)
-    for first in range(0, count, size):
+    """Yield downsets a tenth of a second's worth at a time, so that the watcher hears of them and work can be ended."""
+    first, size = 0, 1
+    while first < count:
         watcher.searched(first, count)
+        begun = monotonic()
         yield first, min(first + size, count)
+        first += size
+        took = monotonic() - begun
+        size = max(1, size // 2) if took > _SLICE_S else 2 * size if took < _SLICE_S / 4 else size
 
 
 def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Sequence[Sequence[Way]]]) -> None:

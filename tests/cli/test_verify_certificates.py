@@ -48,12 +48,12 @@ def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
     done = run("verify", output)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert len(lines) == 8
-    assert all(line.startswith("ok ") for line in lines[:6])
+    assert [line.split()[0] for line in lines[:-2]] == ["ok"] * 5 + ["–", "ok", "–", "–"]
+    assert lines[-3].startswith("–   4 rows: system ")
     assert "models/chain.json" in lines[1]
     assert "k = 2" in lines[1]
     assert "partition and ratio; simple: " in lines[1]
-    assert lines[-1] == "valid: 4 rows; lower bounds: 4 of tier exact"
+    assert lines[-1] == "valid: all 4 rows hold, every bound checked again"
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     output.rename(elsewhere / "table.json")
@@ -75,15 +75,18 @@ def test_models_are_found_by_what_is_in_them(tmp_path: Path) -> None:
     assert run("verify", output, *files).returncode == 0
 
 
-def test_a_missing_or_changed_model_fails_its_rows(tmp_path: Path) -> None:
+def test_a_missing_model_leaves_its_rows_unchecked_and_a_changed_one_fails_them(tmp_path: Path) -> None:
     """The other rows are checked all the same."""
     output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
     (tmp_path / "models" / "random.json").unlink()
     done = run("verify", output)
-    assert done.returncode == 1
-    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["ok", "ok", "FAILED", "FAILED"]
-    assert "among the models, and no 'models/random.json'" in done.stdout
-    assert done.stdout.splitlines()[-1] == "INVALID: 2 of 4 rows"
+    assert done.returncode == 3
+    assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["ok", "ok", "unchecked", "unchecked"]
+    assert "no model with its SHA-256" in done.stdout
+    assert done.stdout.splitlines()[-1] == (
+        "NOT PROVEN: 2 of 4 rows and 2 of 4 means merely claim a part of what they say; 2 of 4 rows are proven"
+    )
+    assert run("verify", output, "--accept-unchecked").returncode == 0
     (tmp_path / "models" / "random.json").write_text(write_native(GRAPHS["chain.json"]))
     done = run("verify", output)
     assert done.returncode == 1
@@ -96,14 +99,14 @@ def test_a_false_row_fails_and_says_why(tmp_path: Path) -> None:
     output = write_table(tmp_path / "table.json", digests, optimal=True)
     done = run("verify", output)
     assert done.returncode == 1
-    assert "optimal: the row says true, the numbers false" in done.stdout.splitlines()[1]
+    assert "optimal: the row says true, but the lower bound is below the bottleneck" in done.stdout.splitlines()[1]
     done = run("verify", output, "--format", "json")
     assert done.returncode == 1
     report = json.loads(done.stdout)
-    assert (report["format"], report["version"], report["valid"]) == ("mtpp-verification", 1, False)
+    assert (report["format"], report["version"], report["valid"]) == ("mtpp-verification", 2, False)
     assert [row["valid"] for row in report["rows"]] == [True, False, True, True]
     assert (report["rows"][1]["path"], report["rows"][1]["k"]) == ("models/chain.json", 2)
-    assert [check["passed"] for check in report["summary"]] == [True, True]
+    assert [check["verdict"] for check in report["summary"]] == ["ok", None, "false", None]
 
 
 def test_false_means_fail_the_table(tmp_path: Path) -> None:
@@ -114,8 +117,8 @@ def test_false_means_fail_the_table(tmp_path: Path) -> None:
     output.write_text(json.dumps(document))
     done = run("verify", output)
     assert done.returncode == 1
-    assert "WRONG" in done.stdout
-    assert done.stdout.splitlines()[-1] == "INVALID: 1 of 2 means"
+    assert "FALSE  means for k = 2: geomean_ratio is " in done.stdout
+    assert done.stdout.splitlines()[-1] == "INVALID: 1 of 4 means have something false in them"
 
 
 def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
@@ -126,13 +129,15 @@ def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
     document["summary"] = []
     output.write_text(json.dumps(document))
     done = run("verify", output)
-    assert done.returncode == 0
+    assert done.returncode == 3
     assert "rests on the MIP solver" in done.stdout
-    assert "1 of tier solver taken on trust" in done.stdout
-    assert run("verify", output, "--require-tier", "solver").returncode == 0
+    assert "lower bound, ratio and optimal unchecked" in done.stdout
+    assert run("verify", output, "--require-tier", "solver").returncode == 3
     done = run("verify", output, "--require-tier", "exact")
     assert done.returncode == 1
-    expected = "unmet: --require-tier exact: models/chain.json, k = 2: the bound is of tier solver\n"
+    expected = (
+        "unmet: --require-tier exact: models/chain.json, k = 2: the bound is of tier solver, and was not checked\n"
+    )
     assert done.stderr == expected
 
 

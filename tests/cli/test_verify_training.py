@@ -60,21 +60,36 @@ def verify(
 
 
 def test_true_plans_pass(tmp_path: Path) -> None:
-    """A line for each claim, and what rests on a search is said to."""
+    """A line for each claim, and what rests on a search is unchecked without it."""
     problem, plan = with_plan()
-    done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
+    model = ("--model", str(tmp_path / "model.json"))
+    done = verify(problem, plan, tmp_path, *model)
     assert (done.returncode, done.stderr) == (0, "")
     lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "– lower bound downset: the search itself is not re-run: use --deep" in lines
-    assert lines[-1] == "valid; the lower bound is of tier enumerated"
+    assert lines[-1] == "valid: proven optimal: no plan for these devices is faster"
     assert all(line[:2] in ("ok", "– ") for line in lines[:-2])
-    model = ("--model", str(tmp_path / "model.json"))
-    unmet = run("verify", tmp_path / "plan.json", *model, "--require-tier", "enumerated", "--format", "json")
+    done = run("verify", tmp_path / "plan.json", *model, "--shallow")
+    assert done.returncode == 3
+    lines = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "unchecked lower bound downset: the search behind it was left out by --shallow" in lines
+    assert lines[-1] == "NOT PROVEN: lower bound, ratio and optimal are merely claimed; all else holds"
+    wanted = ("--require-tier", "enumerated", "--format", "json")
+    unmet = run("verify", tmp_path / "plan.json", *model, "--shallow", *wanted)
     assert unmet.returncode == 1
-    assert unmet.stderr == (
-        "unmet: --require-tier enumerated: the bound, of tier enumerated, was not checked again: use --deep\n"
-    )
-    assert json.loads(unmet.stdout)["valid"] is True
+    assert unmet.stderr == "unmet: --require-tier enumerated: the bound is of tier enumerated, and was not checked\n"
+    assert json.loads(unmet.stdout)["valid"] is None
+
+
+def test_training_plans_are_held_to_a_bandwidth(tmp_path: Path) -> None:
+    """The one that they were made for passes, another one does not, and what they do not have is bad input."""
+    problem, plan = with_plan()
+    bandwidth = plan["system"]["bandwidth_bytes_per_s"]
+    model = ("--model", str(tmp_path / "model.json"))
+    assert verify(problem, plan, tmp_path, *model, "--bandwidth", f"{bandwidth}B/s").returncode == 0
+    done = run("verify", tmp_path / "plan.json", *model, "--bandwidth", "77B/s")
+    assert done.returncode == 1
+    assert ", it has to be 77 B/s" in done.stdout
+    assert run("verify", tmp_path / "plan.json", *model, "--fast-memory", "1MiB").returncode == 2
 
 
 def test_false_plans_are_found_out(tmp_path: Path) -> None:
@@ -83,18 +98,18 @@ def test_false_plans_are_found_out(tmp_path: Path) -> None:
     plan["stages"][1]["memory_bytes"] += 1
     done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
     assert done.returncode == 1
-    wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("WRONG")]
+    wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("FALSE")]
     memory = plan["stages"][1]["memory_bytes"]
-    assert wrong == [f"WRONG stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
-    assert done.stdout.splitlines()[-1].startswith("INVALID; ")
+    assert wrong == [f"FALSE stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
+    assert done.stdout.splitlines()[-1].startswith("INVALID: stage figures is false")
 
 
 def test_no_plan_passes(tmp_path: Path) -> None:
-    """What is said of there being none is not re-derived without a search."""
+    """What is said of there being none is confirmed by a search."""
     problem, plan = without_plan()
     done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.splitlines()[-1].startswith("valid; that there is no plan is of tier ")
+    assert done.stdout.splitlines()[-1] == "valid: proven that there is no plan within the memory of the devices"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +174,7 @@ def test_deep_runs_the_search_again(tmp_path: Path) -> None:
     done = verify(problem, false, tmp_path, *options)
     assert done.returncode == 1
     assert "downset: there is a plan that takes less than" in done.stdout
-    assert done.stdout.splitlines()[-1] == "INVALID; the lower bound is of tier none"
+    assert done.stdout.splitlines()[-1] == "INVALID: lower bound, ratio and optimal are false"
 
 
 def test_deep_looks_for_any_plan(tmp_path: Path) -> None:

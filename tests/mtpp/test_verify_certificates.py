@@ -18,8 +18,8 @@ from plan_documents import SHA256, graph_document, reread
 from mtpp.errors import InputError
 from mtpp.graph import CostGraph
 from mtpp.system import System
-from mtpp.verify import Report
-from mtpp.verify_certificates import check_table, missing_model, verify_row
+from mtpp.verify import Check, Report
+from mtpp.verify_certificates import check_table, unchecked_row, verify_row
 from mtpp.verify_means import verify_summary
 
 GRAPH = chain([10, 20, 30, 40], [1, 2, 3], "ms")
@@ -71,13 +71,13 @@ def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: 
     ("change", "wrong"),
     [
         ({"upper": 62 * 10**9}, {"bottleneck"}),
-        ({"assignment": {"op0": 0, "op1": 1, "op2": 0, "op3": 1}}, {"edges", "bottleneck", "ratio"}),
+        ({"assignment": {"op0": 0, "op1": 1, "op2": 0, "op3": 1}}, {"edges", "bottleneck", "ratio", "optimal"}),
         ({"assignment": {"op0": 0, "op1": 0, "op2": 1, "op3": 1}}, {"bottleneck", "ratio"}),
-        ({"assignment": {"op0": 0, "op1": 0, "op2": 0}}, {"assignment"}),
-        ({"assignment": {"op0": 0, "op1": 0, "op2": 0, "op3": 2}}, {"assignment"}),
-        ({"lower": 51 * 10**9}, {"lower bound", "ratio"}),
-        ({"lower_method": "guess"}, {"lower bound"}),
-        ({"k": 3}, {"lower bound"}),
+        ({"assignment": {"op0": 0, "op1": 0, "op2": 0}}, {"assignment", "ratio", "optimal"}),
+        ({"assignment": {"op0": 0, "op1": 0, "op2": 0, "op3": 2}}, {"assignment", "ratio", "optimal"}),
+        ({"lower": 51 * 10**9}, {"lower bound", "ratio", "optimal"}),
+        ({"lower_method": "guess"}, {"lower bound", "ratio", "optimal"}),
+        ({"k": 3}, {"lower bound", "ratio", "optimal"}),
         ({"ratio": 1.0}, {"ratio"}),
         ({"optimal": True}, {"optimal"}),
         ({"ops": 5}, {"op and tensor counts"}),
@@ -85,7 +85,7 @@ def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: 
         ({"time_unit": "s"}, {"ticks"}),
         ({"sha256": "0" * 64}, {"model file"}),
         ({"bounds": {"simple": 50 * 10**9, "bottleneck": 64 * 10**9}}, {"bounds tried"}),
-        ({"together": [["op2", "op3"]]}, {"together"}),
+        ({"together": [["op2", "op3"]]}, {"together", "ratio", "optimal"}),
     ],
 )
 def test_each_false_statement_is_found(change: dict[str, Any], wrong: set[str]) -> None:
@@ -103,21 +103,61 @@ def test_stage_memory_counts() -> None:
     assert "stage memory" in failed(verify_row(row, 0, graph_document(graph), SHA256))
 
 
-@pytest.mark.parametrize(("tier", "said"), [("solver", "rests on the MIP solver"), ("enumerated", "use --deep")])
-def test_what_is_not_checked_is_said(tier: str, said: str) -> None:
-    """A bound that rests on something else is not called wrong, nor right."""
-    report = verify({**row_of_chain([0, 0, 0, 1]), "lower_method": "mip", "tier": tier, "lower_proof": {}})
+def test_what_is_not_checked_is_said() -> None:
+    """A bound that rests on something else is not called wrong, nor right, and neither is its ratio."""
+    report = verify({**row_of_chain([0, 0, 0, 1]), "lower_method": "mip", "tier": "solver", "lower_proof": {}})
     bound = next(check for check in report.checks if check.name == "lower bound")
-    assert (bound.passed, report.passed, report.bound_rechecked) == (None, True, False)
-    assert said in bound.detail
+    assert (bound.passed, report.passed, report.bound_rechecked, report.ratio) == (None, True, False, None)
+    assert "rests on the MIP solver" in bound.detail
+    assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
 
 
 @pytest.mark.parametrize(("change", "passed"), [({}, None), ({"cutoff": 51}, False), ({"k": 3}, False)])
 def test_a_search_was_for_this_bound_and_k(change: dict[str, int], passed: bool | None) -> None:
     """What an exhaustive search proved is not carried over to another value, even if it is not run again."""
-    proof = {"merges": [], "cutoff": 50 * 10**9, "k": 2, **change}
+    counts = {"rules": ["fit"], "downsets": 1, "pairs": 0, "digest": "0" * 64}
+    proof = {"merges": [], "cutoff": 50 * 10**9, "k": 2, **counts, **change}
     report = verify({**row_of_chain(None), "lower_method": "downset", "tier": "enumerated", "lower_proof": proof})
     assert next(check.passed for check in report.checks if check.name == "lower bound") is passed
+
+
+PROVEN = row_of_chain([0, 0, 0, 1])
+SOLVED = {
+    **PROVEN,
+    "lower": 51 * 10**9,
+    "lower_method": "mip",
+    "tier": "solver",
+    "lower_proof": {},
+    "ratio": 63 / 51,
+    "proven": {
+        "value": PROVEN["lower"],
+        "method": PROVEN["lower_method"],
+        "tier": PROVEN["tier"],
+        "proof": PROVEN["lower_proof"],
+        "ratio": PROVEN["ratio"],
+    },
+}
+"""A row whose best bound is a MIP solver's, with the best one that can be checked."""
+
+
+def test_the_best_bound_that_can_be_checked_is_a_claim_of_its_own() -> None:
+    """Beside one of tier solver, which stays unchecked."""
+    report = verify(SOLVED)
+    verdicts = {check.name: check.verdict for check in report.checks}
+    assert (verdicts["proven lower bound"], verdicts["proven ratio"]) == ("ok", "ok")
+    assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
+    assert (report.tier, report.ratio, report.bound_rechecked) == ("solver", None, False)
+    higher = {**SOLVED, "proven": {**SOLVED["proven"], "value": PROVEN["lower"] + 1}}
+    assert set(failed(verify(higher))) == {"proven lower bound", "proven ratio"}
+    assert set(failed(verify({**SOLVED, "proven": {**SOLVED["proven"], "ratio": 1.2}}))) == {"proven ratio"}
+    for row, where in (({**PROVEN, "proven": SOLVED["proven"]}, "/rows/0/proven"),):
+        with pytest.raises(InputError) as caught:
+            verify(row)
+        assert caught.value.where == where
+    without_ratio = {key: value for key, value in SOLVED["proven"].items() if key != "ratio"}
+    with pytest.raises(InputError) as caught:
+        verify({**SOLVED, "proven": without_ratio})
+    assert caught.value.where == "/rows/0/proven/ratio"
 
 
 def test_other_proofs_are_checked_too() -> None:
@@ -182,11 +222,13 @@ def test_an_impossible_system_is_named_by_its_place() -> None:
     assert caught.value.where == "/rows/0/system/activation_reserve_bytes"
 
 
-def test_a_missing_model_fails_the_row() -> None:
-    """Nothing is known of a row without its model."""
-    report = missing_model(row_of_chain(None))
-    assert not report.passed
-    assert report.tier == "none"
+def test_a_row_without_its_model_is_unchecked() -> None:
+    """Nothing is known of it, but what its own figures say of each other."""
+    report = unchecked_row(row_of_chain([0, 0, 0, 1]), "no model")
+    assert report.verdict == "unchecked"
+    assert report.named("ok") == []
+    assert {"bottleneck", "lower bound", "ratio", "optimal"} < set(report.named("unchecked"))
+    assert failed(unchecked_row({**row_of_chain([0, 0, 0, 1]), "ratio": 1.0}, "no model")).keys() == {"ratio"}
 
 
 ROWS = [
@@ -203,10 +245,26 @@ def test_means_are_added_up_again() -> None:
     """Means over the rows of one k, those without a simple bound left out; a table may have none at all."""
     document = table(ROWS)
     check_table(document, ())
-    checks = verify_summary(document["rows"], document["summary"])
-    assert [check.passed for check in checks] == [True, True, True]
+    checks = summarise(document)
+    assert [check.verdict for check in checks] == ["ok", None] * 3
     assert checks[0].detail == "over 3 of 4 rows"
-    assert verify_summary(document["rows"], []) == []
+    assert verify_summary(document["rows"], [], []) == []
+
+
+def test_means_are_no_better_than_their_rows() -> None:
+    """One row that is unchecked, or false, is enough."""
+    document = table(ROWS)
+    for verdict, passed in (("unchecked", None), ("false", False)):
+        verdicts = [verdict] + ["ok"] * (len(document["rows"]) - 1)
+        checks = verify_summary(document["rows"], document["summary"], verdicts)
+        assert [check.passed for check in checks if not check.fact] == [passed, True, True]
+        assert checks[0].detail == f"over 3 of 4 rows, and 1 of them is {verdict}"
+
+
+def summarise(document: dict[str, Any], summary: list[dict[str, Any]] | None = None) -> list[Check]:
+    """Check the means of a table whose rows are all true."""
+    stated = document["summary"] if summary is None else summary
+    return verify_summary(document["rows"], stated, ["ok"] * len(document["rows"]))
 
 
 @pytest.mark.parametrize(
@@ -235,7 +293,7 @@ def test_false_means_are_found(entry: int, path: list[str], value: Any) -> None:
         place = place[key]
     assert place[path[-1]] != value
     place[path[-1]] = value
-    checks = verify_summary(document["rows"], document["summary"])
+    checks = summarise(document)
     assert any(check.passed is False for check in checks)
 
 
@@ -245,5 +303,5 @@ def test_bounds_in_the_means_are_those_of_the_rows() -> None:
     for change in ({"simple": 1.2}, document["summary"][0]["geomean_bounds"] | {"node": 1.0}):
         summary = copy.deepcopy(document["summary"])
         summary[0]["geomean_bounds"] = change
-        assert verify_summary(document["rows"], summary)[0].passed is False
-    assert verify_summary(document["rows"], document["summary"][1:])[-1].passed is False
+        assert summarise(document, summary)[1].passed is False
+    assert summarise(document, document["summary"][1:])[-1].passed is False

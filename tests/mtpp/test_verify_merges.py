@@ -202,15 +202,21 @@ def test_large_regions_are_refused() -> None:
 def downset_plan(merges: Any) -> dict[str, Any]:
     """Return a correct plan of a chain whose bound says that it was found by enumeration, after some merges."""
     plan: dict[str, Any] = plan_document(chain([9, 1, 9], [2, 3]), NO_MEMORY, 2, [0, 1, 1], embed=True)
-    plan["lower_bound"] |= {"method": "downset", "tier": "enumerated", "proof": {"merges": merges}}
+    plan["lower_bound"] |= {"method": "downset", "tier": "enumerated", "proof": proof_after(merges)}
     return plan
+
+
+def proof_after(merges: Any, cutoff: int | None = None) -> dict[str, Any]:
+    """Return a proof by a search whose counts nobody looks at."""
+    counts = {"rules": ["fit"], "downsets": 1, "pairs": 0, "digest": "0" * 64}
+    return {"merges": merges, "cutoff": 10 if cutoff is None else cutoff, "k": 2, **counts}
 
 
 @pytest.mark.parametrize(
     ("merges", "passed", "detail"),
     [
-        ([["pull-down", 1, 2]], None, "downset: 1 merge holds; the search itself is not re-run: use --deep"),
-        ([], None, "downset: no merges; the search itself is not re-run: use --deep"),
+        ([["pull-down", 1, 2]], None, "downset: 1 merge holds; the search behind it was left out by --shallow"),
+        ([], None, "downset: no merges; the search behind it was left out by --shallow"),
         (
             [["pull-up", 1, 0]],
             False,
@@ -236,10 +242,10 @@ def test_ops_that_must_share_a_stage_are_merged_first() -> None:
     plan = downset_plan([["pull-down", 0, 2]])
     assert verify_plan(plan, None).tier == "none"
     plan["together"] = [["op1", "op2"]]
-    plan["lower_bound"]["proof"] = {"merges": [["pull-up", 2, 0]]}
+    plan["lower_bound"]["proof"] = proof_after([["pull-up", 2, 0]])
     assert verify_plan(plan, None).tier == "none"
     cheap: dict[str, Any] = plan_document(chain([1, 1, 9], [2, 3]), NO_MEMORY, 2, [0, 1, 1], embed=True)
-    cheap["lower_bound"] |= {"method": "downset", "tier": "enumerated", "proof": {"merges": [["pull-down", 0, 2]]}}
+    cheap["lower_bound"] |= {"method": "downset", "tier": "enumerated", "proof": proof_after([["pull-down", 0, 2]], 9)}
     assert verify_plan(cheap, None).tier == "none"
     cheap["together"] = [["op1", "op2"]]
     assert verify_plan(cheap, None).tier == "enumerated"

@@ -12,6 +12,7 @@ from plan_documents import plan_document
 
 from mtpp.errors import InputError
 from mtpp.verify import Check, Report, meets_tier, verify_plan
+from mtpp.verify_facts import quantity
 
 
 @pytest.fixture
@@ -34,10 +35,15 @@ def bound_check(report: Report) -> Check:
 def test_report_document_is_json(plan: dict[str, Any]) -> None:
     """The report's document has the stable keys and survives JSON."""
     document = json.loads(json.dumps(verify_plan(plan, None).to_document()))
-    assert list(document) == ["format", "version", "valid", "tier", "ratio", "checks"]
-    assert document["format"] == "mtpp-verification"
-    assert document["valid"] is True
-    assert list(document["checks"][0]) == ["name", "passed", "detail"]
+    assert list(document) == ["format", "version", "valid", "verdict", "sentence", "tier", "ratio", "checks"]
+    assert (document["format"], document["version"]) == ("mtpp-verification", 2)
+    assert (document["valid"], document["verdict"]) == (True, "ok")
+    assert list(document["checks"][0]) == ["name", "verdict", "detail"]
+    solved = plan | {"lower_bound": plan["lower_bound"] | {"tier": "solver"}}
+    unchecked = verify_plan(solved, None).to_document()
+    assert (unchecked["valid"], unchecked["verdict"], unchecked["ratio"]) == (None, "unchecked", None)
+    false = verify_plan(solved | {"optimal": True}, None).to_document()
+    assert (false["valid"], false["verdict"]) == (False, "false")
 
 
 def test_zero_bound_has_no_ratio() -> None:
@@ -61,36 +67,114 @@ def test_ratio_is_the_correctly_rounded_quotient() -> None:
     assert failures(verify_plan(plan, None)) == {"ratio"}
 
 
+def enumerated(plan: dict[str, Any]) -> dict[str, Any]:
+    """Return what a bound by enumeration claims, which no search confirms."""
+    proof = {"merges": [], "cutoff": 4, "k": 2, "rules": ["fit"], "downsets": 1, "pairs": 0, "digest": "0" * 64}
+    return plan["lower_bound"] | {"tier": "enumerated", "method": "downset", "proof": proof}
+
+
 @pytest.mark.parametrize("tier", ["enumerated", "solver"])
-def test_weaker_tiers_are_compared_but_not_proven(tier: str, plan: dict[str, Any]) -> None:
-    """A bound of a weaker tier passes as not checked, unless it contradicts the bottleneck."""
-    plan["lower_bound"] |= {"tier": tier, "method": "downset", "proof": {"anything": [1]}}
+def test_bounds_that_were_not_looked_at_are_unchecked(tier: str, plan: dict[str, Any]) -> None:
+    """So are ratio and optimum; a bound above the bottleneck is false whatever it rests on."""
+    plan["lower_bound"] = enumerated(plan) | {"tier": tier}
     report = verify_plan(plan, None)
-    assert report.passed
-    assert report.tier == tier
-    assert bound_check(report).passed is None
-    assert ("--deep" in bound_check(report).detail) == (tier == "enumerated")
+    assert (report.verdict, report.tier, report.ratio) == ("unchecked", tier, None)
+    assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
+    assert ("--shallow" in bound_check(report).detail) == (tier == "enumerated")
     plan["lower_bound"]["value"] = 7
     plan["ratio"] = Decimal(repr(6 / 7))
-    assert failures(verify_plan(plan, None)) == {"bound order"}
+    report = verify_plan(plan, None)
+    assert failures(report) == {"lower bound", "ratio", "optimal"}
+    assert bound_check(report).detail == "the lower bound 7 is above the bottleneck 6"
+
+
+def closed(plan: dict[str, Any], tier: str, *, optimal: bool) -> dict[str, Any]:
+    """Return a plan whose bound is said to meet its bottleneck."""
+    bound = enumerated(plan) | {"value": 6, "tier": tier}
+    bound["proof"]["cutoff"] = 6
+    return plan | {"lower_bound": bound, "ratio": Decimal(1), "optimal": optimal}
+
+
+def test_optimal_means_proven(plan: dict[str, Any]) -> None:
+    """It is false of a solver's bound, of one that does not meet the bottleneck, and where it is left out."""
+
+    def verdict(document: dict[str, Any], search: Any = None) -> str | None:
+        report = verify_plan(document, None, search=search)
+        return next(check.verdict for check in report.checks if check.name == "optimal")
+
+    assert verdict(closed(plan, "solver", optimal=True)) == "false"
+    assert verdict(closed(plan, "solver", optimal=False)) == "unchecked"
+    assert verdict(closed(plan, "enumerated", optimal=True)) == "unchecked"
+    assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (True, "6 again")) == "ok"
+    assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (False, "only 3")) == "false"
+    assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (None, "too much")) == "unchecked"
+    assert verdict(closed(plan, "enumerated", optimal=False), lambda *_: (True, "6 again")) == "false"
+    assert verdict(plan | {"optimal": True}) == "false"
 
 
 def test_tier_requirements_are_ordered(plan: dict[str, Any]) -> None:
     """Exact meets every requirement, enumerated its own once re-run, solver only its own, a failed bound none."""
     required = ("exact", "enumerated", "solver")
-    exact = verify_plan(plan, None)
-    assert [meets_tier(exact, tier) for tier in required] == [True, True, True]
-    plan["lower_bound"] |= {"tier": "enumerated", "method": "downset", "proof": {}}
-    trusted = verify_plan(plan, None)
-    assert [meets_tier(trusted, tier) for tier in required] == [False, False, True]
-    rerun = trusted.with_deep_recheck(True, "4 again")
-    assert [meets_tier(rerun, tier) for tier in required] == [False, True, True]
-    assert bound_check(rerun).passed is True
-    refuted = trusted.with_deep_recheck(False, "only 3")
-    assert not refuted.passed
-    assert [meets_tier(refuted, tier) for tier in required] == [False, False, False]
+
+    def met(search: Any = None) -> list[bool]:
+        return [meets_tier(verify_plan(plan, None, search=search), tier) for tier in required]
+
+    assert met() == [True, True, True]
+    plan["lower_bound"] = enumerated(plan)
+    assert met() == [False, False, True]
+    assert met(lambda *_: (True, "4 again")) == [False, True, True]
+    assert met(lambda *_: (None, "too much")) == [False, False, True]
+    assert met(lambda *_: (False, "only 3")) == [False, False, False]
     plan["lower_bound"] |= {"tier": "solver"}
-    solver = verify_plan(plan, None)
-    assert [meets_tier(solver, tier) for tier in required] == [False, False, True]
+    assert met() == [False, False, True]
     with pytest.raises(InputError, match="unknown tier"):
-        meets_tier(exact, "gold")
+        meets_tier(verify_plan(plan, None), "gold")
+
+
+class Ended(BaseException):
+    """The end of the time that a verification may take."""
+
+
+def test_what_time_did_not_suffice_for_is_unchecked(plan: dict[str, Any]) -> None:
+    """What was checked before is kept."""
+
+    def search(*_: Any) -> Any:
+        raise Ended
+
+    plan["lower_bound"] = enumerated(plan)
+    report = verify_plan(plan, None, search=search, ended_by=(Ended,))
+    assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
+    assert bound_check(report).detail == "downset: out of time"
+    assert "bottleneck" in report.named("ok")
+    with pytest.raises(Ended):
+        verify_plan(plan, None, search=search)
+
+
+def test_what_the_document_chose_is_shown_and_held_to_the_user_s(plan: dict[str, Any]) -> None:
+    """System, bandwidth, memory, sizes and groups have no verdict unless the user says what they have to be."""
+    plan["together"] = [["op0"], ["op1"]]
+    plan["model"]["dims"] = {"batch": 2}
+
+    def rows(system: dict[str, Any], dims: dict[str, int]) -> dict[str, tuple[str | None, str]]:
+        report = verify_plan(plan, None, system_due=system, dims_due=dims)
+        return {check.name: (check.verdict, check.detail) for check in report.checks}
+
+    free = rows({}, {})
+    assert {free[name][0] for name in ("system", "bandwidth", "memory", "dims", "groups")} == {None}
+    assert free["groups"][1].startswith("2 groups, 2 of 2 ops")
+    bandwidth = plan["system"]["bandwidth_bytes_per_s"]
+    held = rows({"bandwidth_bytes_per_s": bandwidth, "fast_memory_bytes": None}, {"batch": 2})
+    assert [held[name][0] for name in ("system", "bandwidth", "memory", "dims")] == [None, "ok", "ok", "ok"]
+    other = rows({"bandwidth_bytes_per_s": 25 * 10**9, "fast_memory_bytes": 2**20}, {"batch": 1})
+    assert [other[name][0] for name in ("system", "bandwidth", "memory", "dims")] == [None, "false", "false", "false"]
+    assert other["bandwidth"][1].endswith(", it has to be 25 GB/s")
+    assert other["memory"][1] == "the plan says fast memory none, it has to be 1 MiB"
+    assert other["dims"][1] == "the plan says batch = 2, it has to be 1"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(25 * 10**9, "25 GB/s"), (1500, "1.5 kB/s"), (25 * 10**9 + 1, "25000000001 B/s"), (0, "0 B/s")]
+)
+def test_quantities_are_exact(value: int, text: str) -> None:
+    """No digit that counts is rounded away."""
+    assert quantity(value, "B/s") == text

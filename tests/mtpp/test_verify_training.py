@@ -18,8 +18,8 @@ from training_plan_documents import SHA256, no_plan_document, training_plan_docu
 from mtpp.errors import InputError
 from mtpp.planning_problem import PlanningProblem
 from mtpp.training_model import Configuration, Layer, TrainingModel
-from mtpp.verify_report import Report, meets_tier
-from mtpp.verify_training import verify_training_plan
+from mtpp.verify_report import Check, Report, meets_tier
+from mtpp.verify_training import TrainingSearches, verify_training_plan
 from mtpp.verify_training_bounds import TrainingClaim, check_work
 from mtpp.verify_training_model import training_model_in_ticks
 
@@ -168,7 +168,7 @@ def test_stages_that_are_no_plan() -> None:
     assert details["layers"].detail == "layer 1 is in stage 0 and in stage 1"
     assert details["stage figures"].passed is None
     swapped = training_plan_document(problem(), STAGES[::-1], work_bound(problem(), "devices"))
-    assert failures(swapped) == ["edges"]
+    assert failures(swapped) == ["edges", "ratio", "optimal"]
     empty = copy.deepcopy(good_plan())
     empty["stages"] = []
     assert "layers" in failures(empty)
@@ -193,15 +193,26 @@ def test_plans_that_were_not_allowed(changes: dict[str, Any], name: str) -> None
     plan = training_plan_document(problem(), STAGES, bound)
     assert failures(plan) == []
     plan["system"] |= changes
-    assert failures(plan) == [name]
+    assert failures(plan) == [name, "ratio", "optimal"]
 
 
 def test_degrees_of_the_program_divide_the_batch() -> None:
     """5 micro-batches cannot be shared by 2, other than by the paper's rules."""
     asked = problem("program", micro_batches=5)
-    assert failures(training_plan_document(asked, STAGES, work_bound(asked, "degrees"))) == ["degrees"]
+    assert failures(training_plan_document(asked, STAGES, work_bound(asked, "degrees"))) == [
+        "degrees",
+        "ratio",
+        "optimal",
+    ]
     asked = problem("paper", micro_batches=5)
     assert failures(training_plan_document(asked, STAGES, work_bound(asked, "degrees"))) == []
+
+
+CONFIRMED = TrainingSearches(
+    lambda claim, method: Check("lower bound", True, "confirmed"),
+    lambda plan, model: [Check("no plan", True, "confirmed"), Check("least memory", True, "confirmed")],
+)
+"""Searches that find whatever is claimed to be so."""
 
 
 def test_optimal_plans_of_random_problems_pass() -> None:
@@ -215,7 +226,9 @@ def test_optimal_plans_of_random_problems_pass() -> None:
             document = training_plan_document(asked, best[1])
         report = verify_training_plan(document, asked.model, SHA256)
         assert report.passed, report
-        assert report.ratio == (None if best is None else 1.0)
+        searched = verify_training_plan(document, asked.model, SHA256, searches=CONFIRMED)
+        assert searched.verdict == "ok", searched
+        assert searched.ratio == (None if best is None else 1.0)
 
 
 @pytest.mark.parametrize("rule", ["devices", "degrees"])
@@ -234,7 +247,7 @@ def test_bounds_by_work_hold(rule: str) -> None:
         assert meets_tier(report, "exact")
         bound["proof"]["total"] += 1
         report = verify_training_plan(training_plan_document(asked, best[1], bound), asked.model, SHA256)
-        assert [check.name for check in report.checks if check.passed is False] == ["lower bound"]
+        assert report.named("false") == ["lower bound", "ratio", "optimal"]
         assert report.tier == "none"
         count += 1
     assert count > 20
@@ -300,10 +313,10 @@ def test_bounds_that_nothing_is_known_of() -> None:
     bound = work_bound(asked, "devices")
     for change in ({"method": "luck"}, {"tier": "solver"}, {"proof": {"rule": "layer", "layer": 99}}):
         report = verify(training_plan_document(asked, STAGES, bound | change))
-        assert [check.name for check in report.checks if check.passed is False] == ["lower bound"]
+        assert report.named("false") == ["lower bound", "ratio", "optimal"]
     own = training_plan_document(asked, STAGES)
     own["lower_bound"]["proof"]["less_than"] = [1, 1]
-    assert failures(own) == ["lower bound"]
+    assert failures(own) == ["lower bound", "ratio", "optimal"]
 
 
 def test_no_plan() -> None:

@@ -172,7 +172,7 @@ def case() -> Case:
         ({"pairs": -1}, "pairs"),
         ({"digest": "0" * 64}, "the digest of the downsets is "),
         ({"k": +1}, "the proof is for k = "),
-        ({"cutoff": -1}, "ticks, the plan says "),
+        ({"cutoff": -1}, "ticks, the claim is "),
         ({"rules": ["maximal", "fit"]}, "no search goes by these rules: maximal, fit"),
         ({"rules": []}, "no search goes by these rules: none"),
         ({"rules": ["fit"]}, "the proof says"),
