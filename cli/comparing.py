@@ -34,7 +34,8 @@ class ComparisonRequest:
     @classmethod
     def of(cls, options: dict[str, Any]) -> ComparisonRequest:
         """Read the command's options."""
-        from mtpp.cli.options import memory_limit, system_of
+        from mtpp.cli.limits import search_memory
+        from mtpp.cli.options import system_of
         from mtpp.cli.planning import available_cores
         from mtpp.solvers.variants import default_variants, parse_variants
 
@@ -47,7 +48,7 @@ class ComparisonRequest:
             work_limit=options["work_limit"],
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
-            memory_bytes=memory_limit(options["memory_limit"]),
+            memory_bytes=search_memory(options["memory_limit"]),
         )
 
     @property

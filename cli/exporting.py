@@ -90,7 +90,7 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
 
 def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
     """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
-    from mtpp.cli.options import memory_limit
+    from mtpp.cli.limits import search_memory
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.registry import DEFAULT, partitioner
     from mtpp.solvers.search import SearchLimits
@@ -98,7 +98,7 @@ def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
     refuse_infeasible(instance)
     entry = partitioner(DEFAULT)
     limits = SearchLimits(
-        entry.budget(instance), seed=options["seed"], memory_bytes=memory_limit(options["memory_limit"])
+        entry.budget(instance), seed=options["seed"], memory_bytes=search_memory(options["memory_limit"])
     )
     return entry.load()(instance, limits).bottleneck
 

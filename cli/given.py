@@ -147,7 +147,7 @@ def plan_against(model: Model, given: Plan, against: str, console: Console) -> t
 
     k = given.partition.k
     if ALIASES.get(against, against) in PARTITIONERS:
-        from mtpp.cli.options import memory_limit
+        from mtpp.cli.limits import search_memory
 
         request = PlanRequest(
             k=k,
@@ -158,7 +158,7 @@ def plan_against(model: Model, given: Plan, against: str, console: Console) -> t
             work_limit=None,
             seed=0,
             jobs=available_cores(),
-            memory_bytes=memory_limit(None),
+            memory_bytes=search_memory(None),
         )
         other = make_plan(model, request, console)
     else:

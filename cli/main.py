@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from types import FrameType
 from typing import NoReturn
@@ -14,7 +15,8 @@ import click
 
 from mtpp import __version__
 from mtpp.cli.output import OutputClosed
-from mtpp.errors import MtppError
+from mtpp.errors import LimitReached, MtppError
+from mtpp.overrun import abandoned
 
 INTERRUPTED = 130
 BROKEN_PIPE = 141
@@ -83,8 +85,12 @@ def main() -> NoReturn:
     gc.set_threshold(200_000, 20, 20)
     try:
         code = root.main(prog_name="mtpp", standalone_mode=False)
+    except LimitReached as error:
+        leave(_fail(str(error), error.exit_code), at_once=True)
     except MtppError as error:
         code = _fail(str(error), error.exit_code)
+    except MemoryError:
+        leave(_fail("there is not enough memory; raise --memory-limit, or free some", 1), at_once=True)
     except click.exceptions.NoArgsIsHelpError as error:
         click.echo(error.format_message(), err=True)
         code = 2
@@ -100,7 +106,17 @@ def main() -> NoReturn:
         if "--debug" in sys.argv:
             raise
         code = _fail(f"internal error: {type(error).__name__}: {error}; run again with --debug", INTERNAL_ERROR)
-    sys.exit(code if isinstance(code, int) else 0)
+    leave(code if isinstance(code, int) else 0)
+
+
+def leave(code: int, *, at_once: bool = False) -> NoReturn:
+    """End the process: at once where work that was given up would be waited for, or much would be freed one by one."""
+    if at_once or abandoned():
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError, AttributeError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _fail(message: str, code: int) -> int:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.file_types import COSTS, SYSTEM
+from mtpp.cli.limits import memory_limit_option
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def search_options(*, time_limit: str) -> Callable[[F], F]:
             "-j", "--jobs", type=click.IntRange(min=1),
             help="Threads [default: all cores]; without --time-limit they never change the result.",
         ),
-        click.option("--memory-limit", metavar="SIZE", help="Of an exhaustive search [default: half of what is free]."),
+        memory_limit_option("; by default an exhaustive search may take half of what is free"),
     )  # fmt: skip
 
 
@@ -295,14 +296,6 @@ def bytes_option(option: str, text: str | None) -> int | None:
 
     size: int | None = option_value(option, parse_bytes, text)
     return size
-
-
-def memory_limit(text: str | None) -> int:
-    """Read ``--memory-limit``, in bytes; None: half of what is free."""
-    from mtpp.free_memory import memory_budget
-
-    limit = bytes_option("--memory-limit", text)
-    return memory_budget() if limit is None else limit
 
 
 def system_of(options: dict[str, Any]) -> System:

@@ -46,8 +46,9 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
 
     from mtpp.cli.block_groups import block_groups
     from mtpp.cli.console import Console
+    from mtpp.cli.limits import reading
     from mtpp.cli.options import read_model
-    from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, unmet_requirements
+    from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
     from mtpp.formats.sink import check_output
 
     if (options["k"] is None) == (options["max_bottleneck"] is None):
@@ -55,11 +56,13 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn)
-    request = PlanRequest.of(options)
-    if options["together_blocks"]:
-        request = replace(request, together=(*request.together, *block_groups(read, options)))
-    plan = make_plan(read, request, console)
+    with reading(model, options["time_limit"]):
+        read = read_model(model, options, console.warn)
+        request = PlanRequest.of(options)
+        if options["together_blocks"]:
+            request = replace(request, together=(*request.together, *block_groups(read, options)))
+        prepared = prepare(read, request)
+    plan = make_plan(read, request, console, prepared)
     deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
     if plan.stopped == "interrupted":
         ctx.exit(INTERRUPTED)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import Infeasible, InputError
 
@@ -19,7 +19,14 @@ if TYPE_CHECKING:
     from mtpp.instance import Instance
     from mtpp.plan import Plan
     from mtpp.progress import Observer
+    from mtpp.solvers.registry import PartitionerEntry
     from mtpp.solvers.search import SearchLimits, SearchResult
+
+
+_WRITING_SHARE = 0.4
+"""Of the seconds that a graph of many ops was read in, for stage costs, the plan's JSON and its table."""
+
+_MANY_OPS = 20_000
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class PlanRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PlanRequest:
         """Read the command's options."""
-        from mtpp.cli.options import memory_limit
+        from mtpp.cli.limits import search_memory
         from mtpp.solvers.registry import ALIASES, PARTITIONERS
         from mtpp.solvers.variants import parse_variant
 
@@ -61,9 +68,17 @@ class PlanRequest:
             work_limit=work_limit,
             seed=options["seed"],
             jobs=options["jobs"] or available_cores(),
-            memory_bytes=memory_limit(options["memory_limit"]),
+            memory_bytes=search_memory(options["memory_limit"]),
             **shape,
         )
+
+
+class Prepared(NamedTuple):
+    """An algorithm, the instance of a model, and that with the ops merged that must share a stage."""
+
+    entry: PartitionerEntry
+    instance: Instance
+    contracted: Instance
 
 
 def available_cores() -> int:
@@ -81,16 +96,12 @@ def parse_group(text: str) -> list[str]:
     return names
 
 
-def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
-    """Partition a model as requested; progress goes to standard error."""
-    from mtpp.cli.console import LiveLine
-    from mtpp.cli.interruption import Interruption
-    from mtpp.deadline import Deadline
+def prepare(model: Model, request: PlanRequest) -> Prepared:
+    """Make the instance to search, and refuse what is wrong with the input before the wait."""
     from mtpp.solvers import registry
-    from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.memory_arrays import memory_arrays
-    from mtpp.solvers.solve import contracted, solve
+    from mtpp.solvers.solve import contracted
 
     entry = registry.partitioner(request.algorithm)
     if not entry.evolves and (request.population or request.generations):
@@ -99,15 +110,27 @@ def make_plan(model: Model, request: PlanRequest, console: Console) -> Plan:
             source="--population" if request.population else "--generations",
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
-    start: SearchResult | None = None
     instance = model.instance(request.k or 1)
-    inner = contracted(instance, request.together)  # what is wrong with the input is said before the wait
+    inner = contracted(instance, request.together)
     memory_arrays(inner)
     if request.k is not None:
         refuse_infeasible(inner)
     else:
         parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
         model.instance(model.graph.op_count)
+    return Prepared(entry, instance, inner)
+
+
+def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Prepared | None = None) -> Plan:
+    """Partition a model as requested; progress goes to standard error."""
+    from mtpp.cli.console import LiveLine
+    from mtpp.cli.interruption import Interruption
+    from mtpp.deadline import Deadline
+    from mtpp.solvers.compiling import compile_ahead, compiled
+    from mtpp.solvers.solve import solve
+
+    entry, instance, inner = prepared or prepare(model, request)
+    start: SearchResult | None = None
     if not compiled(inner, [entry.name]):
         console.say("compiling (once) …")
         compile_ahead(entry.name, inner.system, Deadline(request.time_limit_s).remaining_s())
@@ -137,7 +160,7 @@ def _limits(request: PlanRequest, instance: Instance, observer: Observer, interr
         evaluations = UNLIMITED if timed else partitioner(request.algorithm).budget(instance)
     return SearchLimits(
         evaluations,
-        Deadline(request.time_limit_s),
+        Deadline(searching_s(request.time_limit_s, instance.op_count)),
         seed=request.seed,
         jobs=request.jobs,
         memory_bytes=request.memory_bytes,
@@ -146,6 +169,18 @@ def _limits(request: PlanRequest, instance: Instance, observer: Observer, interr
         generations=request.generations,
         interrupted=lambda: interruption.requested,
     )
+
+
+def searching_s(time_limit_s: float | None, ops: int) -> float | None:
+    """Return the end of a search, in seconds from process start, that leaves time to write what it has found.
+
+    Writing takes a part of what reading took, which tells as well how fast this machine is just now.
+    """
+    from mtpp.deadline import process_age_s
+
+    if time_limit_s is None:
+        return None
+    return max(time_limit_s - _WRITING_SHARE * process_age_s() * min(1.0, ops / _MANY_OPS), 0.1 * time_limit_s)
 
 
 def _fewest(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.cli.file_types import SYSTEM
 from mtpp.cli.options import parse_dims, reading_of, stack, system_of
 from mtpp.deadline import Deadline
 
@@ -30,7 +31,8 @@ def held_to_options() -> Callable[[F], F]:
     """Add what a document can be held to: without these options its system and sizes are its own choice."""
     return stack(
         click.option(
-            "--system", metavar="NAME|FILE", help="Preset or TOML file that it has to be for, with these overrides:"
+            "--system", type=SYSTEM, metavar="NAME|FILE",
+            help="Preset or TOML file that it has to be for, with these overrides:"
         ),
         click.option("--bandwidth", metavar="RATE", help="The link between stages has to be that, such as 25GB/s."),
         click.option("--fast-memory", metavar="SIZE", help="The fast memory of a stage has to be that."),

@@ -69,6 +69,12 @@ class Infeasible(MtppError):
     exit_code = 1
 
 
+class LimitReached(MtppError):
+    """A limit on time or memory ended the work before there was any result (exit code 1)."""
+
+    exit_code = 1
+
+
 class InconsistentBound(MtppError):
     """A lower bound above an upper bound: a bug in this program, never the user's fault (exit code 1)."""
 

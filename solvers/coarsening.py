@@ -7,6 +7,8 @@ with the same stage costs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,7 +40,9 @@ _NO_PROGRESS = 0.95
 _ANY_SIZE = 2**62
 
 
-def coarsen(instance: Instance, target_ops: int) -> list[Contraction]:
+def coarsen(
+    instance: Instance, target_ops: int, *, ended: Callable[[], bool] = lambda: False
+) -> list[Contraction]:
     """Contract an instance again and again, to about *target_ops* ops.
 
     Parameters
@@ -47,6 +51,8 @@ def coarsen(instance: Instance, target_ops: int) -> list[Contraction]:
         The more per stage, the finer the stages can be balanced: no cluster of several ops has more than twice its
         share of the work, 2 · Σ work / *target_ops*, nor of the parameters where memory is limited, nor more than the
         hard limit on a stage's memory permits.
+    ended
+        Tells whether to end now, with the levels that there are.
 
     Returns
     -------
@@ -64,7 +70,7 @@ def coarsen(instance: Instance, target_ops: int) -> list[Contraction]:
     """
     levels: list[Contraction] = []
     limits = _limits(instance, target_ops)
-    while instance.op_count > target_ops:
+    while instance.op_count > target_ops and not ended():
         goal = max(target_ops, instance.op_count // 2)
         group_of = _clusters(instance, limits._replace(goal=goal))
         merged = merge(instance, group_of, int(group_of.max()) + 1)

@@ -8,11 +8,13 @@ found and only improves it.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from math import ceil
 
 from mtpp.contraction import Contraction
 from mtpp.instance import Instance
 from mtpp.partition import Partition
+from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.annealing import Schedule
 from mtpp.solvers.coarsening import coarsen
 from mtpp.solvers.portfolio import Portfolio
@@ -46,7 +48,7 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
     is left of the time is used up. O(n + pins) per level and sweep; O(n + m·k) memory per run.
     """
     limits.observer.phase("contract")
-    levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k))
+    levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k), ended=limits.ended)
     coarse = levels[-1].instance if levels else instance
     start = first_result(coarse, limits, threads)
     limits.observer.incumbent(start.bottleneck)
@@ -58,10 +60,22 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
         limits,
         evaluations=max(1, int(_COARSE_SHARE * scale * limits.evaluations)) if bounded else UNLIMITED,
         deadline=limits.deadline.share(_COARSE_SHARE),
+        keeper=_lifting(limits.keeper, levels),
     )
     found = Portfolio(coarse, start, part, threads, order_share=order_share).improve()
     spent = max(1, int(found.evaluations / scale))
     return _refined(replace(found, evaluations=spent), levels, limits, threads)
+
+
+def _lifting(keeper: Keeper, levels: list[Contraction]) -> Keeper:
+    """Return a keeper for the instance that *levels* lead to."""
+
+    def lift(partition: Partition) -> Partition:
+        for level in reversed(levels):
+            partition = level.lift(partition)
+        return partition
+
+    return Lifted(keeper, lift) if levels else keeper
 
 
 def _runs(instance: Instance, limits: SearchLimits) -> int:
@@ -81,9 +95,11 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
     bottleneck, found_by, spent = found.bottleneck, found.found_by, found.evaluations
     sweeps = max(1, min(_SWEEPS, (limits.evaluations - spent) // (2 * _RUNS)))  # levels add up to twice the largest
     largest, stages = levels[0].original.op_count, levels[0].original.k
-    for level in reversed(levels):
+    for index in range(len(levels) - 1, -1, -1):
+        level = levels[index]
         stage = stage[level.group_of]
         instance = level.original
+        keeper = _lifting(limits.keeper, levels[:index])
         runs = _runs(instance, limits)
         length = sweeps * instance.op_count
         annealer: Annealer | None = None
@@ -101,6 +117,7 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
             if best.bottleneck < bottleneck:
                 bottleneck, stage, found_by = best.bottleneck, best.stage, "anneal"
                 limits.observer.incumbent(bottleneck)
+                keeper.offer(bottleneck, found_by, partial(Partition.from_stages, instance, stage))
             if level is not levels[0] or limits.deadline.limit_s is None:
                 break
             length *= 2

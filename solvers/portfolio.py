@@ -85,6 +85,7 @@ class Portfolio:
         self.pool = [Assignment(start.bottleneck, _dense(start.partition, self._stages))]
         self.found_by = start.found_by
         self.evaluations = start.evaluations
+        limits.keeper.offer(start.bottleneck, start.found_by, lambda: start.partition)
 
     @property
     def ended(self) -> bool:
@@ -173,6 +174,11 @@ class Portfolio:
         if self.pool[0].bottleneck < best:
             self.found_by = by
             self._limits.observer.incumbent(self.pool[0].bottleneck)
+            self._keep(self.pool[0])
+
+    def _keep(self, best: Assignment) -> None:
+        keeper, instance = self._limits.keeper, self._instance
+        keeper.offer(best.bottleneck, self.found_by, lambda: Partition.from_stages(instance, best.stage))
 
     def _prove(self, evaluations: int) -> None:
         """Let the prover work for about as many evaluations."""

@@ -165,6 +165,7 @@ class Prover:
             self._halve = False
             self._limits.observer.bound(self.lower)
             self.bound = self._proof(search)
+            self._limits.keeper.prove(self.bound)
         else:
             self._undecided = search.limit
 

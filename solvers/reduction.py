@@ -48,7 +48,7 @@ Where the activations depend on the order of the ops, nothing does.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,7 @@ from numpy.typing import NDArray
 from mtpp.contraction import Contraction, merge
 from mtpp.graph import Int32Array, Int64Array
 from mtpp.instance import Instance
+from mtpp.memory_limit import memory_left
 from mtpp.partition import Partition
 from mtpp.solvers.kernels.pair_merges import MergeArrays, Search, find_pairs
 from mtpp.solvers.regions import RegionFinder
@@ -73,6 +74,9 @@ _PATH_STEPS = 1_000
 
 _MOST_OPS = 20_000
 """Ops up to which regions are looked for: in plain Python, milliseconds per thousand ops."""
+
+_REGION_BYTES = 200
+"""For each pin, while regions are looked for."""
 
 _WORTHWHILE = 2_000
 """A round that merges fewer than one op in so many is the last: on a million ops another one takes half a second."""
@@ -132,13 +136,17 @@ class Reduction(NamedTuple):
         return found
 
 
-def reduce_instance(instance: Instance, rules: Collection[str] = ALL_RULES) -> list[Reduction]:
+def reduce_instance(
+    instance: Instance, rules: Collection[str] = ALL_RULES, *, ended: Callable[[], bool] = lambda: False
+) -> list[Reduction]:
     """Apply the rules until none fits, or too few to be worth the time where there are thousands of ops.
 
     Parameters
     ----------
     rules
         Those to use, names in :data:`ALL_RULES`.
+    ended
+        Tells whether to end now, with what has been merged so far.
 
     Returns
     -------
@@ -154,16 +162,17 @@ def reduce_instance(instance: Instance, rules: Collection[str] = ALL_RULES) -> l
     rounds: list[Reduction] = []
     if instance.peaks_in_order:
         return rounds
-    while True:
+    while not ended():
         target, rule = find_moves(instance, pairs, _PATH_STEPS)
-        if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS:
-            target, rule = _regions(instance, rules)
+        if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS and _fits(instance):
+            target, rule = _regions(instance, rules, ended)
         if not np.any(rule >= 0):
             return rounds
         rounds.append(_merged(instance, target, rule))
         if np.count_nonzero(rule >= 0) * _WORTHWHILE < instance.op_count:
             return rounds
         instance = rounds[-1].contraction.instance
+    return rounds
 
 
 def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | None = None) -> list[list[str | int]]:
@@ -206,14 +215,24 @@ def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tu
     return target, rule
 
 
-def _regions(instance: Instance, rules: Collection[str]) -> tuple[Int32Array, Int32Array]:
+def _fits(instance: Instance) -> bool:
+    """Tell whether a limit on memory leaves enough to look for regions."""
+    left = memory_left()
+    return left is None or len(instance.pins) * _REGION_BYTES <= left // 2
+
+
+def _regions(
+    instance: Instance, rules: Collection[str], ended: Callable[[], bool]
+) -> tuple[Int32Array, Int32Array]:
     """Return moves and rules as :func:`find_moves` does."""
     target = np.arange(instance.op_count, dtype=np.int32)
     rule = np.full(instance.op_count, -1, dtype=np.int32)
     for name in REGION_RULES:
-        if name not in rules:
+        if name not in rules or ended():
             continue
-        finder = RegionFinder(instance, _charges(instance), _positions(instance), upwards=name == "region-up")
+        finder = RegionFinder(
+            instance, _charges(instance), _positions(instance), upwards=name == "region-up", ended=ended
+        )
         for leader, *others in finder.find():
             target[others] = leader
             rule[others] = ALL_RULES.index(name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import pairwise
 
@@ -31,10 +31,21 @@ class RegionFinder:
         Place of each op in a topological order.
     upwards
         Whether regions move up to their first op; else down to their last, and *ahead* is against the edges.
+    ended
+        Tells whether the search has to end now, with the regions found so far.
     """
 
-    def __init__(self, instance: Instance, charge: Int64Array, position: Int32Array, *, upwards: bool) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        charge: Int64Array,
+        position: Int32Array,
+        *,
+        upwards: bool,
+        ended: Callable[[], bool] = lambda: False,
+    ) -> None:
         n = instance.op_count
+        self._ended = ended
         self._upwards = upwards
         self._work: list[int] = instance.work.tolist()
         self._charge: list[int] = charge.tolist()
@@ -57,6 +68,8 @@ class RegionFinder:
         """Yield regions that share no op, each as a list of its ops that begins with the leader."""
         taken: set[int] = set()
         for last in range(len(self._work)):
+            if self._ended():
+                return
             if last not in taken and self._may_be_last(last):
                 region = self._region(last, taken)
                 if region:
@@ -84,7 +97,7 @@ class RegionFinder:
         cost = 0
         seen = {last}
         frontier = [(0, last)]
-        while frontier and len(inside) <= LARGEST:
+        while frontier and len(inside) <= LARGEST and not self._ended():
             leader = frontier[0][1]
             if leader in taken:
                 break

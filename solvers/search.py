@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 from mtpp.certificate import LowerBound
 from mtpp.deadline import Deadline
+from mtpp.memory_limit import short_of_memory
 from mtpp.partition import Partition
 from mtpp.progress import Observer, Silent
+from mtpp.solvers.best_so_far import Forgetful, Keeper
 
-STOPS = ("finished", "optimal", "budget", "time-limit", "interrupted")
-"""Why a search ended: nothing left to try, bound reached, evaluations spent, time up, or stopped by the user."""
+STOPS = ("finished", "optimal", "budget", "time-limit", "memory-limit", "interrupted")
+"""Why a search ended: nothing left to try, bound reached, evaluations spent, time up, memory used up, or the user."""
 
 UNLIMITED = 2**62
 """A number of evaluations that no search reaches."""
@@ -41,6 +43,8 @@ class SearchLimits:
         Size and number of generations of the evolutionary searches; None: their own choice.
     interrupted
         Tells whether the user wants the search to end now, with the best so far.
+    keeper
+        Is given every better partition and bound at once, for a caller who cannot wait for the end.
     """
 
     evaluations: int
@@ -53,12 +57,15 @@ class SearchLimits:
     population: int | None = None
     generations: int | None = None
     interrupted: Callable[[], bool] = lambda: False
+    keeper: Keeper = field(default_factory=Forgetful)
 
     @property
     def stop(self) -> str | None:
         """Why the search has to end now, one of :data:`STOPS`, or None to go on."""
         if self.interrupted():
             return "interrupted"
+        if short_of_memory():
+            return "memory-limit"
         return "time-limit" if self.deadline.expired() else None
 
     def ended(self) -> bool:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from traceback import clear_frames
 
 from mtpp.contraction import Contraction, contract_named
 from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph
 from mtpp.instance import Instance
+from mtpp.memory_limit import limited_memory, spare_memory
 from mtpp.objective import check_stage_memory
+from mtpp.overrun import Overrun, run_in_time
 from mtpp.plan import Plan
 from mtpp.solvers import registry
+from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.feasibility import refuse_infeasible
+from mtpp.solvers.feasibility import none_found, refuse_infeasible
 from mtpp.solvers.search import SearchLimits, SearchResult
+from mtpp.solvers.starts import first_partition
 
 
 def solve(
@@ -55,7 +60,7 @@ def solve(
     lower = simple_bound(inner)
     limits.observer.bound(lower.value)
     try:
-        found = entry.load()(inner, replace(limits, lower_bound=lower.value))
+        found = search_in_time(entry.load(), inner, replace(limits, lower_bound=lower.value))
     except Infeasible:
         if start is None:
             raise
@@ -80,6 +85,41 @@ def solve(
     _ = plan.certificate  # raises if bound and bottleneck contradict each other
     check_stage_memory(instance, plan.costs)
     return plan
+
+
+def search_in_time(partitioner: Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:
+    """Search, and where a limit is past before the search comes back, return the best that it has told of.
+
+    That is at least a cut of the graph's own order into stages of about equal work, made beforehand.
+
+    Raises
+    ------
+    Infeasible
+        As the partitioner; or because nothing that keeps to the stage memory was found in the time.
+    """
+    if limits.deadline.limit_s is None and not limited_memory():
+        return partitioner(instance, limits)
+    best = BestSoFar()
+    first = first_partition(instance)
+    if first is not None:
+        best.offer(first.bottleneck, first.found_by, lambda: first.partition)
+    try:
+        return run_in_time(
+            lambda: partitioner(instance, replace(limits, keeper=best)), limits.deadline, lambda: limits.stop
+        )
+    except Overrun as overrun:
+        stopped = overrun.stopped
+    except MemoryError as error:
+        clear_frames(error.__traceback__)  # or they would keep what has used it up
+        stopped = "memory-limit"
+    spare_memory()
+    found = best.partition()
+    if found is None:
+        raise none_found(instance, "the file's order in the time")
+    partition, bottleneck, found_by = found
+    if bottleneck <= limits.lower_bound:
+        stopped = "optimal"
+    return SearchResult(partition, bottleneck, found_by, 1, stopped, lower=best.lower)
 
 
 def contracted(instance: Instance, together: Sequence[Sequence[str]]) -> Instance:

@@ -57,6 +57,25 @@ def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> 
     raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
 
 
+def first_partition(instance: Instance) -> SearchResult | None:
+    """Return a cut of the graph's own order into stages of about equal work, for searches that find nothing in time.
+
+    None if a stage of it exceeds the stage memory, which proves nothing about others. O(n + pins).
+    """
+    work = instance.work[instance.order].astype(np.float64)
+    middle = np.cumsum(work) - work / 2
+    stages = np.minimum(middle * (instance.k / max(1.0, float(work.sum()))), instance.k - 1).astype(np.int32)
+    stage = np.empty(instance.op_count, dtype=np.int32)
+    stage[instance.order] = stages
+    partition = Partition.from_stages(instance, stage)
+    costs = stage_costs(instance, partition)
+    try:
+        check_stage_memory(instance, costs)
+    except InvalidPartition:
+        return None
+    return SearchResult(partition, costs.bottleneck, "equal work", 1, "finished")
+
+
 def has_one_order(instance: Instance) -> bool:
     """Tell whether the graph has but one topological order, so that its best cut is the best partition."""
     offsets, successors = instance.successors

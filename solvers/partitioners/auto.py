@@ -9,6 +9,7 @@ from mtpp.errors import Infeasible
 from mtpp.instance import Instance
 from mtpp.objective import bottleneck
 from mtpp.partition import Partition
+from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.portfolio import Portfolio
@@ -43,12 +44,13 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Up to :data:`~mtpp.solvers.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a deadline the
     result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
-    rounds = reduce_instance(instance)
+    rounds = reduce_instance(instance, ended=limits.ended)
     inner = rounds[-1].contraction.instance if rounds else instance
     if inner.op_count <= LARGE:
         return search(instance, rounds, limits, Prover(instance, rounds, limits))
     with Threads(limits.jobs) as threads:
-        return lifted(solve_by_levels(inner, limits, threads, order_share=_ORDER_SHARE), rounds)
+        inside = _inside(limits, rounds)
+        return lifted(solve_by_levels(inner, inside, threads, order_share=_ORDER_SHARE), rounds)
 
 
 def search(instance: Instance, rounds: list[Reduction], limits: SearchLimits, prover: Prover) -> SearchResult:
@@ -62,7 +64,8 @@ def search(instance: Instance, rounds: list[Reduction], limits: SearchLimits, pr
     with Threads(limits.jobs) as threads:
         start = _first(instance, rounds, limits, threads, prover)
         limits.observer.incumbent(start.bottleneck)
-        portfolio = Portfolio(prover.inner, start, limits, threads, order_share=_ORDER_SHARE, prover=prover)
+        inside = _inside(limits, rounds)
+        portfolio = Portfolio(prover.inner, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
         portfolio.prove_first()
         seed = None if portfolio.ended else _evolved(instance, limits, limits.evaluations - portfolio.evaluations)
         if seed is not None:
@@ -76,6 +79,17 @@ def lifted(found: SearchResult, rounds: list[Reduction]) -> SearchResult:
     for merges in reversed(rounds):
         found = replace(found, partition=merges.contraction.lift(found.partition))
     return found
+
+
+def _inside(limits: SearchLimits, rounds: list[Reduction]) -> SearchLimits:
+    """Return the limits of a search after the merges: what it finds is kept as it is before them."""
+
+    def lift(partition: Partition) -> Partition:
+        for merges in reversed(rounds):
+            partition = merges.contraction.lift(partition)
+        return partition
+
+    return replace(limits, keeper=Lifted(limits.keeper, lift)) if rounds else limits
 
 
 def _first(

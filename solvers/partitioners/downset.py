@@ -33,7 +33,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
     evaluation is as many steps as there are ops.
     """
-    rounds = reduce_instance(instance)
+    rounds = reduce_instance(instance, ended=limits.ended)
     prover = Prover(instance, rounds, limits)
     part = replace(
         limits,

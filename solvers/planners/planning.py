@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from mtpp.deadline import Deadline
+from mtpp.memory_limit import short_of_memory
 from mtpp.planning_problem import PlanningProblem
 from mtpp.progress import Observer, Silent
 from mtpp.training_plan import TrainingPlan
@@ -45,6 +46,8 @@ class PlanLimits:
         """Why the search has to end now, one of ``solvers.search.STOPS``, or None to go on."""
         if self.interrupted():
             return "interrupted"
+        if short_of_memory():
+            return "memory-limit"
         return "time-limit" if self.deadline.expired() else None
 
 

@@ -1,0 +1,85 @@
+"""Limits of a whole command: the option for memory, and reading that ends when a limit is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import click
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LOADED_LATER_BYTES = 96 * 2**20
+"""What solvers and their compiled loops take once they are imported."""
+
+_SEARCH_SHARE = 0.6
+"""Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
+
+
+def memory_limit_option(more: str = "") -> Callable[[F], F]:
+    """Add ``--memory-limit``, which holds for the whole process from here on; *more* ends its help."""
+    return click.option(
+        "--memory-limit", metavar="SIZE", callback=_limit_memory,
+        help=f"Of all processes together, at least 512MiB{more}.",
+    )  # fmt: skip
+
+
+def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    from mtpp.cli.options import bytes_option
+    from mtpp.errors import InputError
+    from mtpp.memory_limit import LEAST_BYTES, memory_limited
+
+    if text is None or ctx.resilient_parsing:
+        return text
+    size = bytes_option("--memory-limit", text)
+    assert size is not None
+    if size < LEAST_BYTES:
+        raise InputError(f"{text} is too little to work with", source="--memory-limit", remedy="give at least 512MiB")
+    ctx.with_resource(memory_limited(size))
+    return text
+
+
+def search_memory(text: str | None) -> int:
+    """Return what an exhaustive search may keep in memory, in bytes: a share of what the limit leaves.
+
+    Without a limit half of what is free.
+    """
+    from mtpp.free_memory import memory_budget
+    from mtpp.memory_limit import memory_left
+
+    left = memory_left() if text is not None else None
+    return memory_budget() if left is None else int(_SEARCH_SHARE * max(0, left - _LOADED_LATER_BYTES))
+
+
+@contextmanager
+def reading(path: str, time_limit_s: float | None, *, remedy: str = "raise --time-limit") -> Iterator[None]:
+    """End the block, in which the file at *path* is read, with an error of one line when a limit is reached.
+
+    Parameters
+    ----------
+    time_limit_s
+        Seconds from process start, None for no end.
+
+    Raises
+    ------
+    LimitReached
+        If the time is up, or the memory does not suffice.
+    """
+    from mtpp.alarm import TimeIsUp, alarm
+    from mtpp.deadline import Deadline
+    from mtpp.errors import LimitReached
+    from mtpp.memory_limit import return_memory
+
+    source = "<stdin>" if path == "-" else path
+    try:
+        with alarm(Deadline(time_limit_s)):
+            yield
+        return_memory()
+    except TimeIsUp:
+        problem = f"the time limit of {time_limit_s:g} s passed while reading"
+        raise LimitReached(problem, source=source, remedy=remedy) from None
+    except MemoryError:
+        raise LimitReached(
+            "there is not enough memory to read it", source=source, remedy="raise --memory-limit, or free some"
+        ) from None
