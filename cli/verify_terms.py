@@ -31,8 +31,10 @@ def held_to_options() -> Callable[[F], F]:
     """Add what a document can be held to: without these options its system and sizes are its own choice."""
     return stack(
         click.option(
-            "--system", type=SYSTEM, metavar="NAME|FILE",
-            help="Preset or TOML file that it has to be for, with these overrides:"
+            "--system",
+            type=SYSTEM,
+            metavar="NAME|FILE",
+            help="Preset or TOML file that it has to be for, with these overrides:",
         ),
         click.option("--bandwidth", metavar="RATE", help="The link between stages has to be that, such as 25GB/s."),
         click.option("--fast-memory", metavar="SIZE", help="The fast memory of a stage has to be that."),

@@ -27,6 +27,7 @@ LARGEST = 2**62
 """What sums of costs have to stay below, for no number to wrap."""
 
 
+class Watcher(Protocol):
     """Listens to a search; both methods have to return quickly."""
 
     def compiling(self) -> None:
