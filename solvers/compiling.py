@@ -117,14 +117,17 @@ def load_recheck() -> None:
 
 def load_training_recheck() -> None:
     """Have the kernels ready that search all training plans again."""
-    from mtpp.solvers.recheck_pipelines import Unwatched, search_all
+    from mtpp.solvers.recheck_pipelines import Unwatched
+    from mtpp.solvers.recheck_training import search_plans
     from mtpp.verify_training_model import TickModel, Way
 
     lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
-    model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)])
+    model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)], [1], [1, 1])
     schemes = {"data_parallel": True, "tensor_parallel": True, "recompute": True}
     system = {"devices": 2, "max_micro_batches": 2, "exact_micro_batches": False, "convention": "paper", **schemes}
-    search_all(model, system, None, 7, Unwatched())
+    search_plans(model, system, None, 7, Unwatched())
+    levels = [{"devices": devices, "bandwidth_bytes_per_s": 10**12} for devices in (2, 1)]
+    search_plans(model, {**system, "topology": levels}, None, 7, Unwatched())
 
 
 def compile_all() -> int:

@@ -59,9 +59,11 @@ MOST_DOWNSETS = 4000
 MOST_BYTES = 1_000_000_000
 """Memory that the search may take for what it keeps."""
 
-_PAIRS_AT_ONCE = 2000
 _EFFORT_AT_ONCE = 30_000_000
-"""So much is done between two looks at the watcher: about a tenth of a second."""
+"""Splits looked at between two looks at the watcher: about a tenth of a second."""
+
+_STAGES_AT_ONCE = 750_000
+"""The same of stages: pairs of downsets, times layers, times kinds of stages."""
 
 _ROW_BYTES = 36
 """A part, or a split, takes 12; twice that in room to grow, and once more as it is copied."""
@@ -246,12 +248,13 @@ class _Search:
         fits = np.zeros((count, len(kinds)), dtype=np.int32)
         self._held += fits.nbytes
         choices = Choices(**choice_arrays(self._model, self._ways))
+        at_once = max(1, _STAGES_AT_ONCE // (len(self._model.ids) * len(kinds)))
         tables = {}
         for p in copies:
             limited = self._limited(kinds, p)
-            for first in range(0, count, _PAIRS_AT_ONCE):
+            for first in range(0, count, at_once):
                 self._seen(0, 1)
-                last = min(first + _PAIRS_AT_ONCE, count)
+                last = min(first + at_once, count)
                 rest = (self._pairs, self._weights, choices, limited, self._memory, fits)
                 self._looked_at += fit_stages(first, last, *rest)
             most = (self._largest_sum(1, p), self._most_slack(p), self._exactly, self._room() // _ROW_BYTES)
@@ -370,7 +373,7 @@ class _Search:
         return ends_of(wanted, pairs)
 
     def _slices(self, level: int, parts: Parts, rules: SplitRules, wanted: Int64Array) -> Iterator[SplitRows]:
-        """Split the layers above one downset after the other, a few at a time; above the empty one at the last level."""
+        """Split the layers above downsets, a few of these at a time; at the last level those above the empty one."""
         from mtpp.solvers.kernels.recheck_splits import split_layers
 
         last, effort = (1, 1) if level == self._top else (len(self._pairs.members), _EFFORT_AT_ONCE)

@@ -170,14 +170,15 @@ def _slices(count: int, watcher: Watcher) -> Iterator[tuple[int, int]]:
 
 
 def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Sequence[Sequence[Way]]]) -> None:
-    most = max(system["devices"], system["max_micro_batches"])
+    most = max(system["devices"], 1 if system["convention"] == "paper" else system["max_micro_batches"])
+    in_flight = min(system["devices"], system["max_micro_batches"])
     time = 2 * sum(ticks for _, _, ticks in model.edges)
     memory = 0
     for v in range(len(model.ids)):
         here = [way for by_layer in ways for way in by_layer[v]]
         syncs = (sum(way.sync_in.values()) + sum(way.sync_out.values()) for way in here)
         time += max(way.compute + way.weights + sync for way, sync in zip(here, syncs, strict=True))
-        memory += max(way.a * (1 + system["devices"]) + way.b for way in here)
+        memory += max(way.a * (1 + in_flight) + way.b for way in here)
     if max(most * time, memory) >= LARGEST:
         raise TooLarge("its costs do not fit 64 bits")
 

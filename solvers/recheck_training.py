@@ -9,7 +9,7 @@ from mtpp.solvers.recheck_levels import search_levels
 from mtpp.solvers.recheck_pipelines import Searched, TooLarge, Watcher, search_all
 from mtpp.verify_report import BOUND_CHECK, Check
 from mtpp.verify_training_bounds import TrainingClaim
-from mtpp.verify_training_infeasible import LEAST_MEMORY, NO_PLAN
+from mtpp.verify_training_infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
 from mtpp.verify_training_model import TickModel
 
 METHOD = "downset"
@@ -58,30 +58,38 @@ def recheck_no_plan(plan: dict[str, Any], model: TickModel, watcher: Watcher) ->
 
     Returns
     -------
-    Checks of what the document says. Where it does not claim to have looked at all plans, only that there is one with
-    the least memory that it states.
+    Checks of what the document says; *passed* is None for what is out of reach. Where it does not claim to have looked
+    at all plans, only that there is one with the least memory that it states. No search where single layers show that
+    there is none.
     """
-    system, least = plan["system"], plan["least_memory_bytes"]
     checks = []
-    try:
-        if plan["proven"]:
-            searched = search_plans(model, system, None, system["memory_bytes"], watcher)
-            detail = "there is one" if searched.found else f"none: {_looked_at(searched)}"
-            checks.append(Check(NO_PLAN, not searched.found, detail))
-        if least is not None:
-            checks.append(_recheck_least(least, model, plan, watcher))
-    except TooLarge as error:
-        return [Check(NO_PLAN, None, f"the search cannot be run again: {error}")]
+    if plan["proven"]:
+        found, tier = infeasible_checks(plan, model)
+        shown = next(check for check in found if check.name == NO_PLAN)
+        checks.append(shown if tier == "exact" else _recheck_none(model, plan, watcher))
+    if plan["least_memory_bytes"] is not None:
+        checks.append(_recheck_least(plan["least_memory_bytes"], model, plan, watcher))
     return checks
 
 
+def _recheck_none(model: TickModel, plan: dict[str, Any], watcher: Watcher) -> Check:
+    try:
+        searched = search_plans(model, plan["system"], None, plan["system"]["memory_bytes"], watcher)
+    except TooLarge as error:
+        return Check(NO_PLAN, None, f"the search cannot be run again: {error}")
+    return Check(NO_PLAN, not searched.found, "there is one" if searched.found else f"none: {_looked_at(searched)}")
+
+
 def _recheck_least(least: int, model: TickModel, plan: dict[str, Any], watcher: Watcher) -> Check:
-    if not search_plans(model, plan["system"], None, least, watcher).found:
-        return Check(LEAST_MEMORY, False, f"there is no plan with {least} bytes either")
-    if not plan["proven"]:
-        return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes; less is not ruled out")
-    if search_plans(model, plan["system"], None, least - 1, watcher).found:
-        return Check(LEAST_MEMORY, False, f"there is a plan with less than {least} bytes")
+    try:
+        if not search_plans(model, plan["system"], None, least, watcher).found:
+            return Check(LEAST_MEMORY, False, f"there is no plan with {least} bytes either")
+        if not plan["proven"]:
+            return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes; less is not ruled out")
+        if search_plans(model, plan["system"], None, least - 1, watcher).found:
+            return Check(LEAST_MEMORY, False, f"there is a plan with less than {least} bytes")
+    except TooLarge as error:
+        return Check(LEAST_MEMORY, None, f"the search cannot be run again: {error}")
     return Check(LEAST_MEMORY, True, f"there is a plan with {least} bytes, and none with less")
 
 

@@ -228,7 +228,8 @@ def stages_as_parts(
     front = np.empty(most_sum + 1, np.int32)
     n = 0
     for q in range(count):
-        front[:] = -1
+        for x in range(front.shape[0]):
+            front[x] = -1
         for g in order:
             d = kinds.data[g]
             fit = min(fits[q, g], kinds.most_in_flight[g])
@@ -245,7 +246,7 @@ def stages_as_parts(
             uses[n], adds[n], slack[n] = kinds.uses[g], d, left
             n += 1
         start[q + 1] = n
-    return Parts(start, uses[:n].copy(), adds[:n].copy(), slack[:n].copy())
+    return Parts(start, uses[:n], adds[:n], slack[:n])
 
 
 @kernel
@@ -280,7 +281,8 @@ def superstages_as_parts(
     front = np.empty(most_sum + 1, np.int32)
     n = 0
     for q in range(count):
-        front[:] = -1
+        for x in range(front.shape[0]):
+            front[x] = -1
         for g in range(degrees.shape[0]):
             d = degrees[g]
             if d * edges[q] + (d - 1) * weights[q] > most_cost[g]:
@@ -299,7 +301,7 @@ def superstages_as_parts(
                 uses[n], adds[n], slack[n] = d, d * tables.sums[r], left
                 n += 1
         start[q + 1] = n
-    return Parts(start, uses[:n].copy(), adds[:n].copy(), slack[:n].copy())
+    return Parts(start, uses[:n], adds[:n], slack[:n])
 
 
 @kernel
@@ -323,7 +325,8 @@ def _improves(front: Int32Array, total: int, slack: int, exactly: bool) -> bool:
 def longer(values: Int32Array) -> Int32Array:
     """Return a copy with room for twice as many."""
     long = np.empty(2 * values.shape[0], np.int32)
-    long[: values.shape[0]] = values
+    for i in range(values.shape[0]):
+        long[i] = values[i]
     return long
 
 

@@ -89,7 +89,10 @@ def split_layers(
     rows, rows_room = 0, 1024
     sums, slack = np.empty(rows_room, np.int32), np.empty(rows_room, np.int32)
     counts = np.empty(1024, np.int32)
-    best = np.full((rules.devices + 1, rules.most_sum + 1), -1, np.int32)
+    best = np.empty((rules.devices + 1, rules.most_sum + 1), np.int32)
+    for k in range(best.shape[0]):
+        for x in range(best.shape[1]):
+            best[k, x] = -1
     front = np.empty(rules.most_sum + 1, np.int32)
     counted, looked_at, spent = 0, 0, 0
     low = first
@@ -137,7 +140,7 @@ def split_layers(
             high = pairs.outer[pairs.above_pair[j]]
             begin[high], end[high] = 0, 0
         low += 1
-    return SplitRows(low, counts[:counted].copy(), sums[:rows].copy(), slack[:rows].copy(), looked_at)
+    return SplitRows(low, counts[:counted], sums[:rows], slack[:rows], looked_at)
 
 
 @kernel
@@ -208,7 +211,8 @@ def _keep_best(
     Those are left out with which too little work is done for what the other devices can do. *front* comes to hold the
     most slack by sum of degrees; of all sums up to that one, unless they have to be met exactly.
     """
-    front[:] = -1
+    for x in range(front.shape[0]):
+        front[x] = -1
     for k in range(rules.devices + 1):
         enough = gained + rules.most_work[rules.devices - k] >= rules.least_work
         for x in range(rules.most_sum + 1):
