@@ -1,7 +1,7 @@
 """Bounds given cutoffs, against brute force: ``python -m benchmarks.cutoffs [CASES [FIRST]]``.
 
-Each of CASES (20,000 unless told) small graphs has a cutoff at, just above or below its optimum, and costs from 1 tick to
-what int64 holds; every bound that takes a cutoff is given it, and one time in four a best partition as well. "left out"
+Each of CASES (by default 20,000) small graphs has a cutoff at, just above or below its optimum, and costs from 1 tick
+to what int64 holds; every bound that takes a cutoff is given it, and one time in four a best partition too. "left out"
 are cases whose costs the solver's double precision does not hold, "met" those whose bound is the optimum, "largest" is
 the largest bound / optimum, less 1, and "false" counts bounds above the optimum, and those of tier solver that are not
 below the cutoff. Exits with 1 if there is one. Ctrl-C ends the run with the table of what is done.

@@ -92,6 +92,10 @@ class CellSession:
         assert self._plan.store is not None
         key = cell_key(digest, instance, self._limits, memory_bytes=self._plan.limits.memory_bytes)
         row = self._plan.store.get(key)
+        if row is None and self._limits.proofs_only:  # work that asked for less may have proven as much
+            limits = replace(self._limits, proofs_only=False)
+            row = self._plan.store.get(cell_key(digest, instance, limits, memory_bytes=self._plan.limits.memory_bytes))
+            row = None if row is None or row.stopped == "solver-target" else row
         if row is None:
             self._keys[number] = key
             return False

@@ -30,7 +30,7 @@ _MEMORY_SLACK = 1e-6
 """Limits on memory are loosened by so much, relatively, for the tolerances of the solver."""
 
 _SLACK = 1e-7
-"""Windows and least cuts are, for the rounding of their sums."""
+"""Windows, least cuts and the least work are, for the rounding of their sums."""
 
 
 class Block(NamedTuple):
@@ -275,7 +275,7 @@ class _Rows:
         zeros = np.zeros(len(self._ops))
         holds = [(zeros, columns, sign) for columns, sign in self._in_block(b, self._ops)]
         if block.least_work:
-            least = problem.scale.objective(block.least_work)
+            least = problem.scale.objective(block.least_work) * (1 - _SLACK)
             self._builder.add_rows(1, [(row, column, sign * self._work) for row, column, sign in holds], lower=least)
         if problem.free_bytes is not None:
             room = max(1.0, float(problem.free_bytes) * block.stages)

@@ -82,10 +82,10 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         "bounds": list(limits.bounds),
         "claims": _CLAIMS,
         "memory_bytes": memory_bytes,
-        "proofs_only": limits.proofs_only,
         "seed": limits.seed,
         "target_ratio": str(limits.target_ratio),
         "time_limit_s": limits.time_limit_s,
+        **({"proofs_only": True} if limits.proofs_only else {}),
     }
     return CellKey(digest, instance.k, _json(instance.system.to_document()), _json(parameters), __version__)
 

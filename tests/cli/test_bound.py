@@ -82,6 +82,9 @@ BAD = [
     (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "--position", "1"), ("--position", "exact-mip")),
     (("-k", "2", "--bounds", "exact-mip", "--export", "m.mps", "-o", "t.json"), ("--output", "--export")),
     (("-k", "2,4", "--bounds", "simple", "--export", "m.mps"), ("--export", "one number of stages")),
+    (("-k", "2", "--cutoff", "0"), ("--cutoff",)),
+    (("-k", "2", "--cutoff", "1.5ms"), ("--cutoff",)),
+    (("-k", "2", "--cutoff", str(2**62)), ("--cutoff",)),
 ]
 
 
@@ -95,6 +98,46 @@ def test_bad_options(chain_file: Path, options: tuple[str, ...], words: tuple[st
     for word in words:
         assert word in line
     assert not Path("m.mps").exists()
+
+
+@pytest.mark.parametrize("above", [-(10**9), -1, 0, 1, 2, 61])
+def test_a_cutoff_by_hand_is_no_partition(chain_file: Path, above: int) -> None:
+    """Bounds of tier solver stay below it and below the optimum, 61 ms; others may prove it."""
+    cutoff = 61 * MS + above
+    names = "downset,crossings,fraction,bottleneck,exact-mip,configuration"
+    options = ("-k", "2", "--bounds", names, "--cutoff", str(cutoff), "--time-limit", "20")
+    done = run("bound", chain_file, *options, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert not {"upper", "assignment", "ratio", "optimal"} & set(row)
+    assert all(value is None or value <= 61 * MS for value in row["bounds"].values())
+    for name in ("bottleneck", "exact-mip"):
+        assert (row["bounds"][name] or 0) < cutoff
+    assert row["bounds"]["downset"] == min(cutoff, 61 * MS)
+    assert row["tier"] in ("exact", "enumerated")
+
+
+def test_a_cutoff_is_said_to_be_one(chain_file: Path) -> None:
+    """As what was not looked beyond, in the table; nothing calls it a bottleneck."""
+    done = run("bound", chain_file, "-k", "2", "--bounds", "simple,node", "--cutoff", "61000000001")
+    assert "cutoff       no bound above 61000000001 ticks was sought" in done.stdout
+    assert "bottleneck" not in done.stdout.replace("no bound", "")
+
+
+def test_costs_beyond_double_precision_are_left_out(shared_data: Path) -> None:
+    """In one line for all bounds of tier solver, exit code 0; nothing is claimed in their place."""
+    graph = shared_data / "trust" / "false_bound_700693.json"
+    done = run("bound", graph, "-k", "4", "--bounds", "simple,bottleneck,node-convex,exact-mip", "--format", "json")
+    assert done.returncode == 0
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (list(row["bounds"]), row["lower_method"]) == (["simple"], "simple")
+    (line,) = [line for line in done.stderr.splitlines() if "left out" in line]
+    assert line.startswith("warning: ")
+    assert "left out bottleneck, node-convex, exact-mip: the costs have more digits" in line
+    done = run("certify", graph, "-k", "4", "--algorithm", "mla", "--bounds", "bottleneck", "--format", "json")
+    assert (done.returncode, done.stderr.count("left out bottleneck")) == (0, 1)
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["optimal"], row["tier"]) == (False, "exact")
 
 
 @pytest.mark.slow

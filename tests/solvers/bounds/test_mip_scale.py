@@ -34,7 +34,7 @@ def test_what_is_asked_for_is_well_inside(unit: int) -> None:
 
 
 def test_what_a_dual_bound_is_worth_is_never_above_the_optimum() -> None:
-    """A dual bound that is too high by less than the margin still gives a true bound; one that is exact is within it."""
+    """A dual bound that is too high by less than the margin gives a true bound; one that is exact is within it."""
     stream = random.Random(0)
     for _ in range(500):
         unit = stream.choice((1, 1, 5, 1000))

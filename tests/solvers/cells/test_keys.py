@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -67,6 +68,7 @@ def test_digest_tells_orders_apart() -> None:
         {"bounds": ()},
         {"algorithm": "slice"},
         {"seed": 1},
+        {"proofs_only": True},
     ],
 )
 def test_parameters_that_matter(change: dict[str, object]) -> None:
@@ -77,3 +79,10 @@ def test_parameters_that_matter(change: dict[str, object]) -> None:
     assert key != cell_key("d", instance, LIMITS, memory_bytes=2**30)
     assert key != cell_key("d", replace(instance, k=3), LIMITS, memory_bytes=None)
     assert key == cell_key("d", instance, replace(LIMITS, memory_bytes=12345, threads=2), memory_bytes=None)
+
+
+def test_rules_of_other_claims_are_another_cell() -> None:
+    """Rows of a store that were made when a solver's cutoff counted as a bound are not found again."""
+    instance = Instance.build(chain([1, 2], [1]), load_system(), 2)
+    parameters = json.loads(cell_key("d", instance, LIMITS, memory_bytes=None).parameters)
+    assert parameters["claims"] >= 2

@@ -14,6 +14,7 @@ import pytest
 from certificate_rows import row
 from processes import ROOT, environment
 
+from mtpp.certificate import LowerBound
 from mtpp.certificate_table import CertificateRow
 from mtpp.errors import InputError
 from mtpp.solvers.cells.keys import CellKey
@@ -37,6 +38,18 @@ def test_what_is_put_comes_back(tmp_path: Path) -> None:
         assert store.get(KEY) == some_row()
         for change in ({"graph": "other"}, {"k": 3}, {"system": "x"}, {"parameters": "x"}, {"version": "1"}):
             assert store.get(replace(KEY, **change)) is None  # type: ignore[arg-type]
+
+
+def test_what_is_proven_beside_a_solvers_bound_comes_back(tmp_path: Path) -> None:
+    """And equal numbers of tier solver do not come back as optimal."""
+    proven = LowerBound(5, "node", "exact", {"merges": []})
+    kept = row("net", 2, 7, simple=4, node=5, exact_mip=7, method="exact-mip", tier_="solver", proven_=proven)
+    with Store(tmp_path / "s.db") as store:
+        store.put(KEY, kept)
+        found = store.get(KEY)
+    assert found == kept
+    assert found is not None
+    assert (found.optimal, found.closed, found.best_proof) == (False, True, proven)
 
 
 def test_the_first_of_two_rows_stays(tmp_path: Path) -> None:
