@@ -31,7 +31,9 @@ from mtpp.cli.verify_terms import held_to_options
 )
 @held_to_options()
 @reading_options()
-@click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
+@click.option(
+    "--max-input-size", metavar="SIZE", show_default="2GiB for models, 256MiB for FILE", help="Refuse larger inputs."
+)
 @output_options("table", "json")
 @click.pass_context
 def command(
@@ -62,7 +64,6 @@ def command(
                 3  nothing is false, but some claim is unchecked
     """
     from mtpp.cli.console import Console
-    from mtpp.cli.options import input_limit
     from mtpp.cli.output import write_stdout
     from mtpp.cli.verify_terms import Terms
     from mtpp.cli.verifying import verify_document
@@ -70,7 +71,7 @@ def command(
     if [document, options["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    terms = Terms.of(options, input_limit(options["max_input_size"]), console)
+    terms = Terms.of(options, console)
     outcome = verify_document(document, models, terms)
     write_stdout(outcome.text(output_format))
     unmet = outcome.unmet(require_tier) if require_tier else []

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.file_types import SYSTEM
-from mtpp.cli.options import parse_dims, reading_of, stack, system_of
+from mtpp.cli.options import input_limit, parse_dims, reading_of, stack, system_of
 from mtpp.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+_MODEL_SIZE, _DOCUMENT_SIZE = "2GiB", "256MiB"
 
 _SYSTEM_KEYS = {
     "bandwidth": "bandwidth_bytes_per_s",
@@ -51,8 +53,10 @@ class Terms:
 
     Attributes
     ----------
-    limit
-        On the bytes of a model.
+    limit, document_limit
+        On the bytes of a model, and of the document.
+    trusted_size
+        Whether the user set that limit, so that the memory which a document takes is not looked at.
     reading
         How to read it; see :func:`mtpp.cli.options.reading_of`.
     console
@@ -68,6 +72,8 @@ class Terms:
     """
 
     limit: int
+    document_limit: int
+    trusted_size: bool
     reading: Mapping[str, Any]
     console: Console
     shallow: bool
@@ -77,10 +83,13 @@ class Terms:
     deadline: Deadline
 
     @classmethod
-    def of(cls, options: dict[str, Any], limit: int, console: Console) -> Terms:
+    def of(cls, options: dict[str, Any], console: Console) -> Terms:
         """Take them from the command line."""
+        given = options["max_input_size"]
         return cls(
-            limit,
+            input_limit(given or _MODEL_SIZE),
+            input_limit(given or _DOCUMENT_SIZE),
+            given is not None,
             reading_of(options),
             console,
             not options["deep"],

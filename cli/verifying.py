@@ -74,9 +74,11 @@ def _verify(path: str, models: Sequence[str], terms: Terms) -> Report | TableRep
     from mtpp.cli.training_checking import check_training_document
     from mtpp.errors import InputError
     from mtpp.formats.source import read_source
-    from mtpp.formats.verifiable import is_table, is_training_plan, read_verifiable
+    from mtpp.formats.verifiable import is_table, is_training_plan, read_verifiable, refuse_bloated
 
-    source = read_source(path, max_bytes=terms.limit)
+    source = read_source(path, max_bytes=terms.document_limit)
+    if not terms.trusted_size:
+        refuse_bloated(source.data, source.display)
     claims = read_verifiable(source.data, source.display)
     if is_table(claims):
         return check_table_document(claims, source, models, terms)

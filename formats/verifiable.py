@@ -40,6 +40,23 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
     return plan.as_plan(document, source)
 
 
+MOST_MEMORY = 2**30
+"""Bytes that a document may take once it is read; a few bytes of text can stand for many of them."""
+
+_BYTES_OF = {b"{": 200, b"[": 64, b",": 40, b'"': 14}
+"""What each of these stands for in Python's memory, about: a container, an item, half a string."""
+
+
+def refuse_bloated(data: bytes, source: str) -> None:
+    """Raise InputError if a JSON text would take more than :data:`MOST_MEMORY` once it is read.
+
+    An estimate from above, in a time that does not count beside that of reading.
+    """
+    if 2 * len(data) + sum(data.count(mark) * size for mark, size in _BYTES_OF.items()) > MOST_MEMORY:
+        problem = f"would take more than {MOST_MEMORY >> 20} MiB of memory"
+        raise InputError(problem, source=source, remedy="if you trust it, set a --max-input-size")
+
+
 def is_training_plan(document: Any) -> bool:
     """Tell whether it is a training plan."""
     return isinstance(document, dict) and document.get("format") == TRAINING_PLAN
