@@ -245,7 +245,7 @@ def _proven_words(row: dict[str, Any]) -> str:
     together = bool(row.get("together"))
     if "upper" in row:
         return proven_words(row["upper"], row["lower"], row["k"], together=together)
-    return f"no partition into {row['k']} stages costs less than {row['lower']} ticks"
+    return f"proven: no partition into {row['k']} stages has a bottleneck below {row['lower']} ticks"
 
 
 def _claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:

@@ -250,5 +250,5 @@ def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedde
     if bottleneck == bound:
         return f"proven optimal: no partition{of} into {into}{among} has a smaller bottleneck"
     if not bound:
-        return f"the partition{of} and its costs hold; a lower bound of zero says nothing of better ones"
+        return f"but only the partition{of} and its costs: a lower bound of zero says nothing of better ones"
     return f"proven to be within a factor of {bottleneck / bound:.6g} of the best partition{of} into {into}{among}"

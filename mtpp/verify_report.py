@@ -87,7 +87,7 @@ class Report:
     bound_rechecked
         Whether the lower bound was re-derived in this run, and not just its value compared.
     proven
-        What is proven if every claim holds, in a few words.
+        What is proven if every claim holds, as the sentence goes on after ``valid, ``.
     subject
         What *tier* speaks of: the lower bound, unless it is that there is no plan.
     """
@@ -123,7 +123,7 @@ class Report:
             if not held:
                 return "NOT PROVEN: nothing could be checked"
             return f"NOT PROVEN: {listed(open_)} {'is' if len(open_) == 1 else 'are'} merely claimed; all else holds"
-        return f"valid: {self.proven}" if self.proven else "valid"
+        return f"valid, {self.proven}"
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this report."""

@@ -132,7 +132,11 @@ def _no_plan(
         found = list(complete(checked, claims, OUT_OF_TIME))
     shown = next(check for check in found if check.name == NO_PLAN)
     tier = NO_TIER if any(check.passed is False for check in found) else tier
-    words = "proven that there is no plan within the memory of the devices" if shown.passed else "no plan was found"
+    words = (
+        "proven that there is no plan within the memory of the devices"
+        if shown.passed
+        else "but all it says is that no plan was found"
+    )
     subject = "that there is no plan"
     return Report((*checks, *found), tier, None, shown.passed is True, words, subject=subject)
 
@@ -168,7 +172,7 @@ def _feasible(
         if closed
         else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
         if due is not None
-        else "the plan and its times hold; a lower bound of zero says nothing of faster ones"
+        else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
     )
     ratio = due if rechecked and time is not None else None
     return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=words)

@@ -382,20 +382,20 @@ def training_truth(problem: PlanningProblem, document: Any, wrong: Any) -> Truth
     if not wrong["feasible"]:
         least = wrong["least_memory_bytes"]
         needed = training_oracles.least_memory(asked)
-        exact = needed == least if wrong["proven"] else needed is not None and least is not None and needed <= least
-        return {"no plan": best is None, "least memory": exact}
-    value, time = Fraction(*wrong["lower_bound"]["value"]), Fraction(*wrong["time_per_sample_ticks"])
+        return {
+            "no plan": best is None,
+            "least memory": needed is not None and least is not None and needed <= least,
+        }
+    value, time = Fraction(*wrong["lower_bound"]["value"]), Fraction(*document["time_per_sample_ticks"])
     bounded = best is None or value <= best
-    due = float(time / value) if value else (1.0 if time == 0 else None)
-    stated = None if wrong["ratio"] is None else float(wrong["ratio"])
-    return {
-        "lower bound": bounded,
-        "ratio": bounded and stated == due,
-        "optimal": bounded and wrong["optimal"] == (time == value),
-        "time per sample": wrong["stages"] != document["stages"]
-        or wrong["system"] != document["system"]
-        or time == Fraction(*document["time_per_sample_ticks"]),
-    }
+    truth = {"lower bound": bounded}
+    if (wrong["stages"], wrong["system"]) == (document["stages"], document["system"]):
+        due = float(time / value) if value else (1.0 if time == 0 else None)
+        stated = None if wrong["ratio"] is None else float(wrong["ratio"])
+        truth["ratio"] = bounded and stated == due
+        truth["optimal"] = bounded and wrong["optimal"] == (time == value) and (not wrong["optimal"] or time == best)
+        truth["time per sample"] = wrong["time_per_sample_ticks"] == document["time_per_sample_ticks"]
+    return truth
 
 
 MOST_DEVICES = 6

@@ -52,7 +52,7 @@ def test_a_proof_made_by_hand_passes(tmp_path: Path) -> None:
         "3 downsets and 2 pairs, as the proof says"
     )
     assert done.stdout.splitlines()[-1] == (
-        "valid: proven optimal: no partition of the embedded graph into 4 stages has a smaller bottleneck"
+        "valid, proven optimal: no partition of the embedded graph into 4 stages has a smaller bottleneck"
     )
     assert run("verify", path, "--deep").stdout == done.stdout
     shallow = run("verify", path, "--shallow")
