@@ -37,9 +37,7 @@ def write_graph(shape: str, n: int, path: Path) -> None:
             names = ", ".join(f'"o{v}"' for v in readers)
             size = int(random.integers(1_000, 1_000_000))
             end = ",\n" if t else ""
-            file.write(
-                f'{end}{{"name": "t{t}", "producer": "o{producer}", "consumers": [{names}], "bytes": {size}}}'
-            )
+            file.write(f'{end}{{"name": "t{t}", "producer": "o{producer}", "consumers": [{names}], "bytes": {size}}}')
         file.write("\n]}\n")
 
 

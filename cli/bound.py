@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.cell_options import cell_options
+from mtpp.cli.cell_options import cell_options, total_time_option
 from mtpp.cli.file_types import MODEL, OUTPUT
 from mtpp.cli.options import model_options, output_options
 
@@ -16,6 +16,7 @@ INTERRUPTED = 130
 @click.command("bound")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="MODEL...")
 @cell_options(bounds="Those to work at [default: all], of")
+@total_time_option()
 @click.option(
     "--export",
     type=OUTPUT,
@@ -47,9 +48,11 @@ def command(
     from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import CellRun, certify_models
     from mtpp.cli.console import Console
+    from mtpp.cli.cut_short import bounds_cut_short
     from mtpp.cli.exporting import check_export_options, export
     from mtpp.cli.results import deliver
     from mtpp.cli.table_outputs import check_table_outputs
+    from mtpp.deadline import Deadline
     from mtpp.solvers.cells.serial import run_here
 
     check_table_outputs(output=output, export=options["export"])
@@ -59,16 +62,17 @@ def command(
     if options["export"] is not None:
         export(paths, options, limits.bounds, console)
         return
-    table = certify_models(paths, options, CellRun(limits, run_here, jobs=1), console)
+    deadline = Deadline(options["total_time_limit"])
+    plan = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False)
+    table = certify_models(paths, options, plan, console)
     rows = [bounds_alone(row) for row in table.rows]
 
     def shown() -> str:
         if output_format == "json":
             return certificates_json(rows)
-        notes = (
-            () if options["cutoff"] is None else (("cutoff", f"no bound above {options['cutoff']} ticks was sought"),)
-        )
-        as_fraction = options["shown_as"] == "fraction"
+        as_fraction, notes = options["shown_as"] == "fraction", [*bounds_cut_short(rows, limits.bounds)]
+        if options["cutoff"] is not None:
+            notes.append(("cutoff", f"no bound above {options['cutoff']} ticks was sought"))
         return certificates_text(rows, output_format, as_fraction=as_fraction, with_upper=False, notes=notes)
 
     if rows:

@@ -10,12 +10,22 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.file_types import STORE
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.cli.stage_counts import StageCounts
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.solvers.cells.cell import CellLimits
+
+_PROCESS_BYTES = 160 * 2**20
+"""What a process for cells takes before it has any, with all that is imported and compiled."""
+
+_PARENT_GROWS_BYTES = 32 * 2**20
+"""What this process may take more while cells are worked at in others."""
+
+_TOGETHER = 2
+"""Bounds at a cell that may keep much in memory at once: an exhaustive search, and HiGHS in its own process."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -36,15 +46,12 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
         click.option("--bounds", metavar="NAME,NAME,…", help=f"{bounds} {', '.join(BOUND_NAMES)}."),
         click.option(
             "--time-limit", type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True, metavar="S",
-            help="Seconds for each cell.",
+            help="Seconds for each cell, reading its model included.",
         ),
         click.option(
             "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
         ),
-        click.option(
-            "--memory-limit", metavar="SIZE",
-            help="Of an exhaustive search at a cell [default: half of what is free, divided by the cells at once].",
-        ),
+        memory_limit_option("; by default the exhaustive searches of all cells at once may take half of what is free"),
         click.option(
             "--as", "shown_as", type=click.Choice(["ratio", "fraction"]), default="ratio", show_default=True,
             help="Bounds in summaries: best partition / bound, or bound / best partition.",
@@ -56,10 +63,7 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
 def run_options() -> Callable[[F], F]:
     """Add where the cells are worked at, how many at once, for how long, and where their rows are kept."""
     options = (
-        click.option(
-            "--total-time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
-            help="Seconds for the whole run, from process start; cells that had no turn by then have no row.",
-        ),
+        total_time_option(),
         click.option(
             "-j", "--jobs", type=click.IntRange(min=1),
             help="Cells at once, a process each [default: all cores]; not with --scheduler.",
@@ -73,6 +77,14 @@ def run_options() -> Callable[[F], F]:
     return stack(*options)
 
 
+def total_time_option() -> Callable[[F], F]:
+    """Add ``--total-time-limit``."""
+    return click.option(
+        "--total-time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
+        help="Seconds for the whole run, from process start; cells that had no turn by then have no row.",
+    )  # fmt: skip
+
+
 def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     """Read what :func:`cell_options` collected, and what only one of the commands has.
 
@@ -81,7 +93,7 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     InputError
         If an option names what there is not.
     """
-    from mtpp.cli.options import memory_limit
+    from mtpp.cli.options import bytes_option
     from mtpp.solvers.cells.cell import CellLimits
     from mtpp.solvers.registry import partitioner
 
@@ -92,20 +104,42 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
         bounds=parse_bounds(options["bounds"], every=each),
         algorithm=partitioner(options.get("algorithm", "auto")).name,
         seed=options["seed"],
-        memory_bytes=None if given is None else memory_limit(given),
+        memory_bytes=bytes_option("--memory-limit", given),
         each=each,
         proofs_only=options.get("require_ratio") is not None,
         cutoff=options.get("cutoff"),
     )
 
 
-def shared_out(limits: CellLimits, cells: int, jobs: int) -> CellLimits:
-    """Return the limits of each of so many cells that share this machine's cores and memory, *jobs* at once."""
+def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = True) -> CellLimits:
+    """Return the limits of each of so many cells that share this machine's cores and memory, *jobs* at once.
+
+    Parameters
+    ----------
+    processes
+        Whether each cell gets a process of its own, with its part of a limit on memory.
+    """
+    from mtpp.cli.limits import search_memory
     from mtpp.free_memory import memory_budget
+    from mtpp.memory_limit import memory_left
 
     at_once = max(1, min(cells, jobs))
-    memory_bytes = memory_budget() // at_once if limits.memory_bytes is None else limits.memory_bytes
-    return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes)
+    left = memory_left()
+    if left is None:
+        return replace(limits, threads=jobs // at_once, memory_bytes=memory_budget() // at_once)
+    if not processes:
+        return replace(limits, threads=jobs // at_once, memory_bytes=search_memory("") // _TOGETHER)
+    share = max(0, left - _PARENT_GROWS_BYTES) // at_once
+    memory_bytes = max(0, share - _PROCESS_BYTES) // _TOGETHER
+    return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes, process_bytes=share)
+
+
+def most_at_once(jobs: int) -> int:
+    """Return how many of *jobs* processes a limit on memory has room for, at least 1."""
+    from mtpp.memory_limit import memory_left
+
+    left = memory_left()
+    return jobs if left is None else max(1, min(jobs, left // (2 * _PROCESS_BYTES)))
 
 
 def parse_bounds(text: str | None, *, every: bool = False) -> tuple[str, ...]:

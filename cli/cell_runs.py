@@ -23,7 +23,7 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     InputError
         If an option is wrong, the store cannot be used, or the cluster cannot be reached.
     """
-    from mtpp.cli.cell_options import cell_limits
+    from mtpp.cli.cell_options import cell_limits, most_at_once
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.planning import available_cores
     from mtpp.deadline import Deadline
@@ -45,5 +45,5 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
         else:
             from mtpp.solvers.cells.processes import run_in_processes
 
-            jobs = options["jobs"] or available_cores()
+            jobs = most_at_once(options["jobs"] or available_cores())
             yield CellRun(limits, partial(run_in_processes, at_once=jobs, tell=console.warn), jobs, store, deadline)

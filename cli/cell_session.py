@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
     from mtpp.instance import Instance
     from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
     from mtpp.solvers.cells.keys import CellKey
+
+
+_LEAST_SHARE = 0.05
+"""Of its time limit, for a cell whose model took most of it to be read."""
 
 
 class CellSession:
@@ -35,6 +40,7 @@ class CellSession:
         self._console = console
         self._progress = progress
         self._keys: dict[int, CellKey] = {}
+        self._shortened: set[int] = set()
         self._prepared = False
 
     def cells(self) -> Iterator[Cell]:
@@ -43,6 +49,7 @@ class CellSession:
         from mtpp.solvers.cells.keys import graph_digest
 
         for m, file in enumerate(self._table.models):
+            began = time.monotonic() - file.read_s
             model = self._files.read_again(file, self._console.warn)
             if model is None:
                 for k in self._table.stage_counts:
@@ -55,11 +62,13 @@ class CellSession:
                 number = m * len(self._table.stage_counts) + i
                 if digest and self._restore(number, digest, instance):
                     continue
-                limits = self._limits_now()
+                if not self._prepare(instance):  # compiling, which is done once, is on no clock
+                    began = time.monotonic() - file.read_s
+                limits = self._limits_now(number, time.monotonic() - began, instance.op_count)
+                began = time.monotonic()
                 if limits is None:
                     self._table.out_of_time = True
                     return
-                self._prepare(instance)
                 label = cell_label(file, k)
                 self._show(label)
                 yield Cell(number, label, instance, limits)
@@ -74,7 +83,7 @@ class CellSession:
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
-        cut = row.stopped == "time-limit" and cell.limits.time_limit_s != self._limits.time_limit_s
+        cut = row.stopped == "time-limit" and cell.number in self._shortened
         if cut:
             self._table.out_of_time = True
         if outcome.finished and not cut and self._plan.store is not None:
@@ -106,25 +115,43 @@ class CellSession:
         self._say(f"{cell_label(file, instance.k)} (stored)", row, instance)
         return True
 
-    def _limits_now(self) -> CellLimits | None:
-        """Return the limits of a cell that starts now, None if it must not."""
+    def _limits_now(self, number: int, read_s: float, ops: int) -> CellLimits | None:
+        """Return the limits of a cell that starts now, None if it must not.
+
+        Parameters
+        ----------
+        read_s
+            Seconds that it took to have its instance at hand: they count, and so does writing its row.
+        """
+        from mtpp.cli.planning import writing_s
+
         left = self._plan.deadline.remaining_s()
         limit = self._limits.time_limit_s
         if left <= 0:
             return None
-        return self._limits if limit is not None and limit <= left else replace(self._limits, time_limit_s=left)
+        if limit is not None:
+            limit = max(limit - read_s - writing_s(read_s, ops), _LEAST_SHARE * limit)
+        if limit is None or left < limit:
+            self._shortened.add(number)
+            limit = left
+        return replace(self._limits, time_limit_s=limit)
 
-    def _prepare(self, instance: Instance) -> None:
-        """Compile once, before several processes would each do so."""
+    def _prepare(self, instance: Instance) -> bool:
+        """Compile once, before several processes would each do so; tell whether all was compiled before."""
         if self._prepared or self._plan.jobs is None:
-            return
+            return True
         from mtpp.solvers.cells.preparing import compiled_for_cells, load_for_cells
 
         names = (self._limits.algorithm, self._limits.bounds, instance.system)
-        if not compiled_for_cells(*names):
+        compiled = compiled_for_cells(*names)
+        if not compiled:
             self._console.say("compiling (once) …")
+        elif self._plan.processes:  # each loads what it needs, and this process has no need of it
+            self._prepared = True
+            return True
         load_for_cells(*names, most_ops=max(model.ops for model in self._table.models))
         self._prepared = True
+        return compiled
 
     def _file(self, number: int) -> ModelFile:
         return self._table.models[number // len(self._table.stage_counts)]

@@ -41,6 +41,7 @@ _STOPPED = {
     "solver-target": "at the ratio asked for by HiGHS's word",
     "finished": "with no bound left to try",
     "time-limit": "out of time",
+    "memory-limit": "out of memory",
     "interrupted": "interrupted",
 }
 """Why work at a cell ended, in words."""

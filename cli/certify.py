@@ -45,6 +45,7 @@ def command(
     from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import certify_models, unmet_cells
     from mtpp.cli.console import Console
+    from mtpp.cli.cut_short import bounds_cut_short
     from mtpp.cli.results import deliver
     from mtpp.cli.table_outputs import check_table_outputs
 
@@ -57,7 +58,8 @@ def command(
     def shown() -> str:
         if output_format == "json":
             return certificates_json(rows)
-        return certificates_text(rows, output_format, as_fraction=options["shown_as"] == "fraction")
+        as_fraction, notes = options["shown_as"] == "fraction", [*bounds_cut_short(rows, plan.limits.bounds)]
+        return certificates_text(rows, output_format, as_fraction=as_fraction, notes=notes)
 
     if rows:
         deliver(output, lambda: certificates_json(rows), shown)

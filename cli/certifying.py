@@ -36,6 +36,8 @@ class CellRun:
         Has rows of earlier runs, and gets those of this one.
     deadline
         When the last cell has to end.
+    processes
+        Whether each cell is worked at in a process of its own.
     """
 
     limits: CellLimits
@@ -43,12 +45,15 @@ class CellRun:
     jobs: int | None = None
     store: Store | None = None
     deadline: Deadline = field(default_factory=Deadline)
+    processes: bool = True
 
     def limits_of(self, cells: int) -> CellLimits:
         """Return the limits of each of so many cells."""
         from mtpp.cli.cell_options import shared_out
 
-        return self.limits if self.jobs is None else shared_out(self.limits, cells, self.jobs)
+        if self.jobs is None:
+            return self.limits
+        return shared_out(self.limits, cells, self.jobs, processes=self.processes)
 
 
 def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun, console: Console) -> CertifiedCells:
@@ -68,7 +73,7 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
     from mtpp.cli.model_files import ModelFiles
 
     with ProgressBar(console) as progress:
-        files = ModelFiles(options, console.warn, progress.show)
+        files = ModelFiles(options, console.warn, progress.show, plan.limits.time_limit_s, plan.deadline)
         models = files.check(paths, max(options["stage_counts"]))
         table = CertifiedCells(models, options["stage_counts"])
         session = CellSession(table, files, plan, console, progress)

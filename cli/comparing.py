@@ -109,7 +109,7 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
 
     cells: list[Cell] = []
     with ProgressBar(console) as progress:
-        files = ModelFiles(options, console.warn, progress.show)
+        files = ModelFiles(options, console.warn, progress.show, request.time_limit_s)
         models = _worthwhile(files.check(paths, max(request.stage_counts)), console)
         names = [variant.entry.name for variant in request.variants]
         if not all(compiled(instance, names) for instance in tiny_instances(request.system)):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.cli.cut_short import runs_cut_short
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, seconds_text
 
 if TYPE_CHECKING:
@@ -162,6 +163,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
         ("limits", ", ".join(limits)),
         ("assumptions", "; ".join(assumed)),
     ]
+    figures[2:2] = runs_cut_short(comparison.cells)
     if comparison.interrupted:
         done = f"after {len(comparison.cells):,} of {comparison.runs:,} runs"
         figures.insert(0, ("interrupted", f"{done}; a column rests on the graphs that all algorithms finished"))

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import MOST_STAGES, model_options, output_options
 
 
@@ -27,6 +28,7 @@ from mtpp.cli.options import MOST_STAGES, model_options, output_options
 )  # fmt: skip
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the scored plan as JSON.")
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
+@memory_limit_option()
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context

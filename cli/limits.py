@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+
+if TYPE_CHECKING:
+    from mtpp.deadline import Deadline
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,13 +56,13 @@ def search_memory(text: str | None) -> int:
 
 
 @contextmanager
-def reading(path: str, time_limit_s: float | None, *, remedy: str = "raise --time-limit") -> Iterator[None]:
+def reading(path: str, deadline: Deadline, remedy: str = "raise --time-limit") -> Iterator[None]:
     """End the block, in which the file at *path* is read, with an error of one line when a limit is reached.
 
     Parameters
     ----------
-    time_limit_s
-        Seconds from process start, None for no end.
+    deadline
+        By when it has to be read.
 
     Raises
     ------
@@ -67,18 +70,17 @@ def reading(path: str, time_limit_s: float | None, *, remedy: str = "raise --tim
         If the time is up, or the memory does not suffice.
     """
     from mtpp.alarm import TimeIsUp, alarm
-    from mtpp.deadline import Deadline
     from mtpp.errors import LimitReached
     from mtpp.memory_limit import return_memory
 
     source = "<stdin>" if path == "-" else path
     try:
-        with alarm(Deadline(time_limit_s)):
+        with alarm(deadline):
             yield
         return_memory()
     except TimeIsUp:
-        problem = f"the time limit of {time_limit_s:g} s passed while reading"
-        raise LimitReached(problem, source=source, remedy=remedy) from None
+        limit = "" if deadline.limit_s is None else f" of {deadline.limit_s:.4g} s"
+        raise LimitReached(f"the time limit{limit} passed while reading", source=source, remedy=remedy) from None
     except MemoryError:
         raise LimitReached(
             "there is not enough memory to read it", source=source, remedy="raise --memory-limit, or free some"

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.cli.limits import reading
+from mtpp.deadline import Deadline, process_age_s
 from mtpp.errors import InputError, UnrecognisedInput
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ class ModelFile:
         Of the file with measured costs, if one was given.
     work
         Σ work of its ops, in ticks for one stage.
+    read_s
+        Seconds that reading it took, those since process start for the first one.
     """
 
     path: str
@@ -44,6 +49,7 @@ class ModelFile:
     dims: dict[str, int]
     work: int
     costs_sha256: str | None = None
+    read_s: float = 0.0
 
 
 class ModelFiles:
@@ -57,9 +63,24 @@ class ModelFiles:
         Is told what was left out.
     tell
         Is told what is being read, before.
+    time_limit_s
+        Seconds that reading a model may take, None: any number.
+    deadline
+        By when all has to be read.
     """
 
-    def __init__(self, options: dict[str, Any], warn: Callable[[str], None], tell: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        options: dict[str, Any],
+        warn: Callable[[str], None],
+        tell: Callable[[str], None],
+        time_limit_s: float | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
+        self._time_limit_s = time_limit_s
+        self._deadline = deadline or Deadline()
+        self._since: float | None = None
+        self._kept: tuple[str, Model] | None = None
         self._options = options
         self._warn = warn
         self._tell = tell
@@ -96,10 +117,15 @@ class ModelFiles:
                 raise InputError(
                     f"no model has a dimension {name!r}", source="--dim", remedy="`mtpp inspect` lists them"
                 )
+        if len(found) > 1:
+            self._kept = None  # one is kept at most
         return list(found.values())
 
     def read(self, path: str) -> Model:
         """Read one of the models, anew."""
+        kept, self._kept = self._kept, None
+        if kept is not None and kept[0] == path:
+            return kept[1]
         return self._read(path, lambda text: None)
 
     def read_again(self, file: ModelFile, warn: Callable[[str], None]) -> Model | None:
@@ -116,10 +142,14 @@ class ModelFiles:
 
     def _check_file(self, path: str, most_stages: int) -> ModelFile:
         self._tell(f"reading {path}")
-        model = self._read(path, self._warn)
-        work = int(model.instance(1).work.sum())
-        if most_stages > 1:
-            model.instance(most_stages)  # raises if the costs are too large for so many
+        began = time.monotonic() - process_age_s() if self._since is None else self._since
+        with reading(path, self._reading_ends(began), "raise --time-limit"):
+            model = self._read(path, self._warn)
+            work = int(model.instance(1).work.sum())
+            if most_stages > 1:
+                model.instance(most_stages)  # raises if the costs are too large for so many
+        self._since = time.monotonic()
+        self._kept = path, model
         graph = model.graph
         return ModelFile(
             path,
@@ -130,7 +160,15 @@ class ModelFiles:
             model.dims,
             work,
             model.costs_sha256,
+            self._since - began,
         )
+
+    def _reading_ends(self, began: float) -> Deadline:
+        """Return when a model has to be read whose reading began then."""
+        if self._time_limit_s is None:
+            return self._deadline
+        left = self._time_limit_s - (time.monotonic() - began)
+        return Deadline.from_now(min(left, self._deadline.remaining_s()))
 
     def _check_folder(self, folder: Path, most_stages: int, found: dict[str, ModelFile]) -> Iterator[ModelFile]:
         """Give the models of a folder that were not found before."""

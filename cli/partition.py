@@ -49,6 +49,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.limits import reading
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
+    from mtpp.deadline import Deadline
     from mtpp.formats.sink import check_output
 
     if (options["k"] is None) == (options["max_bottleneck"] is None):
@@ -56,7 +57,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with reading(model, options["time_limit"]):
+    with reading(model, Deadline(options["time_limit"])):
         read = read_model(model, options, console.warn)
         request = PlanRequest.of(options)
         if options["together_blocks"]:

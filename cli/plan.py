@@ -37,11 +37,13 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     no plan fits; the least memory that would do is printed.
     """
     from mtpp.cli.console import Console
+    from mtpp.cli.limits import reading
     from mtpp.cli.results import deliver
     from mtpp.cli.training_plan_view import training_plan_text
     from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
     from mtpp.cli.training_sweep_view import sweep_json, sweep_text
     from mtpp.cli.training_texts import no_plan_text
+    from mtpp.deadline import Deadline
     from mtpp.formats.sink import check_output
 
     if options["sums"] is not None and options["sweep"] is None:
@@ -49,7 +51,8 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    task = read_task(model, options, console)
+    with reading(model, Deadline(options["time_limit"])):
+        task = read_task(model, options, console)
     if options["sweep"] is not None:
         swept = sweep_task(task, options, console)
         stopped, problem = swept.stopped, swept.problem

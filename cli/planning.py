@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,6 +28,11 @@ _WRITING_SHARE = 0.4
 """Of the seconds that a graph of many ops was read in, for stage costs, the plan's JSON and its table."""
 
 _MANY_OPS = 20_000
+
+_SHOWING_S = 0.15
+"""Seconds of the processor for a table."""
+
+_SLOWEST = 6.0
 
 
 @dataclass(frozen=True)
@@ -180,7 +186,15 @@ def searching_s(time_limit_s: float | None, ops: int) -> float | None:
 
     if time_limit_s is None:
         return None
-    return max(time_limit_s - _WRITING_SHARE * process_age_s() * min(1.0, ops / _MANY_OPS), 0.1 * time_limit_s)
+    return max(time_limit_s - writing_s(process_age_s(), ops), 0.1 * time_limit_s)
+
+
+def writing_s(read_s: float, ops: int) -> float:
+    """Return the seconds that it takes to write a result about so many ops, whose graph was read in *read_s*."""
+    from mtpp.deadline import process_age_s
+
+    slowness = min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))  # others compute on this machine as well
+    return _SHOWING_S * slowness + _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
 
 
 def _fewest(

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, output_options
 from mtpp.cli.pinning import Cores
 
@@ -30,6 +31,7 @@ INTERRUPTED = 130
 @click.option("--optimise", is_flag=True, help="Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of made-up values.")
 @click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="End the run then.")
+@memory_limit_option()
 @click.option(
     "-o", "--output", type=OUTPUT, metavar="FILE", help="Write what was measured as JSON, whole or not at all."
 )

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.file_types import TOPOLOGY
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.errors import InputError
 from mtpp.planning_problem import CONVENTIONS
@@ -85,6 +86,7 @@ def run_options() -> Callable[[F], F]:
             "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="From process start."
         ),
         click.option("-j", "--jobs", type=click.IntRange(min=1), help="Threads [default: all cores]."),
+        memory_limit_option(),
     )  # fmt: skip
 
 

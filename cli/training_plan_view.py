@@ -167,7 +167,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     if task.planner.knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
-    if plan.stopped in ("time-limit", "interrupted"):
+    if plan.stopped in ("time-limit", "memory-limit", "interrupted"):
         figures.append(("stopped", f"{plan.stopped.replace('-', ' ')}: best plan and bound so far"))
     figures.append(rules)
     return figures

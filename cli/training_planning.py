@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -110,7 +111,7 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
-        result = run(limits)
+        result = _in_time(task, run, limits)
         elapsed_s = time.monotonic() - start
     if isinstance(result, NoPlan):
         if result.stopped == "interrupted":
@@ -120,6 +121,26 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     if task.knapsack == "exact":
         differs = slower_by_bang_per_buck(task.flat, result.stages, [one.in_flight for one in result.figures])
     return Planned(task, elapsed_s, result, heuristic_differs=differs)
+
+
+def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], limits: PlanLimits) -> Plan | NoPlan:
+    """Return what a planner comes to, and that there is no plan where it does not come back in time."""
+    from mtpp.memory_limit import limited_memory, spare_memory
+    from mtpp.overrun import Overrun, run_in_time
+    from mtpp.solvers.planners.planning import NoPlan
+
+    if limits.deadline.limit_s is None and not limited_memory():
+        return run(limits)
+    try:
+        return run_in_time(lambda: run(limits), limits.deadline, lambda: limits.stop)
+    except Overrun as overrun:
+        stopped = overrun.stopped
+    except MemoryError as error:
+        clear_frames(error.__traceback__)  # or they would keep what has used it up
+        stopped = "memory-limit"
+    spare_memory()
+    reason = "the memory did not suffice" if stopped == "memory-limit" else "none was found in the time"
+    return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
 
 
 def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import COSTS, DOCUMENT, MODEL
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, output_options, reading_options
 from mtpp.cli.verify_terms import held_to_options
 
@@ -29,6 +30,7 @@ from mtpp.cli.verify_terms import held_to_options
 @click.option(
     "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
 )
+@memory_limit_option()
 @held_to_options()
 @reading_options()
 @click.option(

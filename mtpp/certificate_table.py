@@ -58,7 +58,8 @@ class CertificateRow:
         Of the file with measured costs, where there was one.
     stopped
         Why the work at the cell ended: ``target`` (the ratio asked for is proven), ``solver-target`` (a bound of tier
-        ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit`` or ``interrupted``.
+        ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit``, ``memory-limit``
+        or ``interrupted``.
     """
 
     model: str

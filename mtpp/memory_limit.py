@@ -1,14 +1,16 @@
 """The memory that this process and those that it starts may have resident together, as ``--memory-limit`` says.
 
-Two things hold it. The kernel refuses allocations that would take this process beyond its part, which Python and NumPy
-turn into a MemoryError; and a thread adds up what the whole family has, and tells searches to end before it is all
-used. Limits of a process are the same for all its threads, hence the state of this module.
+Two things hold it. The kernel refuses allocations that would take this process beyond what is left, which Python and
+NumPy turn into a MemoryError; and a thread adds up what the whole family has, tells searches to end before it is all
+used, and ends the process where all that does not help. A process has one limit for all its threads, hence the state of
+this module.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -25,10 +27,15 @@ _LEFT_ALONE = 0.04
 """Share of the limit that is kept free for what comes after a search."""
 
 _DATA_SHARE = 1.03
-"""The kernel's limit on data for each resident byte allowed. It counts stacks of threads and heaps that are not filled
-yet, about 90 MB with everything loaded, but not code and files, which are as much."""
+"""Part of the limit at which the kernel refuses more."""
 
-_TO_END_WITH = 1.04
+_NOT_RESIDENT_BYTES = 128 * 2**20
+"""Of a process's data at most that is granted beside the limit because it is not resident: stacks, heaps not filled."""
+
+_END_AT = 1.08
+"""Part of the limit at which the process ends without any result."""
+
+_TO_END_WITH = 1.06
 """Part of the limit that a process may have to write its result, once a search had to be ended."""
 
 _EVERY_S = 0.05
@@ -43,13 +50,25 @@ class MemoryLimit:
         Of all processes together.
     read
         Returns the resident bytes of the family.
+    end
+        Ends the process at once, which is what happens well above the limit.
+
+    Attributes
+    ----------
+    children_expendable
+        Whether processes that this one has started may be killed at the limit: their work is then reported as failed.
     """
 
-    def __init__(self, limit_bytes: int, read: Callable[[], int] | None = None) -> None:
+    def __init__(
+        self, limit_bytes: int, read: Callable[[], int] | None = None, end: Callable[[], object] | None = None
+    ) -> None:
+        self.children_expendable = True
+        self._end = end or self._end_process
         self.limit_bytes = limit_bytes
         self._read = read or family_resident_bytes
         self._short = Event()
         self._over = Event()
+        self._share = _DATA_SHARE
 
     @property
     def short(self) -> bool:
@@ -57,15 +76,35 @@ class MemoryLimit:
         return self._short.is_set()
 
     def look(self) -> int:
-        """Take note of what is resident now, and return it."""
+        """Take note of what is resident now, act on it, and return it."""
         resident = self._read()
         if resident >= NEARLY * self.limit_bytes:
             self._short.set()
+        if resident >= _END_AT * self.limit_bytes:
+            self._end()
+        elif resident >= self.limit_bytes and self.children_expendable:
+            kill_descendants()
+        room = int(self._share * self.limit_bytes) - resident
+        most = int(self._share * self.limit_bytes) + _NOT_RESIDENT_BYTES
+        _set_data_limit(max(0, min(data_bytes() + max(0, room), most)))
         return resident
 
     def left_bytes(self) -> int:
         """Return what may still be allocated."""
         return max(0, int((1 - _LEFT_ALONE) * self.limit_bytes) - self.look())
+
+    def _end_process(self) -> None:
+        kill_descendants()
+        with suppress(OSError, ValueError, AttributeError):
+            mebibytes = self.limit_bytes >> 20
+            sys.stderr.write(f"error: more memory is needed than the limit of {mebibytes} MiB; raise --memory-limit\n")
+            sys.stderr.flush()
+        os._exit(1)
+
+    def spare(self) -> None:
+        """Let this process have what was held back for writing a result after the limit ended a search."""
+        self._share = _TO_END_WITH
+        self.look()
 
     def watch(self) -> None:
         """Look from time to time until the process ends."""
@@ -85,16 +124,20 @@ _CURRENT: list[MemoryLimit] = []
 
 
 @contextmanager
-def memory_limited(limit_bytes: int | None, read: Callable[[], int] | None = None) -> Iterator[None]:
+def memory_limited(
+    limit_bytes: int | None,
+    read: Callable[[], int] | None = None,
+    end: Callable[[], object] | None = None,
+) -> Iterator[None]:
     """Hold this process and its family to so many bytes inside the block; None: to none."""
     if limit_bytes is None:
         yield
         return
-    limit = MemoryLimit(limit_bytes, read)
+    limit = MemoryLimit(limit_bytes, read, end)
     before = _data_limit()
     _CURRENT.append(limit)
     try:
-        limit_data(limit_bytes)
+        limit.look()
         limit.watch()
         yield
     finally:
@@ -102,6 +145,12 @@ def memory_limited(limit_bytes: int | None, read: Callable[[], int] | None = Non
         _CURRENT.remove(limit)
         if before is not None:
             _set_data_limit(before)
+
+
+def keep_children() -> None:
+    """Kill no process that this one has started for the sake of its limit: each has one of its own."""
+    if _CURRENT:
+        _CURRENT[-1].children_expendable = False
 
 
 def limited_memory() -> bool:
@@ -127,16 +176,10 @@ def return_memory() -> None:
 
 
 def spare_memory() -> None:
-    """Let this process have what was held back for writing a result after the limit ended a search."""
+    """Let this process have what was held back for writing a result after a limit ended a search."""
     return_memory()
     if _CURRENT:
-        limit_data(int(_TO_END_WITH * _CURRENT[-1].limit_bytes))
-
-
-def limit_data(resident_bytes: int) -> None:
-    """Have the kernel refuse allocations that would take this process beyond so many resident bytes (Linux)."""
-    if _data_limit() is not None:
-        _set_data_limit(int(_DATA_SHARE * resident_bytes))
+        _CURRENT[-1].spare()
 
 
 def _data_limit() -> int | None:
@@ -149,6 +192,8 @@ def _data_limit() -> int | None:
 
 
 def _set_data_limit(size: int) -> None:
+    if sys.platform != "linux":
+        return
     import resource
 
     _, hard = resource.getrlimit(resource.RLIMIT_DATA)
@@ -177,11 +222,25 @@ def descendants(pid: int) -> list[int]:
     return found[1:]
 
 
+def kill_descendants() -> None:
+    """Kill all that this process has started, and what they have."""
+    for pid in descendants(os.getpid()):
+        with suppress(OSError):
+            os.kill(pid, signal.SIGKILL)
+
+
 def resident_bytes(pid: int) -> int:
     """Return the resident memory of one process; 0 where the system does not tell."""
     with suppress(OSError, ValueError, IndexError, AttributeError):
         pages = Path(f"/proc/{pid}/statm").read_text(encoding="ascii").split()[1]
         return int(pages) * os.sysconf("SC_PAGE_SIZE")
+    return 0
+
+
+def data_bytes() -> int:
+    """Return the size of this process's data as the kernel's limit counts it, 0 where the system does not tell."""
+    with suppress(OSError, ValueError, IndexError, AttributeError):
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[5]) * os.sysconf("SC_PAGE_SIZE")
     return 0
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 from threading import Event, Thread
-from typing import Generic, TypeVar
+from typing import Any, TypeVar
 
 from mtpp.deadline import Deadline
 
@@ -31,63 +32,105 @@ class Overrun(Exception):
         super().__init__(stopped)
 
 
-class _Outcome(Generic[R]):
-    """What a thread leaves behind."""
+class _Job:
+    """A piece of work and what it comes to."""
+
+    def __init__(self, work: Callable[[], Any]) -> None:
+        self._work = work
+        self.done = Event()
+        self.result: Any = None
+        self.error: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            self.result = self._work()
+        except BaseException as error:
+            self.error = error
+        self.done.set()
+
+
+class TimedThread:
+    """A thread for pieces of work one after the other; another one takes its place when it does not come back."""
 
     def __init__(self) -> None:
-        self.done = Event()
-        self.result: R
-        self.error: BaseException | None = None
+        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._thread: Thread | None = None
+
+    def run(
+        self,
+        work: Callable[[], R],
+        deadline: Deadline,
+        stop: Callable[[], str | None],
+        *,
+        grace_s: float = GRACE_S,
+    ) -> R:
+        """Run *work* and return what it returns, or give it up soon after it had to end.
+
+        Compiled loops release the interpreter's lock, so the caller's thread keeps the clock, whatever the work is at.
+
+        Parameters
+        ----------
+        deadline
+            By when the work should end by itself.
+        stop
+            Why the work has to end now, None as long as it may go on; it is to ask this itself.
+        grace_s
+            Seconds that it may take longer, besides :data:`GRACE_SHARE` of its limit.
+
+        Raises
+        ------
+        Overrun
+            If the work has been given up. Its thread goes on until the process ends: see :func:`abandoned`.
+        """
+        job = _Job(work)
+        if self._thread is None:
+            self._jobs = SimpleQueue()
+            self._thread = Thread(target=_serve, args=(self._jobs,), name="work with a limit", daemon=True)
+            self._thread.start()
+        self._jobs.put(job)
+        try:
+            _await(job, deadline, stop, grace_s + GRACE_SHARE * max(0.0, min(deadline.limit_s or 0.0, 1e6)))
+        except BaseException:
+            _ABANDONED.append(self._thread)
+            self.close()
+            raise
+        if job.error is not None:
+            raise job.error
+        return job.result  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """Let the thread end after what it is at."""
+        self._jobs.put(None)
+        self._thread = None
 
 
 def run_in_time(work: Callable[[], R], deadline: Deadline, stop: Callable[[], str | None]) -> R:
-    """Run *work* in a thread of its own and return what it returns, or give it up soon after it had to end.
-
-    Compiled loops release the interpreter's lock, so the caller's thread keeps the clock, whatever the work is at.
-
-    Parameters
-    ----------
-    deadline
-        By when the work should end by itself.
-    stop
-        Why the work has to end now, None as long as it may go on; it is to ask this itself.
-
-    Raises
-    ------
-    Overrun
-        If the work has been given up. Its thread goes on until the process ends: see :func:`abandoned`.
-    """
-    outcome: _Outcome[R] = _Outcome()
-
-    def run() -> None:
-        try:
-            outcome.result = work()
-        except BaseException as error:
-            outcome.error = error
-        outcome.done.set()
-
-    thread = Thread(target=run, name="work with a limit", daemon=True)
-    thread.start()
-    grace_s = GRACE_S + GRACE_SHARE * (deadline.limit_s or 0)
-    stopped_at: float | None = None
+    """Run *work* in a thread of its own; see :meth:`TimedThread.run`."""
+    thread = TimedThread()
     try:
-        while not outcome.done.wait(max(0.0, min(_LOOK_S, deadline.remaining_s() + grace_s))):
-            reason = stop()
-            if reason is None:
-                continue
-            stopped_at = stopped_at or time.monotonic()
-            patience_s = INTERRUPTION_GRACE_S if reason == "interrupted" else grace_s
-            if time.monotonic() - stopped_at >= patience_s or deadline.remaining_s() <= -grace_s:
-                _ABANDONED.append(thread)
-                raise Overrun(reason)
-    except KeyboardInterrupt:
-        _ABANDONED.append(thread)
-        raise
-    if outcome.error is not None:
-        raise outcome.error
-    return outcome.result
+        return thread.run(work, deadline, stop)
+    finally:
+        thread.close()
 
 
 def abandoned() -> bool:
     """Tell whether work that was given up still runs: the process must then end without waiting for it."""
     return any(thread.is_alive() for thread in _ABANDONED)
+
+
+def _serve(jobs: SimpleQueue[_Job | None]) -> None:
+    while (job := jobs.get()) is not None:
+        job.run()
+        del job  # what it has made must not live until the next one
+
+
+def _await(job: _Job, deadline: Deadline, stop: Callable[[], str | None], grace_s: float) -> None:
+    stopped_at: float | None = None
+    while not job.done.wait(max(0.001, min(_LOOK_S, deadline.remaining_s() + grace_s))):
+        reason = stop()
+        if reason is None:
+            continue
+        stopped_at = stopped_at or time.monotonic()
+        patience_s = INTERRUPTION_GRACE_S if reason == "interrupted" else grace_s
+        if time.monotonic() - stopped_at >= patience_s or deadline.remaining_s() <= -grace_s:
+            raise Overrun(reason)

@@ -8,12 +8,16 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from threading import Lock
+from traceback import clear_frames
+from typing import TypeVar
 
 from mtpp.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.certificate_table import BoundFigure
 from mtpp.deadline import Deadline
 from mtpp.instance import Instance
+from mtpp.memory_limit import limited_memory, short_of_memory
 from mtpp.objective import bottleneck
+from mtpp.overrun import Overrun, TimedThread
 from mtpp.partition import Partition
 from mtpp.progress import Observer, Silent
 from mtpp.solvers.bounding import BoundLimits, BoundResult
@@ -23,6 +27,10 @@ from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.reduction import Reduction, merge_record, reduce_instance
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import UNLIMITED, SearchLimits
+from mtpp.solvers.solve import search_in_time
+from mtpp.solvers.starts import first_partition
+
+R = TypeVar("R")
 
 _PARTITION_SHARE = 0.15
 """Of the time of a cell, at most, for the first partition."""
@@ -32,6 +40,17 @@ _WEAK_SHARE = 0.08
 
 FIRST = "node"
 """A bound that takes next to no time, and is often the optimum where stages hold few ops."""
+
+_REDUCTION_SHARE = 0.2
+"""Of the time of a cell, at most, for merges that leave the optimum as it is."""
+
+_ENDS_AT = 0.96
+"""Part of its time after which a bound is to end by itself, so that what it has proven is not lost."""
+
+_GRACE_S = 0.5
+"""Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
+
+_NOTHING = BoundResult(None, solved=False)
 
 STRONG = ("configuration", "exact-mip")
 """Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
@@ -142,9 +161,12 @@ class _CellWork:
         self._limits = limits
         self._report = report
         self._deadline = Deadline.from_now(limits.time_limit_s)
-        self._rounds = reduce_instance(instance)
+        self._thread = TimedThread()
         self._lock = Lock()
-        self._given_up = False
+        self._given_up = self._short = False
+        self._tell_first()
+        reducing = SearchLimits(0, self._deadline.share(_REDUCTION_SHARE), interrupted=limits.interrupted)
+        self._rounds = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline) or []
         self._state = self._partitioned()
 
     def run(self) -> Certification:
@@ -156,17 +178,44 @@ class _CellWork:
             if self._stopped():
                 break
             self._limits.observer.phase(name)
-            self._try(name, self._deadline.share(_WEAK_SHARE if strong else 1 / (len(weak) - number)))
+            share = _WEAK_SHARE if strong else 1 / (len(weak) - number)
+            self._try(name, self._deadline.share(share), self._thread)
         if strong and not self._stopped():
             self._limits.observer.phase(" and ".join(strong))
             with ThreadPoolExecutor(len(strong)) as threads:
                 try:
-                    for done in as_completed([threads.submit(self._try, name, self._deadline) for name in strong]):
+                    tries = [threads.submit(self._try, name, self._deadline, TimedThread()) for name in strong]
+                    for done in as_completed(tries):
                         done.result()
                 except BaseException:
                     self._given_up = True  # or the others would be waited for
                     raise
         return self._told(stopped=self._stopped() or "finished")
+
+    def _tell_first(self) -> None:
+        """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
+        first = first_partition(self._instance)
+        if first is None or self._limits.time_limit_s is None:
+            return
+        lower = simple_bound(self._instance)
+        seconds = time.perf_counter() - self._start
+        figures = {"simple": BoundFigure(lower.value, seconds, True)}
+        self._report(Certification(first.partition, first.bottleneck, first.found_by, lower, figures, seconds, seconds))
+
+    def _in_time(self, work: Callable[[], R], deadline: Deadline, thread: TimedThread | None = None) -> R | None:
+        """Return what some work comes to, None if it was given up or had not enough memory."""
+        limits = self._limits
+        if limits.time_limit_s is None and not limited_memory():
+            return work()
+        stop = SearchLimits(0, deadline, interrupted=lambda: limits.interrupted() or self._given_up)
+        try:
+            return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
+        except Overrun:
+            return None
+        except MemoryError as error:
+            clear_frames(error.__traceback__)  # or they would keep what has used it up
+            self._short = True
+            return None
 
     def _partitioned(self) -> Certification:
         """Return what is known after the search for a partition."""
@@ -181,7 +230,8 @@ class _CellWork:
                 deadline=self._deadline.share(_WEAK_SHARE),
                 interrupted=limits.interrupted,
             )
-            result = bound_entry(FIRST).load()(self._inner, known)
+            inner = self._inner
+            result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
             proven = self._proven(result)
             value = None if proven is None else proven.value
             figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved)
@@ -201,7 +251,7 @@ class _CellWork:
             observer=limits.observer,
             interrupted=limits.interrupted,
         )
-        found = entry.load()(instance, search)
+        found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
             figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
@@ -221,27 +271,31 @@ class _CellWork:
         self._report(new)
         return new
 
-    def _try(self, name: str, deadline: Deadline) -> None:
+    def _try(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound and take in what it comes to."""
         limits, state = self._limits, self._state
         entry = bound_entry(name)
         upper = self._cutoff if state.upper is None else state.upper
         known = state.proven if entry.tier in PROOF_TIERS else state.lower
         began = time.perf_counter()
-        result = entry.load()(
-            self._inner,
-            BoundLimits(
-                upper,
-                None if state.partition is None else _carried(state.partition, self._rounds),
-                0 if limits.each else known.value,
-                None if limits.each else _enough(upper, limits.target_ratio),
-                deadline,
-                limits.seed,
-                limits.memory_bytes,
-                limits.observer,
-                lambda: limits.interrupted() or bool(self._closed()) or self._given_up,
-            ),
-        )
+
+        def work() -> BoundResult:
+            return entry.load()(
+                self._inner,
+                BoundLimits(
+                    upper,
+                    None if state.partition is None else _carried(state.partition, self._rounds),
+                    0 if limits.each else known.value,
+                    None if limits.each else _enough(upper, limits.target_ratio),
+                    deadline.share(_ENDS_AT),
+                    limits.seed,
+                    limits.memory_bytes,
+                    limits.observer,
+                    lambda: limits.interrupted() or bool(self._closed()) or self._given_up,
+                ),
+            )
+
+        result = self._in_time(work, deadline, thread) or _NOTHING
         seconds = time.perf_counter() - began
         with self._lock:
             self._take_in(name, result, seconds)
@@ -311,6 +365,8 @@ class _CellWork:
             return closed
         if self._limits.interrupted():
             return "interrupted"
+        if self._short or short_of_memory():
+            return "memory-limit"
         return "time-limit" if self._deadline.expired() else ""
 
 

@@ -40,9 +40,7 @@ _NO_PROGRESS = 0.95
 _ANY_SIZE = 2**62
 
 
-def coarsen(
-    instance: Instance, target_ops: int, *, ended: Callable[[], bool] = lambda: False
-) -> list[Contraction]:
+def coarsen(instance: Instance, target_ops: int, *, ended: Callable[[], bool] = lambda: False) -> list[Contraction]:
     """Contract an instance again and again, to about *target_ops* ops.
 
     Parameters

@@ -16,6 +16,7 @@ from mtpp.objective import stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.search import UNLIMITED, SearchLimits
+from mtpp.solvers.solve import search_in_time
 from mtpp.solvers.variants import Variant
 
 INFEASIBLE = "infeasible"
@@ -137,7 +138,7 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
     start = time.perf_counter()
     try:
         refuse_infeasible(instance)
-        found = solver(instance, search_limits)
+        found = search_in_time(solver, instance, search_limits)
         stopped = found.stopped
     except Infeasible as error:
         problem = error.problem

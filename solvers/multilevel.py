@@ -14,8 +14,8 @@ from math import ceil
 from mtpp.contraction import Contraction
 from mtpp.instance import Instance
 from mtpp.partition import Partition
-from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.annealing import Schedule
+from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.coarsening import coarsen
 from mtpp.solvers.portfolio import Portfolio
 from mtpp.solvers.restarts import Annealer, Start

@@ -221,9 +221,7 @@ def _fits(instance: Instance) -> bool:
     return left is None or len(instance.pins) * _REGION_BYTES <= left // 2
 
 
-def _regions(
-    instance: Instance, rules: Collection[str], ended: Callable[[], bool]
-) -> tuple[Int32Array, Int32Array]:
+def _regions(instance: Instance, rules: Collection[str], ended: Callable[[], bool]) -> tuple[Int32Array, Int32Array]:
     """Return moves and rules as :func:`find_moves` does."""
     target = np.arange(instance.op_count, dtype=np.int32)
     rule = np.full(instance.op_count, -1, dtype=np.int32)

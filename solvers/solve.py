@@ -87,7 +87,7 @@ def solve(
     return plan
 
 
-def search_in_time(partitioner: Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:
+def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:
     """Search, and where a limit is past before the search comes back, return the best that it has told of.
 
     That is at least a cut of the graph's own order into stages of about equal work, made beforehand.

@@ -60,20 +60,29 @@ def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> 
 def first_partition(instance: Instance) -> SearchResult | None:
     """Return a cut of the graph's own order into stages of about equal work, for searches that find nothing in time.
 
-    None if a stage of it exceeds the stage memory, which proves nothing about others. O(n + pins).
+    Or with everything in one stage, where that is better. None if a stage exceeds the stage memory, which proves
+    nothing about others. O(n + pins).
     """
+    found: list[SearchResult] = []
+    for stage in (_equal_work(instance), np.zeros(instance.op_count, dtype=np.int32)):
+        partition = Partition.from_stages(instance, stage)
+        costs = stage_costs(instance, partition)
+        try:
+            check_stage_memory(instance, costs)
+        except InvalidPartition:
+            continue
+        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, "finished"))
+    return min(found, key=lambda one: one.bottleneck, default=None)
+
+
+def _equal_work(instance: Instance) -> Int32Array:
+    """Return the stage of each op when the graph's own order is cut into stages of about equal work."""
     work = instance.work[instance.order].astype(np.float64)
     middle = np.cumsum(work) - work / 2
     stages = np.minimum(middle * (instance.k / max(1.0, float(work.sum()))), instance.k - 1).astype(np.int32)
     stage = np.empty(instance.op_count, dtype=np.int32)
     stage[instance.order] = stages
-    partition = Partition.from_stages(instance, stage)
-    costs = stage_costs(instance, partition)
-    try:
-        check_stage_memory(instance, costs)
-    except InvalidPartition:
-        return None
-    return SearchResult(partition, costs.bottleneck, "equal work", 1, "finished")
+    return stage
 
 
 def has_one_order(instance: Instance) -> bool:

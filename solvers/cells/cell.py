@@ -21,6 +21,8 @@ class CellLimits:
         As in :class:`~mtpp.solvers.certifying.CertifyLimits`.
     threads
         That its searches may use.
+    process_bytes
+        Resident memory of the process that works at it, and of those that it starts; None: no limit.
     """
 
     time_limit_s: float | None
@@ -33,6 +35,7 @@ class CellLimits:
     each: bool = False
     proofs_only: bool = False
     cutoff: int | None = None
+    process_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mtpp.errors import MtppError
+from mtpp.memory_limit import keep_children
 from mtpp.solvers.cells.cell import Cell, Outcome
 from mtpp.solvers.cells.worker_process import WorkerProcess
 from mtpp.solvers.certifying import Certification
@@ -18,7 +19,7 @@ from mtpp.solvers.certifying import Certification
 ATTEMPTS = 2
 """At a cell, before it is given up."""
 
-_GRACE_S = 2.0
+_GRACE_S = 0.8
 _GRACE_SHARE = 0.05
 """Seconds, and part of its limit, by which a cell may overrun before its process is killed."""
 
@@ -79,6 +80,7 @@ def run_in_processes(
     MtppError
         If processes cannot be started.
     """
+    keep_children()
     pool = _Pool(iter(cells), at_once, grace_s, tell)
     try:
         while pool.at_work():
@@ -158,7 +160,7 @@ class _Pool:
             post.began = time.monotonic()
             limit = post.cell.limits.time_limit_s
             if limit is not None and not self._interrupted:
-                post.kill_at = post.began + limit + max(self._grace_s, _GRACE_SHARE * limit)
+                post.kill_at = post.began + limit + self._grace_s + _GRACE_SHARE * limit
         elif kind == "state":
             post.state = _better(value, post.state)
         elif kind == "failed":
@@ -168,6 +170,8 @@ class _Pool:
             cell, post.cell, post.kill_at = post.cell, None, None
             if kind == "done":
                 yield Outcome(cell, value)
+            elif kind == "short" and post.state is not None:
+                yield Outcome(cell, replace(post.state, stopped="memory-limit"))
             elif kind == "false" or not self._interrupted:  # else there was more to try
                 yield Outcome(cell, None, value)
 

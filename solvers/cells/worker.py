@@ -4,7 +4,8 @@ It reads pickled tuples from its standard input: ``("cell", Cell)``, and ``("end
 what there is. It writes pickled tuples to what was its standard output: ``("ready",)`` once, then per cell
 ``("began",)`` when its clock starts, ``("state", Certification)`` as often as there is news, and in the end one of
 ``("done", Certification)``, ``("refused", text)`` where there is no partition, ``("false", text)`` where bounds
-contradict each other, and ``("failed", text)``. It ends when its input does: with its parent.
+contradict each other, ``("short", text)`` where the memory is used up, and ``("failed", text)``. It ends when its input
+does: with its parent.
 """
 
 from __future__ import annotations
@@ -12,14 +13,21 @@ from __future__ import annotations
 import os
 import pickle
 import signal
+import time
 import traceback
+from dataclasses import replace
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
+from mtpp.deadline import process_age_s
 from mtpp.errors import Infeasible, MtppError
 from mtpp.lifeline import die_with_parent, orphaned
+from mtpp.memory_limit import memory_limited
 from mtpp.solvers.cells.cell import Cell
+from mtpp.solvers.cells.preparing import compiled_for_cells
+
+_TOO_LITTLE = "there is not enough memory; raise --memory-limit"
 
 
 class _Replies:
@@ -54,9 +62,11 @@ def serve() -> None:
     end = Event()
     Thread(target=_listen, args=(requests, cells, end), daemon=True).start()
     replies.send("ready")
+    first = True
     while True:
         cell = cells.get()
-        replies.send(*_answer(cell, replies, end))
+        replies.send(*_answer(cell, replies, end, first=first))
+        first = False
 
 
 def _listen(requests: BinaryIO, cells: SimpleQueue[Cell], end: Event) -> None:
@@ -72,15 +82,36 @@ def _listen(requests: BinaryIO, cells: SimpleQueue[Cell], end: Event) -> None:
         orphaned()
 
 
-def _answer(cell: Cell, replies: _Replies, end: Event) -> tuple[Any, ...]:
+def _end(replies: _Replies) -> None:
+    replies.send("short", _TOO_LITTLE)
+    orphaned()
+
+
+def _in_time(cell: Cell, *, first: bool) -> Cell:
+    """Make all ready for the cell, and take the time for that from its limit: half of it at most."""
+    began = time.monotonic() - (process_age_s() if first else 0.0)
+    limits = cell.limits
+    compiled = not first or compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system)
+    cell.prepare()
+    limit = limits.time_limit_s
+    if limit is None or not compiled:  # compiling, which is done once, is on no clock
+        return cell
+    left = max(limit / 2, limit - (time.monotonic() - began))
+    return replace(cell, limits=replace(limits, time_limit_s=left))
+
+
+def _answer(cell: Cell, replies: _Replies, end: Event, *, first: bool) -> tuple[Any, ...]:
     try:
-        cell.prepare()
-        replies.send("began")
-        state = cell.certify(lambda state: replies.send("state", state), end.is_set)
+        with memory_limited(cell.limits.process_bytes, end=lambda: _end(replies)):
+            cell = _in_time(cell, first=first)
+            replies.send("began")
+            state = cell.certify(lambda state: replies.send("state", state), end.is_set)
     except Infeasible as error:
         return "refused", error.problem
     except MtppError as error:
         return "false", str(error)
+    except MemoryError:
+        return "short", _TOO_LITTLE
     except BaseException as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         return "failed", f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})"
