@@ -10,11 +10,15 @@ import click
 
 if TYPE_CHECKING:
     from mtpp.deadline import Deadline
+    from mtpp.errors import LimitReached
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LOADED_LATER_BYTES = 96 * 2**20
 """What solvers and their compiled loops take once they are imported."""
+
+_OVER_S, _OVER_SHARE = 0.5, 0.1
+"""Seconds and part of a time limit that a result may be late; there is none where it would be later."""
 
 _SEARCH_SHARE = 0.6
 """Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
@@ -56,13 +60,15 @@ def search_memory(text: str | None) -> int:
 
 
 @contextmanager
-def reading(path: str, deadline: Deadline, remedy: str = "raise --time-limit") -> Iterator[None]:
+def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iterator[None]:
     """End the block, in which the file at *path* is read, with an error of one line when a limit is reached.
 
     Parameters
     ----------
     deadline
         By when it has to be read.
+    limit_s
+        The time limit as the user gave it, if it does not count from process start.
 
     Raises
     ------
@@ -79,9 +85,36 @@ def reading(path: str, deadline: Deadline, remedy: str = "raise --time-limit") -
             yield
         return_memory()
     except TimeIsUp:
-        limit = "" if deadline.limit_s is None else f" of {deadline.limit_s:.4g} s"
-        raise LimitReached(f"the time limit{limit} passed while reading", source=source, remedy=remedy) from None
+        raise _passed_while_reading(source, deadline.limit_s if limit_s is None else limit_s) from None
     except MemoryError:
         raise LimitReached(
             "there is not enough memory to read it", source=source, remedy="raise --memory-limit, or free some"
         ) from None
+
+
+def refuse_too_late(path: str, deadline: Deadline, ops: int) -> None:
+    """End where reading took so long that not even a first result about so many ops could be written in time.
+
+    Raises
+    ------
+    LimitReached
+        As :func:`reading`.
+    """
+    from mtpp.cli.planning import writing_s
+    from mtpp.deadline import process_age_s
+
+    limit_s = deadline.limit_s
+    if limit_s is None:
+        return
+    read_s = process_age_s()
+    if read_s + writing_s(read_s, ops) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
+        raise _passed_while_reading(path, limit_s)
+
+
+def _passed_while_reading(source: str, limit_s: float | None) -> LimitReached:
+    from mtpp.errors import LimitReached
+
+    limit = "" if limit_s is None else f" of {limit_s:g} s"
+    return LimitReached(
+        f"the time limit{limit} passed while reading", source=source, remedy="raise it, or give a smaller model"
+    )

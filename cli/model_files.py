@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -143,7 +144,7 @@ class ModelFiles:
     def _check_file(self, path: str, most_stages: int) -> ModelFile:
         self._tell(f"reading {path}")
         began = time.monotonic() - process_age_s() if self._since is None else self._since
-        with reading(path, self._reading_ends(began), "raise --time-limit"):
+        with reading(path, *self._reading_ends(began)):
             model = self._read(path, self._warn)
             work = int(model.instance(1).work.sum())
             if most_stages > 1:
@@ -163,12 +164,12 @@ class ModelFiles:
             self._since - began,
         )
 
-    def _reading_ends(self, began: float) -> Deadline:
-        """Return when a model has to be read whose reading began then."""
-        if self._time_limit_s is None:
-            return self._deadline
-        left = self._time_limit_s - (time.monotonic() - began)
-        return Deadline.from_now(min(left, self._deadline.remaining_s()))
+    def _reading_ends(self, began: float) -> tuple[Deadline, float | None]:
+        """Return when a model has to be read whose reading began then, and the limit that says so."""
+        left = math.inf if self._time_limit_s is None else self._time_limit_s - (time.monotonic() - began)
+        if left >= self._deadline.remaining_s():
+            return self._deadline, self._deadline.limit_s
+        return Deadline.from_now(left), self._time_limit_s
 
     def _check_folder(self, folder: Path, most_stages: int, found: dict[str, ModelFile]) -> Iterator[ModelFile]:
         """Give the models of a folder that were not found before."""

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import output_options
 
 
@@ -31,7 +32,7 @@ from mtpp.cli.options import output_options
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")
 @click.option("--system", type=SYSTEM, default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
-@click.option("--memory-limit", metavar="SIZE", help="Take no more, in pieces if need be [default: what is free].")
+@memory_limit_option("; the model is run in pieces if need be [default: what is free]")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, output: str | None, output_format: str, **options: Any) -> None:

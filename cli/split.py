@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import output_options
 
 
@@ -33,6 +34,7 @@ from mtpp.cli.options import output_options
     help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
 )
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension that PLAN has not.")
+@memory_limit_option()
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
