@@ -110,9 +110,9 @@ def _answer(cell: Cell, replies: _Replies, end: Event, *, first: bool) -> tuple[
         return "refused", error.problem
     except MtppError as error:
         return "false", str(error)
-    except MemoryError:
-        return "short", _TOO_LITTLE
     except BaseException as error:
+        if isinstance(error, MemoryError) and cell.limits.process_bytes is not None:
+            return "short", _TOO_LITTLE
         place = traceback.extract_tb(error.__traceback__)[-1]
         return "failed", f"{type(error).__name__}: {error} ({os.path.basename(place.filename)}:{place.lineno})"
     return "done", state
