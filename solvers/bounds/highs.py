@@ -38,8 +38,8 @@ _TOLERANCES = {
     "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
 }
-"""Tighter than the defaults of 1e-6 and 1e-7, at next to no cost in time: with those, presolve ignores costs of that part
-of the largest. Rows that an optimum may meet exactly have to be loosened by more: see ``mip_scale.MARGIN``."""
+"""Tighter than the defaults of 1e-6 and 1e-7, at next to no cost in time: with those, presolve ignores costs of that
+part of the largest. Rows that an optimum may meet exactly have to be loosened by more: see ``mip_scale.MARGIN``."""
 
 _ENDS = {
     highspy.HighsModelStatus.kOptimal: "optimal",

@@ -11,11 +11,12 @@ from mtpp.certificate import SOLVER_TOLERANCE
 MARGIN = 2.0**-12
 """Taken off a dual bound, in units of the objective: less than 5·10⁻⁷ of a cutoff, so that a bound can be within 10⁻⁶.
 
-It is empirical, and no proof: HiGHS promises nothing of its dual bound. On graphs of up to eight ops against brute force,
-a cutoff taken for a bound was up to 7·10⁻⁸ above the optimum. Dual bounds of models that reach beyond the cutoff were up
-to 10⁻⁶ above, with the default tolerances of 10⁻⁶ and 10⁻⁷, where costs of all sizes meet; with 10⁻⁹, up to 10⁻⁹, once
-rows that an optimum can meet exactly were loosened by 10⁻⁷ (they cut it off). The margin is some hundred times as much,
-and holds a relaxation that is dual infeasible by 10⁻⁹ in each of 200,000 columns. ``benchmarks/cutoffs.py`` measures it.
+It is empirical, and no proof: HiGHS promises nothing of its dual bound. Graphs of up to eight ops were held against
+brute force. A cutoff taken for a bound was up to 7·10⁻⁸ above the optimum. Dual bounds of models that reach beyond the
+cutoff were up to 10⁻⁶ above with the default tolerances of 10⁻⁶ and 10⁻⁷, where costs of all sizes meet. With 10⁻⁹ they
+were up to 10⁻⁹ above, once rows that an optimum can meet exactly were loosened by 10⁻⁷: they had cut it off. The margin
+is some hundred times as much, and holds a relaxation that is dual infeasible by 10⁻⁹ in each of 200,000 columns.
+``benchmarks/cutoffs.py`` looks for bounds that it does not hold for.
 """
 
 _BITS = 10
