@@ -194,13 +194,16 @@ class _CellWork:
 
     def _tell_first(self) -> None:
         """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
+        if self._limits.time_limit_s is None or self._limits.cutoff is not None:
+            return
         first = first_partition(self._instance)
-        if first is None or self._limits.time_limit_s is None:
+        if first is None:
             return
         lower = simple_bound(self._instance)
         seconds = time.perf_counter() - self._start
         figures = {"simple": BoundFigure(lower.value, seconds, True)}
-        self._report(Certification(first.partition, first.bottleneck, first.found_by, lower, figures, seconds, seconds))
+        found = first.partition, first.bottleneck, first.found_by
+        self._report(Certification(*found, lower, lower, figures, seconds, seconds))
 
     def _in_time(self, work: Callable[[], R], deadline: Deadline, thread: TimedThread | None = None) -> R | None:
         """Return what some work comes to, None if it was given up or had not enough memory."""
