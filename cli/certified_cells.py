@@ -70,7 +70,7 @@ class CertifiedCells:
             console.complain(f"{label}: {problem}")
         left = self.cells - self.done
         if self.interrupted:
-            console.warn(f"interrupted with {left} of {self.cells} cells left")
+            console.warn_interrupted(f"with {left} of {self.cells} cells left")
         elif self.out_of_time:
             short = f"{left} of {self.cells} cells had no turn" if left else "the last cells were cut short"
             console.warn(f"--total-time-limit: {short}")

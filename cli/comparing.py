@@ -199,4 +199,4 @@ def warn_of_gaps(comparison: Comparison, console: Console) -> None:
         listed = ", ".join(map(str, counts))
         console.warn(f"{source}: left out of the means for k = {listed}: {', '.join(algorithms)}: {problem}")
     if comparison.interrupted:
-        console.warn(f"interrupted after {len(comparison.cells)} of {comparison.runs} runs")
+        console.warn_interrupted(f"after {len(comparison.cells)} of {comparison.runs} runs")

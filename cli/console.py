@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
+from mtpp.interrupts import tell
 from mtpp.visible import visible
 
 if TYPE_CHECKING:
@@ -33,6 +34,12 @@ class Console:
         """Print a warning unless told to be quiet."""
         if not self.quiet:
             self._print(f"warning: {text}")
+
+    def warn_interrupted(self, text: str) -> None:
+        """Warn that the user ended the run, unless told to be quiet: the one line that says so."""
+        if not self.quiet:
+            self.warn(f"interrupted {text}")
+            tell()
 
     def complain(self, text: str) -> None:
         """Print what went wrong and is behind the exit code, even if told to be quiet."""

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
@@ -78,7 +79,7 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
     cutoff = _bottleneck(instance, options) + 1 if options["cutoff"] is None else options["cutoff"]
     rounds = reduce_instance(instance)
     reduced = rounds[-1].contraction.instance if rounds else instance
-    with tempfile.TemporaryDirectory() as folder:
+    with unwinding(), tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / f"model{_ending(target)}"
         written = export_mps(reduced, bounds[0], draft, cutoff=cutoff, position=options["position"])
         _deliver(draft, target)

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import signal
+import time
 from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 from typing import Any
+
+from mtpp import interrupts
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class Interruption(AbstractContextManager["Interruption"]):
-    """While it is entered, the first signal sets :attr:`requested` and the second raises KeyboardInterrupt."""
+    """While it is entered, the first signal sets :attr:`requested` and the second ends the process.
+
+    From its end until the result is delivered, signals wait: what was found is written first.
+    """
 
     def __init__(self) -> None:
         self.requested = False
+        self._since = 0.0
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
@@ -25,10 +32,13 @@ class Interruption(AbstractContextManager["Interruption"]):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if kind is None:
+            interrupts.keep()
         for number, handler in self._previous.items():
             signal.signal(number, handler)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.requested:
-            raise KeyboardInterrupt
-        self.requested = True
+            interrupts.again(self._since)
+        else:
+            self.requested, self._since = True, time.monotonic()

@@ -9,16 +9,16 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from mtpp import __version__
+from mtpp import __version__, interrupts
 from mtpp.cli.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
+from mtpp.interrupts import INTERRUPTED
 from mtpp.overrun import abandoned
 
-INTERRUPTED = 130
 BROKEN_PIPE = 141
 INTERNAL_ERROR = 70
 
@@ -41,8 +41,19 @@ COMMANDS = {
 """Subcommand → its line of help. Kept here so that ``mtpp --help`` imports none of them."""
 
 
+class Interrupted(BaseException):
+    """The user ended the run; click would print an empty line at a KeyboardInterrupt."""
+
+
 class LazyGroup(click.Group):
     """A group that imports a subcommand's module when it is called, not before."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -79,12 +90,16 @@ def _terminate(signum: int, frame: FrameType | None) -> NoReturn:
 
 def main() -> NoReturn:
     """Run the command line and exit with its code."""
-    signal.signal(signal.SIGTERM, _terminate)
+    interrupts.tell(False)
+    if signal.getsignal(signal.SIGTERM) == signal.SIG_DFL:  # called by another program than our own
+        signal.signal(signal.SIGTERM, _terminate)
     # Imports make hundreds of thousands of objects that all stay: looking for garbage among them costs a tenth of a
     # second at every start.
     gc.set_threshold(200_000, 20, 20)
     try:
         code = root.main(prog_name="mtpp", standalone_mode=False)
+        if code == INTERRUPTED and not interrupts.told():
+            _fail("interrupted", INTERRUPTED)
     except LimitReached as error:
         leave(_fail(str(error), error.exit_code), at_once=True)
     except MtppError as error:
@@ -92,11 +107,12 @@ def main() -> NoReturn:
     except MemoryError:
         leave(_fail("there is not enough memory; raise --memory-limit, or free some", 1), at_once=True)
     except click.exceptions.NoArgsIsHelpError as error:
+        interrupts.ignore()
         click.echo(error.format_message(), err=True)
         code = 2
     except click.ClickException as error:
         code = _fail(_usage_message(error), 2)
-    except (KeyboardInterrupt, click.Abort):
+    except (Interrupted, KeyboardInterrupt, click.Abort):
         code = _fail("interrupted", INTERRUPTED)
     except OutputClosed:
         # The reader of our output has seen enough. Python would complain again when it flushes at exit.
@@ -105,21 +121,27 @@ def main() -> NoReturn:
     except Exception as error:
         if "--debug" in sys.argv:
             raise
-        code = _fail(f"internal error: {type(error).__name__}: {error}; run again with --debug", INTERNAL_ERROR)
+        if interrupts.asked():  # what a library made of it
+            code = _fail("interrupted", INTERRUPTED)
+        else:
+            code = _fail(f"internal error: {type(error).__name__}: {error}; run again with --debug", INTERNAL_ERROR)
     leave(code if isinstance(code, int) else 0)
 
 
 def leave(code: int, *, at_once: bool = False) -> NoReturn:
     """End the process: at once where work that was given up would be waited for, or much would be freed one by one."""
     if at_once or abandoned():
+        interrupts.ignore()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
         os._exit(code)
+    interrupts.finish(code)
     sys.exit(code)
 
 
 def _fail(message: str, code: int) -> int:
+    interrupts.ignore()
     if "--debug" in sys.argv and sys.exc_info()[0] is not None:
         import traceback
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.output import write_stdout
 from mtpp.formats.csv_text import csv_text
+from mtpp.interrupts import held
 from mtpp.visible import visible, visible_table
 
 if TYPE_CHECKING:
@@ -92,15 +93,16 @@ def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
 def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:
     """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest.
 
-    What is to be shown is shown even if the file cannot be written.
+    What is to be shown is shown even if the file cannot be written; a signal that comes meanwhile waits for both.
     """
-    if output == "-":
-        write_stdout(json_text())
-        return
-    try:
-        if output is not None:
-            from mtpp.formats.sink import write_text_atomically
+    with held():
+        if output == "-":
+            write_stdout(json_text())
+            return
+        try:
+            if output is not None:
+                from mtpp.formats.sink import write_text_atomically
 
-            write_text_atomically(output, json_text())
-    finally:
-        write_stdout(shown())
+                write_text_atomically(output, json_text())
+        finally:
+            write_stdout(shown())

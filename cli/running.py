@@ -71,8 +71,11 @@ def warn_of_limits(comparison: Comparison, console: Console) -> None:
     measured = comparison.measured
     run, request = measured.pipeline, measured.request
     if run.stopped != "finished":
-        why = "the time was up" if run.stopped == "time-limit" else "interrupted"
-        console.warn(f"{why} after {run.batches:,} of {request.batches:,} batches")
+        done = f"after {run.batches:,} of {request.batches:,} batches"
+        if run.stopped == "time-limit":
+            console.warn(f"the time was up {done}")
+        else:
+            console.warn_interrupted(done)
     threads, cores = len(comparison.stages) * request.threads, comparison.cores
     if threads > cores:
         console.warn(

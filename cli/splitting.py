@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
+from mtpp.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
@@ -66,7 +67,7 @@ def split_planned(
     from mtpp.formats.onnx.stages.folder import write_split
 
     source, plan = model.source, model.plan
-    with ProgressBar(console) as progress, _place(output, force=force) as folder:
+    with ProgressBar(console) as progress, unwinding(), _place(output, force=force) as folder:
         progress.show("cutting")
         split = split_model(model.reading, source.data, plan.labels, source=source.display, folder=model.folder)
         about = {

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 from mtpp.errors import InputError
+from mtpp.interrupts import held
 
 
 def check_output(path: str | Path) -> None:
@@ -54,7 +55,8 @@ def write_text_atomically(path: str | Path, content: str | bytes) -> None:
         if target.exists() and not stat.S_ISREG(target.stat().st_mode):
             target.write_bytes(data)
         else:
-            _replace(target, data)
+            with held():
+                _replace(target, data)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", source=str(path), remedy="choose another place"

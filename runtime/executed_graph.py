@@ -23,6 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.interrupts import unwinding
 from mtpp.runtime.attribution import Owners
 from mtpp.runtime.executable import Executable
 from mtpp.runtime.session import SessionChoices, open_session
@@ -75,7 +76,7 @@ def executed_graph(executable: Executable, *, threads: int, optimise: bool) -> I
     """
     import onnx
 
-    with tempfile.TemporaryDirectory(prefix="mtpp-executed-") as folder:
+    with unwinding(), tempfile.TemporaryDirectory(prefix="mtpp-executed-") as folder:
         path = Path(folder) / "model.onnx"
         open_session(
             executable.serialized(),

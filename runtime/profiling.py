@@ -14,6 +14,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import Trace, read_trace
+from mtpp.interrupts import unwinding
 from mtpp.runtime.company import company
 from mtpp.runtime.contents import contents_of
 from mtpp.runtime.executable import Executable
@@ -97,7 +98,7 @@ def measure(
     walls: list[Fraction] = []
     profiled_walls: list[Fraction] = []
     results: Sequence[Any] = ()
-    with tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
+    with unwinding(), tempfile.TemporaryDirectory(prefix="mtpp-profile-") as folder:
         profiled = _session(executable, choices, os.path.join(folder, "run"))
         plain = _session(executable, choices, None) if room_for_two else profiled
         feeds = {name: ort_value(onnxruntime(), array) for name, array in executable.feeds.items()}

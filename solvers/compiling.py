@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import count
@@ -14,6 +14,7 @@ from pathlib import Path
 from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
+from mtpp.lifeline import die_with_parent
 from mtpp.system import PEAK_MODES, System, load_system, override
 
 _WHOLE = ("auto", "downset")
@@ -169,7 +170,8 @@ def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
         load_kernels([algorithm], system)
         return
     other = get_context("spawn").Process(target=_compile_searches, args=(system,), daemon=True)
-    other.start()
+    with _deaf():  # it starts quietly
+        other.start()
     roomy, *limited = tiny_instances(system)
     PARTITIONERS[algorithm].load()(roomy, SearchLimits(evaluations=40))  # which is proven optimal without a search
     for instance in (roomy, *limited):
@@ -180,7 +182,21 @@ def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
             PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
 
 
+@contextmanager
+def _deaf() -> Iterator[None]:
+    """Keep Ctrl-C back, here for a moment, and for good in processes that are started meanwhile."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _compile_searches(system: System) -> None:
+    die_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the process that waits
     load_kernels(_SEARCHES, system)
 

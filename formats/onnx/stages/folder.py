@@ -18,6 +18,7 @@ from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
 from mtpp.formats.onnx.stages.splitting import Split
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
+from mtpp.interrupts import held
 
 _OURS = re.compile(rf"{re.escape(FILE_NAME)}|stage-\d+\.onnx|weights-\d+\.bin")
 
@@ -73,7 +74,8 @@ def new_folder(target: str | Path, *, force: bool = False) -> Iterator[Path]:
         yield draft
         _flush_folder(draft)
         check_folder(target, force=force)  # it may have been filled meanwhile
-        _replace(path, draft)
+        with held():
+            _replace(path, draft)
     except OSError as error:
         raise InputError(
             f"cannot be written: {error.strerror or error}", source=str(target), remedy="choose another place"
