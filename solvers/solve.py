@@ -107,6 +107,10 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
         return run_in_time(
             lambda: partitioner(instance, replace(limits, keeper=best)), limits.deadline, lambda: limits.stop
         )
+    except Infeasible:
+        stopped = limits.stop or ""
+        if first is None or not stopped:
+            raise
     except Overrun as overrun:
         stopped = overrun.stopped
     except MemoryError as error:

@@ -27,6 +27,9 @@ from mtpp.memory_limit import memory_limited
 from mtpp.solvers.cells.cell import Cell
 from mtpp.solvers.cells.preparing import compiled_for_cells
 
+_LEAST_SHARE = 0.15
+"""Of its time limit, that a cell has at least, however long its process took to start."""
+
 _TOO_LITTLE = "there is not enough memory; raise --memory-limit"
 
 
@@ -88,7 +91,7 @@ def _end(replies: _Replies) -> None:
 
 
 def _in_time(cell: Cell, *, first: bool) -> Cell:
-    """Make all ready for the cell, and take the time for that from its limit: half of it at most."""
+    """Make all ready for the cell, and take the time for that from its limit, but for a part of it."""
     began = time.monotonic() - (process_age_s() if first else 0.0)
     limits = cell.limits
     compiled = not first or compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system)
@@ -96,7 +99,7 @@ def _in_time(cell: Cell, *, first: bool) -> Cell:
     limit = limits.time_limit_s
     if limit is None or not compiled:  # compiling, which is done once, is on no clock
         return cell
-    left = max(limit / 2, limit - (time.monotonic() - began))
+    left = max(_LEAST_SHARE * limit, limit - (time.monotonic() - began))
     return replace(cell, limits=replace(limits, time_limit_s=left))
 
 

@@ -87,6 +87,18 @@ def test_a_search_without_memory_leaves_a_partition() -> None:
     assert found.bottleneck == bottleneck(instance, found.partition)
 
 
+def test_a_search_that_finds_nothing_in_its_time_leaves_a_first_partition() -> None:
+    """What an algorithm does not find in time may be there all the same; without a limit its word is taken."""
+
+    def finds_nothing(instance: Instance, limits: SearchLimits) -> SearchResult:
+        raise Infeasible("none found")
+
+    instance = instance_of()
+    assert search_in_time(finds_nothing, instance, over()).stopped == "time-limit"
+    with pytest.raises(Infeasible):
+        search_in_time(finds_nothing, instance, SearchLimits(10))
+
+
 @pytest.mark.parametrize("algorithm", PARTITIONERS)
 def test_time_that_is_over_at_the_beginning(algorithm: str) -> None:
     """Every algorithm gives a valid partition, says what ended it, and has hardly begun."""
