@@ -17,8 +17,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _LOADED_LATER_BYTES = 96 * 2**20
 """What solvers and their compiled loops take once they are imported."""
 
-_OVER_S, _OVER_SHARE = 0.5, 0.1
-"""Seconds and part of a time limit that a result may be late; there is none where it would be later."""
+_READING_OVER_S, _READING_OVER_SHARE = 0.7, 0.05
+"""Seconds and part of a time limit by which reading may be late: a small model gives a first result all the same."""
+
+_OVER_S, _OVER_SHARE = 0.9, 0.1
+"""Seconds and part of a time limit by which a result may be late; there is none where it would be later."""
 
 _SEARCH_SHARE = 0.6
 """Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
@@ -81,7 +84,7 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
 
     source = "<stdin>" if path == "-" else path
     try:
-        with alarm(deadline):
+        with alarm(_a_little_later(deadline)):
             yield
         return_memory()
     except TimeIsUp:
@@ -92,6 +95,15 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
         ) from None
 
 
+def _a_little_later(deadline: Deadline) -> Deadline:
+    from mtpp.deadline import Deadline as At
+
+    if deadline.limit_s is None:
+        return deadline
+    left = deadline.remaining_s()
+    return At.from_now(left + _READING_OVER_S + _READING_OVER_SHARE * max(0.0, left))
+
+
 def refuse_too_late(path: str, deadline: Deadline, ops: int) -> None:
     """End where reading took so long that not even a first result about so many ops could be written in time.
 
@@ -100,14 +112,14 @@ def refuse_too_late(path: str, deadline: Deadline, ops: int) -> None:
     LimitReached
         As :func:`reading`.
     """
-    from mtpp.cli.planning import writing_s
+    from mtpp.cli.planning import written_s
     from mtpp.deadline import process_age_s
 
     limit_s = deadline.limit_s
     if limit_s is None:
         return
     read_s = process_age_s()
-    if read_s + writing_s(read_s, ops) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
+    if read_s + written_s(read_s, ops) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
         raise _passed_while_reading(path, limit_s)
 
 

@@ -194,7 +194,12 @@ def writing_s(read_s: float, ops: int) -> float:
     from mtpp.deadline import process_age_s
 
     slowness = min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))  # others compute on this machine as well
-    return _SHOWING_S * slowness + _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
+    return _SHOWING_S * slowness + written_s(read_s, ops)
+
+
+def written_s(read_s: float, ops: int) -> float:
+    """Return the part of that which grows with the graph."""
+    return _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
 
 
 def _fewest(

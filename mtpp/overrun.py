@@ -12,7 +12,7 @@ from mtpp.deadline import Deadline
 
 R = TypeVar("R")
 
-GRACE_S = 0.1
+GRACE_S = 0.3
 GRACE_SHARE = 0.02
 """Seconds, and part of its limit, that work gets beyond its deadline to come to an end by itself."""
 
@@ -126,11 +126,11 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
 
 def _await(job: _Job, deadline: Deadline, stop: Callable[[], str | None], grace_s: float) -> None:
     stopped_at: float | None = None
-    while not job.done.wait(max(0.001, min(_LOOK_S, deadline.remaining_s() + grace_s))):
+    while not job.done.wait(max(0.01, min(_LOOK_S, deadline.remaining_s()))):
         reason = stop()
         if reason is None:
             continue
         stopped_at = stopped_at or time.monotonic()
         patience_s = INTERRUPTION_GRACE_S if reason == "interrupted" else grace_s
-        if time.monotonic() - stopped_at >= patience_s or deadline.remaining_s() <= -grace_s:
+        if time.monotonic() - stopped_at >= patience_s:
             raise Overrun(reason)

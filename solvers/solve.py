@@ -102,7 +102,8 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
     best = BestSoFar()
     first = first_partition(instance)
     if first is not None:
-        best.offer(first.bottleneck, first.found_by, lambda: first.partition)
+        cut = first.partition
+        best.offer(first.bottleneck, first.found_by, lambda: cut)
     try:
         return run_in_time(
             lambda: partitioner(instance, replace(limits, keeper=best)), limits.deadline, lambda: limits.stop

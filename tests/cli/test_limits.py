@@ -44,19 +44,31 @@ def test_too_little_memory_is_refused(command: str, graph: Path) -> None:
     assert done.stderr == "error: --memory-limit: 511MiB is too little to work with; give at least 512MiB\n"
 
 
+@pytest.fixture(scope="module")
+def long(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the file of a graph that takes seconds to be read."""
+    path = tmp_path_factory.mktemp("long") / "graph.json"
+    ops = ",".join(f'{{"name":"o{v}","work":{v}.25}}' for v in range(400_000))
+    path.write_text(
+        f'{{"format":"mtpp-graph","version":1,"name":"long","time_unit":"us","ops":[{ops}],"tensors":[]}}',
+        encoding="utf-8",
+    )
+    return path
+
+
 @pytest.mark.parametrize("command", ["partition", "bound", "certify", "compare"])
-def test_time_that_ends_while_reading(command: str, graph: Path) -> None:
+def test_time_that_ends_while_reading(command: str, long: Path) -> None:
     """What ends while the model is read is one line with its name, exit code 1."""
-    done = run(command, graph, "-k", "2", "--time-limit", "0.001")
+    done = run(command, long, "-k", "2", "--time-limit", "0.001")
     assert (done.returncode, done.stdout) == (1, "")
     (line,) = done.stderr.splitlines()
     passed = "the time limit of 0.001 s passed while reading; raise it, or give a smaller model"
-    assert line == f"error: {graph}: {passed}"
+    assert line == f"error: {long}: {passed}"
 
 
-def test_the_whole_run_of_bounds_has_a_limit(graph: Path) -> None:
+def test_the_whole_run_of_bounds_has_a_limit(long: Path) -> None:
     """--total-time-limit holds while reading, for bounds as well."""
-    done = run("bound", graph, "-k", "2", "--total-time-limit", "0.001")
+    done = run("bound", long, "-k", "2", "--total-time-limit", "0.001")
     assert done.returncode == 1
     assert "passed while reading" in done.stderr
 
