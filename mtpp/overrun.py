@@ -12,7 +12,7 @@ from mtpp.deadline import Deadline
 
 R = TypeVar("R")
 
-GRACE_S = 0.3
+GRACE_S = 0.5
 GRACE_SHARE = 0.02
 """Seconds, and part of its limit, that work gets beyond its deadline to come to an end by itself."""
 

@@ -281,7 +281,7 @@ def test_the_time_limit_ends_the_search(tmp_path: Path) -> None:
     model.write_text(write_native(random_graph(11, 200)))
     plan = json.loads(run("partition", model, "-k", "4", "--time-limit", "0.01", "--format", "json").stdout)
     assert plan["stopped"] == "time-limit"
-    assert plan["found_by"] == "slice"
+    assert plan["found_by"] in ("slice", "equal work")  # the latter where others compute on this machine
 
 
 @pytest.mark.skipif(os.name != "posix", reason="file modes")
