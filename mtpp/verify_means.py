@@ -131,7 +131,10 @@ def _best_so_far(rows: list[dict[str, Any]], order: list[str]) -> dict[str, floa
 
 
 def _geomean(ratios: Iterable[tuple[int, int]]) -> float | None:
-    logarithms = [math.log(a) - math.log(b) if a > 0 else -math.inf for a, b in ratios]
+    pairs = list(ratios)
+    if any(b <= 0 for _, b in pairs):
+        return None  # a bound of zero beside a simple one above it
+    logarithms = [math.log(a) - math.log(b) if a > 0 else -math.inf for a, b in pairs]
     return math.exp(math.fsum(logarithms) / len(logarithms)) if logarithms else None
 
 
