@@ -43,15 +43,19 @@ def main() -> None:
             faults.append(f"seed {seed}: a true {kind} exits {code}")
         for _ in range(min(options.edits, options.cases - sum(found.values()))):
             edit, wrong = edited(case.document, rng)
-            code, passed = case.verify(wrong)
+            try:
+                code, passed = case.verify(wrong)
+                untrue = case.untrue(wrong, passed)
+            except Exception as error:
+                code, untrue = 70, []
+                faults.append(f"seed {seed}: {kind}, {edit}: {type(error).__name__}: {error}")
             found[edit, code] += 1
-            untrue = case.untrue(wrong, passed)
             if untrue:
                 faults.append(f"seed {seed}: {kind}, {edit}: {', '.join(untrue)} passed and is not true")
     _show("true document", true)
     _show("edit", found)
     took = time.monotonic() - started
-    print(f"\n{sum(found.values())} edited documents in {took:.0f} s; false acceptances: {len(faults)}")
+    print(f"\n{sum(found.values())} edited documents in {took:.0f} s; false acceptances and crashes: {len(faults)}")
     print("\n".join(faults))
     sys.exit(1 if faults else 0)
 

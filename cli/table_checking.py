@@ -125,7 +125,7 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -
             models.costs_sha256,
             search=None if terms.shallow else downset_search(terms.console),
             system_due=terms.system_due,
-            dims_due=terms.dims_due,
+            dims_due={name: size for name, size in terms.dims_due.items() if name in row["dims"]},
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
