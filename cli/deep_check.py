@@ -32,16 +32,24 @@ class SearchProgress:
         self._bar.show("downsets searched again", min(downsets, self._downsets), self._downsets)
 
 
-def downset_search(console: Console) -> Search:
-    """Return what runs the search behind a bound again, as :func:`mtpp.verify.verify_plan` takes it."""
+def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
+    """Return what runs the search behind a bound again, as :func:`mtpp.verify.verify_plan` takes it.
+
+    Parameters
+    ----------
+    memory_bytes
+        That it may take; None: :data:`mtpp.solvers.recheck.MEMORY_BYTES`.
+    """
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
         from mtpp.cli.console import ProgressBar
-        from mtpp.solvers.recheck import recheck_downset
+        from mtpp.solvers.recheck import MEMORY_BYTES, recheck_downset
 
+        limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         console.note("running the search again")
         with ProgressBar(console) as bar:
             progress = SearchProgress(console, bar, claim.proof["downsets"])
-            return recheck_downset(merged, claim.graph, claim.system, claim.k, claim.value, claim.proof, progress)
+            asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
+            return recheck_downset(merged, *asked, progress, limit)
 
     return search

@@ -49,7 +49,7 @@ def held_to_options() -> Callable[[F], F]:
 
 @dataclass(frozen=True)
 class Terms:
-    """What a run of ``verify`` was told.
+    """Options of a run of ``verify``.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""The run behind ``mtpp verify``: which kind of document it is, within a time limit."""
+"""Verification of a document of any kind, within a time limit."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class OutOfTime(MtppError):
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was found of a document, a plan of either kind or a table."""
+    """Findings on a document, a plan of either kind or a table."""
 
     report: Report | TableReport
 

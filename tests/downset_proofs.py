@@ -21,6 +21,7 @@ from mtpp.system import System
 from mtpp.verify_graph import TickGraph, embedded_in_ticks
 from mtpp.verify_merged import MergedGraph
 from mtpp.verify_merges import replay_merges
+from mtpp.verify_report import Outcome
 from mtpp.verify_together import together_classes
 
 Groups = tuple[frozenset[int], ...]
@@ -196,7 +197,7 @@ class Case(NamedTuple):
         """Return what such a proof claims."""
         return DownsetClaim.of(self.merged, self.ticks, self.document, self.k, cutoff, rules)
 
-    def recheck(self, proof: dict[str, Any], *, value: int | None = None, k: int | None = None) -> tuple[bool, str]:
+    def recheck(self, proof: dict[str, Any], *, value: int | None = None, k: int | None = None) -> Outcome:
         """Run a search again."""
         value = proof["cutoff"] if value is None else value
         return recheck_downset(self.merged, self.ticks, self.document, k or self.k, value, proof)

@@ -11,6 +11,7 @@ import oracles
 import pytest
 from downset_proofs import RULES, Case, narrow_case, plain_case, random_case
 from graph_strategies import LINK, chain, random_graph
+from plan_documents import graph_document
 
 from mtpp.errors import InputError
 from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
@@ -19,6 +20,8 @@ from mtpp.solvers.recheck_arrays import fits_arrays
 from mtpp.solvers.recheck_claim import DownsetClaim, Found, digest_of
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.recheck_plain import search_plain
+from mtpp.verify_claim import BoundClaim
+from mtpp.verify_graph import embedded_in_ticks
 from mtpp.verify_merged import MergedGraph
 
 MANY = 10**9
@@ -295,3 +298,19 @@ def test_overflow_is_exact_in_the_kernel() -> None:
         assert case.optimum == oracles.stage_cost(graph, system, [0])
         assert compiled(case.claim(case.optimum, ["fit"])).stages is None
         assert compiled(case.claim(case.optimum + 1, ["fit"])).stages == 2
+
+
+def test_a_search_that_does_not_fit_into_memory_is_left_open() -> None:
+    """Neither true nor false, whatever its proof says."""
+    ops = [Op(f"op{v}", 10) for v in range(22)]
+    graph = CostGraph.build(name="bins", time_unit="ps", ops=ops, tensors=[])
+    counts = {"merges": [], "downsets": 10**18, "pairs": 10**18, "digest": "0" * 64}
+    proof = {**counts, "cutoff": 60, "k": 4, "rules": ["fit"]}
+    claim = BoundClaim(embedded_in_ticks(graph_document(graph)), LINK.to_document(), 4, [], 60, proof)
+    merged = claim.merged()
+    assert not isinstance(merged, str)
+    asked = (merged, claim.graph, claim.system, claim.k, claim.value, proof)
+    passed, detail = recheck.recheck_downset(*asked, memory_bytes=2**18)
+    assert passed is None
+    assert detail.endswith("downsets take all the memory that it may (0 MiB)")
+    assert recheck.recheck_downset(*asked, memory_bytes=2)[1].endswith("22 ops are too many for it")
