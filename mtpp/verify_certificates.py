@@ -18,6 +18,7 @@ from mtpp.verify_checks import (
     check_counts,
     check_edges,
     check_file,
+    check_group_names,
     check_memory,
     check_model_ticks,
     check_optimal,
@@ -175,6 +176,8 @@ def verify_row(
         check_counts(row, subject, _ROW),
         check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject, _ROW),
     ]
+    if "upper" not in row:
+        checks += check_group_names(row.get("together", []), subject)
     bottleneck: int | None = None
     tier = row["tier"]
     try:

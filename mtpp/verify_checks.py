@@ -129,6 +129,13 @@ def check_together(groups: list[list[str]], assignment: dict[str, int]) -> list[
     return [Check(name, True, f"{len(groups)} groups kept")] if groups else []
 
 
+def check_group_names(groups: list[list[str]], graph: TickGraph) -> list[Check]:
+    """Check that groups are of ops that there are, where no assignment says so."""
+    known = set(graph.op_names)
+    unknown = next((op for group in groups for op in group if op not in known), None)
+    return [] if unknown is None else [Check("together", False, f"the graph has no op {unknown!r}")]
+
+
 def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
     """Check that no stage needs more memory than there may be."""
     name = "stage memory"

@@ -57,6 +57,12 @@ def test_a_row_of_bounds_alone_is_checked_for_its_bound() -> None:
     assert "bottleneck" not in {check.name for check in report.checks}
 
 
+def test_groups_of_a_row_of_bounds_are_of_its_ops() -> None:
+    """Where there is no partition to say so."""
+    assert failed(verify({**row_of_chain(None), "together": [["op2", "op3"]]})) == {}
+    assert failed(verify({**row_of_chain(None), "together": [["op2", "nobody"]]})).keys() == {"together"}
+
+
 @settings(max_examples=60, deadline=None)
 @given(problem=problems(max_ops=5), data=st.data())
 def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: st.DataObject) -> None:
