@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mtpp.formats.source import Source
     from mtpp.verify import Report
 
-MARKS = {"ok": "ok", "false": "FALSE", "unchecked": "unchecked", None: "–"}
+MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
 """What a row of a report begins with, by its verdict."""
 
 

@@ -120,7 +120,7 @@ def test_verify_finds_what_is_wrong(chain_file: Path, tmp_path: Path) -> None:
     wrong.write_text(json.dumps(plan))
     done = run("verify", wrong, "--model", chain_file)
     assert done.returncode == 1
-    assert any(line.startswith("WRONG") and "bottleneck" in line for line in done.stdout.splitlines())
+    assert any(line.startswith("false") and "bottleneck" in line for line in done.stdout.splitlines())
     other = tmp_path / "other.json"
     other.write_text(chain_file.read_text() + "\n")
     assert run("verify", output, "--model", other).returncode == 1

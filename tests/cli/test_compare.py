@@ -170,7 +170,7 @@ def test_the_same_file_counts_once(folder: Path) -> None:
     text = write_native(chain([3], [])).encode()
     done = run("compare", *paths, "-k", "2", "--algorithms", "slice", "--format", "csv", "-q", stdin=text)
     assert [row["source"] for row in csv.DictReader(io.StringIO(done.stdout))] == [
-        str(folder / "b.json"), str(folder / "a.json"), "-",
+        str(folder / "b.json"), str(folder / "a.json"), "'-",
     ]  # fmt: skip
 
 

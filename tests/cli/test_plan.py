@@ -190,7 +190,7 @@ def test_options_reach_the_planner(plan: Called, planner: Planner, model_file: P
     planner.answer = lambda problem: NoPlan(problem, "piper", True, None, "finished", "so it is")
     code, out, err = plan(
         model_file, "--devices", "8", "--memory", "1.2GiB", "--bandwidth", "1GiB/ms", *batch, *rules,
-        "--knapsack", "heuristic", "--time-limit", "7", "-j", "3",
+        "--knapsack", "heuristic", "--time-limit", "70000", "-j", "3",
     )  # fmt: skip
     problem, limits = planner.problem, planner.limits
     assert problem is not None
@@ -199,7 +199,7 @@ def test_options_reach_the_planner(plan: Called, planner: Planner, model_file: P
     assert (problem.micro_batches, problem.exact_micro_batches, problem.convention) == (8, True, "program")
     assert (problem.degrees, problem.data_degrees) == ([1], [1])
     assert not problem.schemes.recompute
-    assert (limits.knapsack, limits.jobs, limits.deadline.limit_s) == ("heuristic", 3, 7.0)
+    assert (limits.knapsack, limits.jobs, limits.deadline.limit_s) == ("heuristic", 3, 70_000.0)
     assert (code, err) == (1, f"error: {model_file}: so it is\n")
     assert "least memory   none would do" in out
     assert "exactly 8 = ⌊100 / (4 × 3)⌋ at once" in out

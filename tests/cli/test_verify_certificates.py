@@ -117,7 +117,7 @@ def test_false_means_fail_the_table(tmp_path: Path) -> None:
     output.write_text(json.dumps(document))
     done = run("verify", output)
     assert done.returncode == 1
-    assert "FALSE  means for k = 2: geomean_ratio is " in done.stdout
+    assert "false  means for k = 2: geomean_ratio is " in done.stdout
     assert done.stdout.splitlines()[-1] == "INVALID: 1 of 4 means have something false in them"
 
 

@@ -88,7 +88,7 @@ def test_a_false_proof_fails(change: dict[str, Any], fault: str, tmp_path: Path)
     plan["lower_bound"]["proof"] |= change
     done = verify(plan, tmp_path / "plan.json", "--deep")
     assert done.returncode == 1
-    assert bound_line(done).startswith("FALSE lower bound ")
+    assert bound_line(done).startswith("false lower bound ")
     assert fault in bound_line(done)
     assert done.stdout.splitlines()[-1] == "INVALID: lower bound, ratio and optimal are false"
 

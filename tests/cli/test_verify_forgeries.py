@@ -61,7 +61,7 @@ def test_forged_plans_claim_nothing(name: str, options: tuple[str, ...], shared_
     verdicts = {line[20:].split("  ")[0]: line.split()[0] for line in done.stdout.splitlines()[:-2]}
     rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
     assert not any(row.startswith(("ok lower bound", "ok ratio", "ok optimal")) for row in rows), verdicts
-    assert "FALSE optimal the plan says true, but a bound of tier solver is no proof" in rows
+    assert "false optimal the plan says true, but a bound of tier solver is no proof" in rows
     assert rows[-1] == "INVALID: optimal is false; not checked: lower bound and ratio"
 
 
@@ -72,7 +72,7 @@ def test_a_forged_system_is_shown_and_held_to_the_user_s(shared_data: Path, chec
     done = run("verify", forged, "--model", model, "--system", "reference")
     assert done.returncode == 1
     rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
-    assert "FALSE bandwidth the plan says 1 GB/s, it has to be 25 GB/s" in rows
+    assert "false bandwidth the plan says 1 GB/s, it has to be 25 GB/s" in rows
 
 
 def plan_text() -> str:

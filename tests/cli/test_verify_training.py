@@ -98,9 +98,9 @@ def test_false_plans_are_found_out(tmp_path: Path) -> None:
     plan["stages"][1]["memory_bytes"] += 1
     done = verify(problem, plan, tmp_path, "--model", str(tmp_path / "model.json"))
     assert done.returncode == 1
-    wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("FALSE")]
+    wrong = [" ".join(line.split()) for line in done.stdout.splitlines() if line.startswith("false")]
     memory = plan["stages"][1]["memory_bytes"]
-    assert wrong == [f"FALSE stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
+    assert wrong == [f"false stage figures stage 1: the plan says memory_bytes {memory}, it is {memory - 1}"]
     assert done.stdout.splitlines()[-1].startswith("INVALID: stage figures is false")
 
 
