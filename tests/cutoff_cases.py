@@ -25,6 +25,9 @@ from mtpp.system import System
 NAMES = tuple(name for name in BOUNDS if name != "simple")
 """Bounds that take a cutoff."""
 
+MIPS = tuple(name for name in NAMES if BOUNDS[name].tier == "solver")
+PROOFS = tuple(name for name in NAMES if BOUNDS[name].tier != "solver")
+
 LIMIT_S = 20.0
 """Of a bound on a graph of eight ops: one that hangs must not hang the run."""
 
@@ -167,12 +170,18 @@ class Tally:
             self.false.append(case.seed)
 
 
-def results(case: CutoffCase) -> Iterator[tuple[str, BoundResult, int]]:
-    """Yield every bound's name, its result, and what a bound of tier ``solver`` may say at most.
+def results(case: CutoffCase, *, every: bool = True) -> Iterator[tuple[str, BoundResult, int]]:
+    """Yield bounds' names, their results, and what a bound of tier ``solver`` may say at most.
 
     One case in four is asked about again with a best partition at hand, in place of the cutoff.
+
+    Parameters
+    ----------
+    every
+        Whether all bounds are asked; else those of tier ``solver``, and one of the others in turn.
     """
-    for name in NAMES:
+    names = NAMES if every else (*MIPS, PROOFS[case.seed % len(PROOFS)])
+    for name in names:
         solve = bound_entry(name).load()
         given = BoundLimits(case.cutoff, deadline=Deadline.from_now(LIMIT_S))
         yield name, solve(case.instance, given), case.cutoff - 1
@@ -181,14 +190,14 @@ def results(case: CutoffCase) -> Iterator[tuple[str, BoundResult, int]]:
             yield name, solve(case.instance, known), case.optimum
 
 
-def tallied(seeds: range, tallies: dict[str, Tally]) -> int:
-    """Give the cutoffs of all cases to all bounds; return how many cases were refused."""
+def tallied(seeds: range, tallies: dict[str, Tally], *, every: bool = True) -> int:
+    """Give the cutoffs of all cases to bounds as :func:`results` does; return how many cases were refused."""
     refused = 0
     for seed in seeds:
         case = drawn_cutoff(seed)
         if case is None:
             refused += 1
             continue
-        for name, result, most in results(case):
+        for name, result, most in results(case, every=every):
             tallies.setdefault(name, Tally()).add(case, result, most)
     return refused
