@@ -32,7 +32,7 @@ def ceil(value: Fraction | int) -> int:
 
 
 def ticks_per_unit(graph: CostGraph, k: int | None) -> int:
-    """Return 10^12 / unit for timed graphs; for abstract ones the largest fitting power of ten."""
+    """Return 10^12 / unit for timed graphs; for abstract ones the largest fitting power of ten up to 10^18."""
     if graph.time_unit != "1":
         return PICOSECONDS[graph.time_unit]
     costs = [Fraction(cost) for cost in [*graph.work, *graph.transfer] if cost is not None]
@@ -41,7 +41,7 @@ def ticks_per_unit(graph: CostGraph, k: int | None) -> int:
     if k is None:
         raise ValueError("ticks of an abstract graph with fractional costs depend on k")
     scale = 1
-    while k * sum(costs) * (scale * 10) < 2**53:
+    while k * sum(costs) * (scale * 10) < 2**53 and scale < 10**18:
         scale *= 10
     return scale
 
