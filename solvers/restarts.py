@@ -16,6 +16,7 @@ from mtpp.solvers.pace import move_s
 from mtpp.solvers.threads import Threads
 
 _POLISHING = 4
+_LONGEST_POLISHING_S = 0.5
 
 
 class Start(NamedTuple):
@@ -58,10 +59,12 @@ class Annealer:
     def round(self, starts: Sequence[Start], proposals: int) -> tuple[list[Assignment], int]:
         """Run every start for that many proposed moves; return the best of each, and the moves proposed in all.
 
-        Polishing looks at a quarter as many ops at most; it is not counted.
+        Polishing looks at a quarter as many ops at most, and at no more than take half a second or so, as nothing ends
+        it before; it is not counted.
         """
         while len(self._states) < len(starts):
             self._states.append(assignment_state(self._moves, self._stage_count, 0))
+        looks = min(max(len(self._moves.work), proposals // _POLISHING), round(_LONGEST_POLISHING_S / self._move_s))
         seeds = [int(child.generate_state(1, np.uint64)[0]) for child in self._seeds.spawn(len(starts))]
 
         def run(task: tuple[Start, AssignmentState, int]) -> tuple[Assignment, int]:
@@ -71,7 +74,7 @@ class Annealer:
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._move_s, self._moves, state, self._stopped)
             if not self._stopped():
-                polish(max(len(start.stage), proposals // _POLISHING), self._moves.memory, self._moves, state)
+                polish(looks, self._moves.memory, self._moves, state)
             return Assignment(int(state.best[0]), state.best_stage.copy()), done
 
         results = self._threads.map(run, list(zip(starts, self._states, seeds, strict=False)))
