@@ -68,9 +68,9 @@ class RegionFinder:
         """Yield regions that share no op, each as a list of its ops that begins with the leader."""
         taken: set[int] = set()
         for last in range(len(self._work)):
-            if self._ended():
-                return
             if last not in taken and self._may_be_last(last):
+                if self._ended():
+                    return
                 region = self._region(last, taken)
                 if region:
                     taken.update(region)
@@ -97,7 +97,7 @@ class RegionFinder:
         cost = 0
         seen = {last}
         frontier = [(0, last)]
-        while frontier and len(inside) <= LARGEST and not self._ended():
+        while frontier and len(inside) <= LARGEST:
             leader = frontier[0][1]
             if leader in taken:
                 break
