@@ -100,8 +100,8 @@ def _a_little_later(deadline: Deadline) -> Deadline:
 
     if deadline.limit_s is None:
         return deadline
-    left = deadline.remaining_s()
-    return At.from_now(left + _READING_OVER_S + _READING_OVER_SHARE * max(0.0, left))
+    left = max(0.0, deadline.remaining_s())
+    return At.from_now((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
 
 
 def refuse_too_late(path: str, deadline: Deadline, ops: int) -> None:
