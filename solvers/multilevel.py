@@ -11,7 +11,10 @@ from dataclasses import replace
 from functools import partial
 from math import ceil
 
+import numpy as np
+
 from mtpp.contraction import Contraction
+from mtpp.errors import Infeasible
 from mtpp.instance import Instance
 from mtpp.partition import Partition
 from mtpp.solvers.annealing import Schedule
@@ -20,6 +23,7 @@ from mtpp.solvers.coarsening import coarsen
 from mtpp.solvers.portfolio import Portfolio
 from mtpp.solvers.restarts import Annealer, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.slicing import slice_order
 from mtpp.solvers.starts import first_result
 from mtpp.solvers.threads import Threads
 
@@ -28,6 +32,9 @@ LARGE = 8_000
 
 _TARGET = 3_000
 _TARGET_PER_STAGE = 125
+_FIRST_TRIES = 600
+"""Evaluations for a first partition of the smallest instance, before larger ones are tried."""
+
 _COARSE_SHARE = 0.5
 _REFINING = Schedule(0.0004, 0.00005, 12.0, 24.0)
 _SWEEPS = 30
@@ -49,11 +56,13 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
     """
     limits.observer.phase("contract")
     levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k), ended=limits.ended)
-    coarse = levels[-1].instance if levels else instance
-    start = first_result(coarse, limits, threads)
+    start, levels, searched = _first(instance, levels, limits, threads)
     limits.observer.incumbent(start.bottleneck)
+    if not searched:
+        return _refined(start, levels, limits, threads)
     if not levels:
         return Portfolio(instance, start, limits, threads, order_share=order_share).improve()
+    coarse = levels[-1].instance
     scale = instance.op_count / coarse.op_count  # an evaluation is as many moves as there are ops
     bounded = limits.evaluations < UNLIMITED
     part = replace(
@@ -76,6 +85,42 @@ def _lifting(keeper: Keeper, levels: list[Contraction]) -> Keeper:
         return partition
 
     return Lifted(keeper, lift) if levels else keeper
+
+
+def _first(
+    instance: Instance, levels: list[Contraction], limits: SearchLimits, threads: Threads
+) -> tuple[SearchResult, list[Contraction], bool]:
+    """Return a first partition, the levels down to the instance it is of, and whether that is to be searched.
+
+    The smallest instance has one unless a stage memory is too tight for its large ops. Then the first larger instance
+    whose own order can be cut will do. It is only refined where it is too large to be searched.
+
+    Raises
+    ------
+    Infeasible
+        If none is found of any of them.
+    """
+    coarse = levels[-1].instance if levels else instance
+    if not levels or instance.system.stage_memory_bytes is None:
+        return first_result(coarse, limits, threads), levels, True
+    try:
+        tries = min(limits.evaluations, _FIRST_TRIES)
+        return first_result(coarse, replace(limits, evaluations=tries), threads), levels, True
+    except Infeasible:
+        for depth in range(len(levels) - 1, -1, -1):
+            if limits.ended():
+                raise
+            larger = levels[depth].original
+            (cut,) = threads.map(lambda one: slice_order(one, one.order), [larger])
+            if cut is not None:
+                start = SearchResult(cut.partition, cut.bottleneck, "slice", 1, "budget")
+                return start, levels[:depth] or [_itself(instance)], larger.op_count <= LARGE
+    return first_result(coarse, limits, threads), levels, True
+
+
+def _itself(instance: Instance) -> Contraction:
+    """Return the contraction that merges nothing."""
+    return Contraction(instance, np.arange(instance.op_count, dtype=np.int32), instance)
 
 
 def _runs(instance: Instance, limits: SearchLimits) -> int:

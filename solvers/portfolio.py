@@ -117,7 +117,7 @@ class Portfolio:
             if pace is not None and limits.deadline.limit_s is not None:
                 fitting = int(limits.deadline.remaining_s() / pace)
                 if fitting < 2 * length:  # one more round, not one and a stump
-                    length = max(1, fitting)
+                    length = max(1, min(fitting, self._affordable()))
                 if limits.deadline.remaining_s() < _TOO_SHORT_S:
                     stopped = "time-limit"
                     break

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import random
 import time
+from collections.abc import Sequence
 
 import oracles
 import pytest
@@ -13,10 +15,11 @@ from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
 from mtpp.graph import CostGraph, Op, Tensor
 from mtpp.instance import Instance
-from mtpp.objective import bottleneck, stage_costs
+from mtpp.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners import anneal, auto, slice
 from mtpp.solvers.registry import Partitioner
+from mtpp.solvers.restarts import Annealer, Assignment, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.starts import has_one_order
 from mtpp.system import System, load_system, override
@@ -70,6 +73,54 @@ def test_levels_keep_to_the_budget(solver: Partitioner) -> None:
     instance = Instance.build(random_graph(9, 150, shuffled=False), SYSTEM, 3)
     for budget in (1, 2, 3, 5, 8, 30):
         assert 1 <= solver(instance, SearchLimits(budget)).evaluations <= budget
+
+
+@BOTH
+@pytest.mark.usefixtures("by_levels")
+@pytest.mark.parametrize("large", [10, 50])
+def test_a_memory_too_tight_for_contracted_ops(
+    solver: Partitioner, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Stages have to be full to the last byte, which merged ops straddle: the search begins on a larger instance."""
+    monkeypatch.setattr("mtpp.solvers.multilevel.LARGE", large)
+    stream = random.Random(3)
+    ops = [Op(f"op{v}", stream.randint(1, 9), None, 1) for v in range(80)]
+    tensors = [
+        Tensor(f"t{v}", f"op{v}", tuple({f"op{v + 1}", f"op{min(79, v + 2)}"}), 1, stream.randint(0, 9))
+        for v in range(79)
+    ]
+    graph = CostGraph.build(name="tight", time_unit="ns", ops=ops, tensors=tensors)
+    system = System("s", 1, 1, 10**9, stage_memory_bytes=10)
+    instance = Instance.build(graph, system, 8)
+    sliced = slice.partition(instance, SearchLimits(1))
+    for budget in (1, 40, 2000):
+        results = [solver(instance, SearchLimits(budget, jobs=jobs)) for jobs in (1, 2)]
+        assert results[0].partition.assignment.tolist() == results[1].partition.assignment.tolist()
+        costs = stage_costs(instance, results[0].partition)
+        check_stage_memory(instance, costs)
+        assert results[0].bottleneck == costs.bottleneck <= sliced.bottleneck
+        assert 1 <= results[0].evaluations <= budget
+
+
+def test_a_clock_does_not_lift_the_budget(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A last round that is made longer to end with the time makes no more moves than evaluations are left for."""
+    now, moves = [0.0], [0]
+    anneal_round = Annealer.round
+
+    def counted(self: Annealer, starts: Sequence[Start], proposals: int) -> tuple[list[Assignment], int]:
+        moves[0] += proposals * len(starts)
+        now[0] += 1e-6 * proposals  # any that is known: rounds then are as long as they are meant to be
+        return anneal_round(self, starts, proposals)
+
+    monkeypatch.setattr(Annealer, "round", counted)
+    monkeypatch.setattr("mtpp.solvers.portfolio.monotonic", lambda: now[0])
+    instance = Instance.build(random_graph(4, 40), SYSTEM, 3)
+    for limit_s in (0.05 * 1.3**i for i in range(20)):
+        now[0], moves[0] = 0.0, 0
+        deadline = Deadline(1e9)
+        monkeypatch.setattr(Deadline, "remaining_s", lambda self, limit_s=limit_s: limit_s - now[0])
+        anneal.partition(instance, SearchLimits(20_000, deadline=deadline))
+        assert moves[0] <= 20_000 * 40
 
 
 @BOTH
