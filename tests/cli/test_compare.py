@@ -12,8 +12,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from math import sqrt
 from pathlib import Path
+from threading import Thread
 from types import ModuleType
 from typing import Any
 
@@ -22,7 +24,7 @@ import pytest
 from click.testing import CliRunner
 from graph_strategies import chain, random_graph
 from onnx import TensorProto, helper
-from processes import MTPP, ROOT, environment, run, run_afresh
+from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
 from mtpp.formats.native import write_native
 from mtpp.instance import Instance
@@ -341,9 +343,19 @@ def test_a_terminal_sees_the_progress(folder: Path) -> None:
         [*MTPP, *map(str, arguments)], cwd=ROOT, env=environment(), stdout=subprocess.PIPE, stderr=theirs, text=True
     )
     os.close(theirs)
-    stdout, _ = process.communicate(timeout=60)
-    seen = os.read(ours, 1 << 16).decode()
+    shown: list[bytes] = []
+
+    def watch() -> None:
+        with suppress(OSError):  # which is how a terminal says that nobody writes to it any more
+            while piece := os.read(ours, 1 << 16):
+                shown.append(piece)
+
+    watcher = Thread(target=watch)  # a terminal holds a few seconds of progress; compiling takes longer
+    watcher.start()
+    stdout, _ = process.communicate(timeout=LONGEST_S)
+    watcher.join()
     os.close(ours)
+    seen = b"".join(shown).decode()
     assert "chain · k = 2 · random-5" in seen
     assert "k = 2 · " not in stdout
     assert len(stdout.splitlines()) == 3
