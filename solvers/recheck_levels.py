@@ -150,8 +150,8 @@ class _Search:
         self._degrees, self._ways = degrees, ways
         self._memory = min(memory_bytes, LARGEST)
         self._exactly: bool = system["exact_micro_batches"]
-        self._cap = min(system["devices"], system["max_micro_batches"])
-        self._counts = [level["devices"] for level in system["topology"]]
+        self._cap: int = min(system["devices"], system["max_micro_batches"])
+        self._counts: list[int] = [level["devices"] for level in system["topology"]]
         self._top = len(self._counts)
         self._looked_at = 0
         masks, grow = all_downsets(model, MOST_DOWNSETS)

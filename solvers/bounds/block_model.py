@@ -90,7 +90,8 @@ class BlockModel:
         count = self.prefixes.shape[1] - 1
         y = block[:, None] < np.arange(count + 1)[None, :]
         y = (y | self.inside) & ~self.outside
-        return (count - y.sum(axis=1)).astype(np.int32)
+        projected: Int32Array = (count - y.sum(axis=1)).astype(np.int32)
+        return projected
 
     def blocks(self, solution: FloatArray) -> Int32Array:
         """Return the block of each op (from 0 on) in a solution of the model."""

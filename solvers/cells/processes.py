@@ -237,6 +237,6 @@ class _Pool:
 
 def _better(new: Certification, old: Certification | None) -> Certification:
     """Return the state with the smaller ratio: a second attempt starts anew."""
-    if old is None or new.upper * old.lower.value <= old.upper * new.lower.value:
+    if old is None or old.upper is None or new.upper is None:  # no partition: bounds alone were asked for
         return new
-    return old
+    return new if new.upper * old.lower.value <= old.upper * new.lower.value else old

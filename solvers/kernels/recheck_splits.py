@@ -185,7 +185,7 @@ def _put_before(
 @kernel
 def _first_from(low: int, high: int, pairs: Pairs) -> int:
     """Return the first pair of *high* whose smaller downset is *low* or a later one."""
-    left, right = pairs.below[high], pairs.below[high + 1]
+    left, right = int(pairs.below[high]), int(pairs.below[high + 1])
     while left < right:
         middle = (left + right) // 2
         if pairs.inner[middle] < low:

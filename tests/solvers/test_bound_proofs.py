@@ -51,7 +51,7 @@ def test_proofs_pass(name: str, reduced: bool) -> None:
         if rounds:
             proof["merges"] = merge_record(rounds, instance.first_members.tolist())
         claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(proof)))
-        check, tier = check_bound(claim, lower.method, lower.tier)
+        check, tier = check_bound(claim, lower.method, lower.tier, optimum, None)
         assert check.passed, (seed, check.detail)
         assert tier == "exact"
         proven += 1
