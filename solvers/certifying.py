@@ -47,6 +47,9 @@ _REDUCTION_SHARE = 0.2
 _ENDS_AT = 0.96
 """Part of its time after which a bound is to end by itself, so that what it has proven is not lost."""
 
+_LEFT_S = 0.05
+"""Seconds that the last steps of a bound may take less than expected."""
+
 _GRACE_S = 0.5
 """Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
 
@@ -190,7 +193,14 @@ class _CellWork:
                 except BaseException:
                     self._given_up = True  # or the others would be waited for
                     raise
-        return self._told(stopped=self._stopped() or "finished")
+        return self._told(stopped=self._stopped() or ("time-limit" if self._cut_short() else "finished"))
+
+    def _cut_short(self) -> bool:
+        """Tell whether a bound could go on, and what time is left is what bounds leave to come to an end in."""
+        limit_s = self._limits.time_limit_s
+        if limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
+            return False
+        return self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
 
     def _tell_first(self) -> None:
         """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
