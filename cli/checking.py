@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.verify_terms import Terms
@@ -94,7 +95,7 @@ def report_text(report: Report, output_format: str) -> str:
     marks = max(len(MARKS[check.verdict]) for check in report.checks)
     names = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
-    return "\n".join([*lines, "", report.sentence()])
+    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # names in a document must not make rows of their own
 
 
 def unmet_tier(report: Report, required: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.checking import MARKS, costs_for, model_document, refuse_missing_costs
 from mtpp.errors import InputError
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.verify_terms import Terms
@@ -208,13 +209,14 @@ def table_text(report: TableReport, output_format: str) -> str:
 
         return dump_json(report.to_document())
     cells = [
-        (MARKS[found.verdict], row["path"], f"k = {row['k']}", found.tier, _outcome(row, found))
+        (MARKS[found.verdict], visible(row["path"]), f"k = {row['k']}", found.tier, _outcome(row, found))
         for row, found in zip(report.rows, report.reports, strict=True)
     ]
     widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
     lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
-    return "\n".join([*lines, *_settings(report), "", report.sentence()])
+    lines += [f"{MARKS[None]:<{widths[0]}}  {setting}" for setting in _settings(report)]
+    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def _settings(report: TableReport) -> list[str]:
@@ -225,7 +227,7 @@ def _settings(report: TableReport) -> list[str]:
         told = tuple(f"{check.name} {check.detail}" for check in reported.checks if check.name in names)
         if told:
             found[told] = found.get(told, 0) + 1
-    return [f"{MARKS[None]}  {_rows(count)}: {'; '.join(told)}" for told, count in found.items()]
+    return [f"{_rows(count)}: {'; '.join(told)}" for told, count in found.items()]
 
 
 def _rows(count: int) -> str:

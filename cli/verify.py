@@ -20,7 +20,7 @@ from mtpp.cli.verify_terms import held_to_options
 )  # fmt: skip
 @click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
 @click.option(
-    "--deep/--shallow", default=True, show_default="--deep", help="Run exhaustive searches again, or leave them out."
+    "--deep/--shallow", default=True, show_default=True, help="Run exhaustive searches again, or leave them out."
 )
 @click.option(
     "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
@@ -48,7 +48,7 @@ def command(
     output_format: str,
     **options: Any,
 ) -> None:
-    r"""Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
+    """Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
 
     Stages, costs, bounds and ratios are derived from scratch in plain integers and fractions, by code that shares
     nothing with the solvers; the exhaustive search behind a bound of tier enumerated runs again, which takes about as
@@ -59,16 +59,14 @@ def command(
     or this one. What decided how a model is read (--time-unit and so on) has to be given again; only training plans
     say themselves what times without a unit are in.
 
-    \b
-    Exit codes: 0  every claim was checked and holds
-                1  something is false
-                2  bad usage or a malformed FILE
-                3  nothing is false, but some claim is unchecked
+    Exit codes: 0 every claim was checked and holds; 1 something is false; 2 bad usage or a malformed FILE; 3 nothing is
+    false, but some claim is unchecked.
     """
     from mtpp.cli.console import Console
     from mtpp.cli.output import write_stdout
     from mtpp.cli.verify_terms import Terms
     from mtpp.cli.verifying import verify_document
+    from mtpp.visible import visible
 
     if [document, options["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
@@ -78,6 +76,6 @@ def command(
     write_stdout(outcome.text(output_format))
     unmet = outcome.unmet(require_tier) if require_tier else []
     for why in unmet if outcome.verdict != "false" else ():
-        click.echo(f"unmet: --require-tier {require_tier}: {why}", err=True)
+        click.echo(visible(f"unmet: --require-tier {require_tier}: {why}"), err=True)
     failed = outcome.verdict == "false" or unmet
     ctx.exit(1 if failed else 3 if outcome.verdict == "unchecked" and not accept_unchecked else 0)

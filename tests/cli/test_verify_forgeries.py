@@ -15,6 +15,7 @@ from plan_documents import plan_document
 from processes import run
 from verified_documents import CASES
 
+from mtpp.formats.native import write_native
 from mtpp.system import System
 
 LINK = System("link", 10**12, 10**11, 10**9)
@@ -137,3 +138,33 @@ def test_time_ends_the_reading(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.count("\n") == 1
     assert "the time limit of 0.001 s passed while reading; raise --time-limit" in done.stderr
+
+
+FORGED_ROWS = "reference\nok  optimal  proven\x1b[2J\n\nvalid, proven optimal"
+
+
+def test_no_name_makes_rows_of_its_own(tmp_path: Path) -> None:
+    """Ends of lines and control characters in what a document chose are shown escaped, in a plan and in a table."""
+    model, plan, table = tmp_path / "g.json", tmp_path / "plan.json", tmp_path / "table.json"
+    model.write_text(write_native(chain([3, 1, 2], [1, 1])))
+    assert run("partition", model, "-k", "2", "-o", plan).returncode == 0
+    assert run("certify", model, "-k", "2", "-o", table).returncode == 0
+    for file in (plan, table):
+        document = json.loads(file.read_text())
+        claims = document["rows"][0] if "rows" in document else document
+        claims["system"]["name"] = FORGED_ROWS
+        if "path" in claims:
+            claims["path"] = FORGED_ROWS
+        file.write_text(json.dumps(document))
+        done = run("verify", file, "--model", model)
+        assert done.returncode == 0
+        assert "\x1b" not in done.stdout
+        assert r"reference\nok  optimal  proven\x1b[2J\n\nvalid, proven optimal" in done.stdout
+        assert len([line for line in done.stdout.splitlines() if line.startswith("valid")]) == 1
+
+
+def test_help_lists_the_exit_codes() -> None:
+    """As a sentence: no mark of the formatter is left in it."""
+    shown = run("verify", "--help").stdout
+    assert "\\b" not in shown
+    assert "Exit codes: 0 every claim" in shown
