@@ -27,6 +27,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.json_shape import (
+    SIZE_LIMIT,
     attributed,
     check_header,
     check_keys,
@@ -274,6 +275,8 @@ def _count(row: Mapping[str, Any], key: str, where: str, least: int = 0) -> int:
     value = require_whole(row[key], f"{where}/{key}")
     if value < least:
         raise InputError(f"must be at least {least}, not {value}", where=f"{where}/{key}")
+    if value >= SIZE_LIMIT:
+        raise InputError("must stay below 2^62", where=f"{where}/{key}")
     return value
 
 

@@ -49,7 +49,7 @@ def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
     assert [line.split()[0] for line in lines[:-2]] == ["ok"] * 5 + ["–", "ok", "–", "–"]
-    assert lines[-3].startswith("–  4 rows: system ")
+    assert lines[-3].startswith("–   4 rows: system ")
     assert "models/chain.json" in lines[1]
     assert "k = 2" in lines[1]
     assert "partition and ratio; simple: " in lines[1]
