@@ -22,7 +22,7 @@ def bound_marks(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[t
     if not markdown and len({row.path for row in rows}) < len(rows):
         yield "*", "the best bound"
     if any(not figure.solved and figure.value is not None for row in rows for figure in row.bounds.values()):
-        yield "≥", "the time was up: the bound itself may be higher"
+        yield "≥", "not finished: the bound itself may be higher"
 
 
 def bounds_cells(rows: Sequence[CertificateRow]) -> tuple[list[str], list[list[str]]]:

@@ -7,18 +7,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtpp.alarm import TimeIsUp, alarm
-from mtpp.errors import MtppError
+from mtpp.errors import LimitReached
 
 if TYPE_CHECKING:
     from mtpp.cli.table_checking import TableReport
     from mtpp.cli.verify_terms import Terms
     from mtpp.verify import Report
-
-
-class OutOfTime(MtppError):
-    """The time limit passed before anything could be checked (exit code 1)."""
-
-    exit_code = 1
 
 
 @dataclass(frozen=True)
@@ -57,7 +51,7 @@ def verify_document(path: str, models: Sequence[str], terms: Terms) -> Outcome:
     ------
     InputError
         If the document or a model is malformed.
-    OutOfTime
+    LimitReached
         If the time limit passed while they were read.
     """
     try:
@@ -65,7 +59,7 @@ def verify_document(path: str, models: Sequence[str], terms: Terms) -> Outcome:
             return Outcome(_verify(path, models, terms))
     except TimeIsUp:
         problem = f"the time limit of {terms.deadline.limit_s:g} s passed while reading"
-        raise OutOfTime(problem, source=path, remedy="raise --time-limit") from None
+        raise LimitReached(problem, source=path, remedy="raise --time-limit") from None
 
 
 def _verify(path: str, models: Sequence[str], terms: Terms) -> Report | TableReport:

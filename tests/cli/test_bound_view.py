@@ -24,7 +24,7 @@ def test_one_cell_shows_how_each_bound_did() -> None:
         "slow              –        –  –         0.250  no",
         "strong   ≥ 1.250 ns     best  solver    0.250  no",
         "",
-        "≥            the time was up: the bound itself may be higher",
+        "≥            not finished: the bound itself may be higher",
         "tier         solver: HiGHS's word, which nobody can check",
         ASSUMED,
     ]
@@ -47,7 +47,7 @@ def test_several_k_have_a_column_each() -> None:
         "seconds       1.00         12.5",
         "",
         "*            the best bound",
-        "≥            the time was up: the bound itself may be higher",
+        "≥            not finished: the bound itself may be higher",
         "tier         exact: mtpp verify checks the proof; enumerated: mtpp verify runs the search again",
         ASSUMED,
         "",
