@@ -81,5 +81,5 @@ def command(
         raise table.failure
     if table.interrupted:
         ctx.exit(INTERRUPTED)
-    if table.problems:
+    if table.problems or not rows:
         ctx.exit(1)

@@ -72,5 +72,5 @@ def command(
     unmet = unmet_cells(table, options["require_ratio"])
     for line in unmet:
         click.echo(f"unmet: {line}", err=True)
-    if unmet or table.problems:
+    if unmet or table.problems or not rows:
         ctx.exit(1)

@@ -131,10 +131,12 @@ def test_two_runs_share_a_store(folder: Path, tmp_path: Path) -> None:
 
 
 def test_time_limit_of_the_run(folder: Path, tmp_path: Path) -> None:
-    """Cells that had no turn have no row; a requirement names them."""
+    """Cells that had no turn have no row; a requirement names them. A table without any row is not written."""
     options = ("-k", "2,4", "--total-time-limit", "0.001", "--store", tmp_path / "s.db")
-    done = run("certify", folder, *options)
-    assert done.returncode == 0
+    done = run("certify", folder, *options, "-o", tmp_path / "table.json")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    assert not (tmp_path / "table.json").exists()
     assert done.stderr == "warning: --total-time-limit: 4 of 4 cells had no turn\n"
     required = run("certify", folder, *options, "--require-ratio", "2", "-q")
     assert required.returncode == 1
