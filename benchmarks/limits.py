@@ -1,4 +1,4 @@
-"""How well limits hold: ``python -m benchmarks.limits [--command NAME] [--shape NAME] [--most-ops N] …``.
+"""Overshoot of limits: ``python -m benchmarks.limits [--command NAME] [--shape NAME] [--most-ops N] …``.
 
 Whole commands on chains, layered, wide and dense graphs of 10³ to 10⁶ ops, each in a process of its own with compiled
 kernels at hand, with a time limit and with a memory limit. A row says by how much the wall time is over the limit (from

@@ -15,7 +15,7 @@ _EVERY_S = 0.03
 
 @dataclass(frozen=True)
 class Watched:
-    """What became of a process.
+    """The end of a process.
 
     Attributes
     ----------

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from mtpp.solvers.cells.cell import CellLimits
 
 _PROCESS_BYTES = 160 * 2**20
-"""What a process for cells takes before it has any, with all that is imported and compiled."""
+"""Memory of a process for cells before it has any, with all that is imported and compiled."""
 
 _PARENT_GROWS_BYTES = 32 * 2**20
-"""What this process may take more while cells are worked at in others."""
+"""Memory that this process may take more while cells are worked at in others."""
 
 _TOGETHER = 2
 """Bounds at a cell that may keep much in memory at once: an exhaustive search, and HiGHS in its own process."""

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mtpp.verify import Report
 
 MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
-"""What a row of a report begins with, by its verdict."""
+"""Beginning of a row of a report, by its verdict."""
 
 
 def check_plan_document(plan: Any, source: Source, model_path: str | None, terms: Terms) -> Report:
@@ -95,7 +95,7 @@ def report_text(report: Report, output_format: str) -> str:
     marks = max(len(MARKS[check.verdict]) for check in report.checks)
     names = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
-    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # names in a document must not make rows of their own
+    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def unmet_tier(report: Report, required: str) -> str | None:

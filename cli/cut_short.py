@@ -1,4 +1,4 @@
-"""What a limit has cut short, in a table of certificates and in a comparison."""
+"""Bounds and runs that a limit has cut short, in a table of certificates and in a comparison."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 _LOADED_LATER_BYTES = 96 * 2**20
-"""What solvers and their compiled loops take once they are imported."""
+"""Memory of solvers and their compiled loops once they are imported."""
 
 _READING_OVER_S, _READING_OVER_SHARE = 0.7, 0.05
 """Seconds and part of a time limit by which reading may be late: a small model gives a first result all the same."""

@@ -36,7 +36,7 @@ class _Output:
 
 @dataclass
 class FilesOfCommand:
-    """What a command reads and writes, each compared with all that was named before.
+    """Files that a command reads and writes, each compared with all that were named before.
 
     Two files are the same if they have one real path, whether they exist or not, or one inode: links of both kinds are
     looked through. Pipes and devices hold nothing that could be lost. A file in a folder that is read counts if the

@@ -20,7 +20,7 @@ _HEADER = ["stage", "file", "ops", "file size", "weights", "inputs", "outputs", 
 _UNITS = (("s", "s"), ("ms", "ms"), ("us", "µs"), ("ns", "ns"))
 _NAMES_SHOWN = 3
 _LEAST_PLAIN = 0.05
-"""What would read as zero with one digit behind the point."""
+"""Differences below read as zero with one digit behind the point."""
 
 
 def split_text(result: SplitResult, output: str | None, output_format: str) -> str:

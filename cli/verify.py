@@ -52,7 +52,7 @@ def command(
 
     Stages, costs, bounds and ratios are derived from scratch in plain integers and fractions, by code that shares
     nothing with the solvers; the exhaustive search behind a bound of tier enumerated runs again, which takes about as
-    long as the first time. Each claim gets a verdict: ok, FALSE, or unchecked, such as bounds of tier solver, which
+    long as the first time. Each claim gets a verdict: ok, false, or unchecked, such as bounds of tier solver, which
     nobody can check. Rows that begin with – are what FILE records or chose itself: how it was found is taken as it
     stands, and its system and sizes are held to --system, --bandwidth, --dim and so on where these are given. The
     models of a table are found by SHA-256 among those given, or else where its rows say, seen from the table's folder

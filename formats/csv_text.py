@@ -32,7 +32,7 @@ def csv_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
 
 
 class _Lines(list[str]):
-    """What a writer writes, a row at a time, with a line feed at its end.
+    """Rows that a writer writes, each with a line feed at its end.
 
     The writer is told another end: it quotes those characters alone, and a carriage return that is not quoted would
     end a row, and let the rest of a name begin a cell.

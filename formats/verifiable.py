@@ -44,7 +44,7 @@ MOST_MEMORY = 2**30
 """Bytes that a document may take once it is read; a few bytes of text can stand for many of them."""
 
 _BYTES_OF = {b"{": 200, b"[": 64, b",": 40, b'"': 14}
-"""What each of these stands for in Python's memory, about: a container, an item, half a string."""
+"""Bytes that each of these stands for in Python's memory, about: a container, an item, half a string."""
 
 
 def refuse_bloated(data: bytes, source: str) -> None:

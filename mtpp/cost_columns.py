@@ -23,7 +23,7 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 @dataclass(frozen=True)
 class CostColumns:
-    """How the costs of one table are written.
+    """Unit and digits of the costs of one table.
 
     Attributes
     ----------

@@ -38,7 +38,7 @@ _ONE_S = 0.2
 
 
 class _State:
-    """What the process is in the midst of."""
+    """State of the process: signals that came, and blocks that it is in."""
 
     installed = False
     asked_at: float | None = None

@@ -16,7 +16,7 @@ METHOD = "downset"
 """The only method of tier ``enumerated``."""
 
 RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit", "maximal"])
-"""What a proof may have left pairs of downsets out by."""
+"""Rules by which a proof may have left pairs of downsets out."""
 
 
 def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:

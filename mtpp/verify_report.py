@@ -25,7 +25,7 @@ BOUND_CHECK = "lower bound"
 """Name of the check of the lower bound's proof."""
 
 OUT_OF_TIME = "out of time"
-"""Why a claim that the time limit came before is unchecked."""
+"""Reason why a claim is unchecked that the time limit came before."""
 
 SHALLOW = "the search behind it was left out by --shallow"
 
@@ -169,7 +169,7 @@ def meets_tier(report: Report, required: str) -> bool:
 
 
 Outcome = tuple[bool | None, str]
-"""Whether an exhaustive search run again confirms a claim, None if it could not tell, and that in words."""
+"""Verdict on a claim of an exhaustive search run again, None if it could not tell, and that in words."""
 
 Search = Callable[..., Outcome]
 """Runs an exhaustive search again; the caller of the verifier brings it, as it needs more than plain Python."""

@@ -121,7 +121,7 @@ def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Seque
 
 @dataclass(frozen=True)
 class _Table:
-    """What pairs of downsets can be inside one device of the next level: one table as the kernels have several."""
+    """Options of pairs of downsets inside one device of the next level: one table as the kernels have several."""
 
     start: Int64Array
     sums: NDArray[np.int32]

@@ -24,7 +24,7 @@ _MOST_STATES = 150_000_000
 _SLICE_S = 0.1
 
 LARGEST = 2**62
-"""What sums of costs have to stay below, for no number to wrap."""
+"""Limit below which sums of costs have to stay, for no number to wrap."""
 
 
 class Watcher(Protocol):

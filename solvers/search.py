@@ -13,7 +13,7 @@ from mtpp.progress import Observer, Silent
 from mtpp.solvers.best_so_far import Forgetful, Keeper
 
 STOPS = ("finished", "optimal", "budget", "time-limit", "memory-limit", "interrupted")
-"""Why a search ended: nothing left to try, bound reached, evaluations spent, time up, memory used up, or the user."""
+"""Reasons for an end: nothing left to try, bound reached, evaluations spent, time up, memory used up, or the user."""
 
 UNLIMITED = 2**62
 """A number of evaluations that no search reaches."""

@@ -36,7 +36,7 @@ def beyond_precision(ticks: int, unit: int) -> bool:
 
 @dataclass(frozen=True)
 class Scale:
-    """How ticks become units of the objective, and which bounds may be claimed.
+    """Scale from ticks to units of the objective, and the bounds that may be claimed.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ class StageKinds(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What each pair may be as a part of a split: positions start[q] to start[q + 1] - 1, by devices and then degrees.
+    """Options of each pair as a part of a split: positions start[q] to start[q + 1] - 1, by devices and then degrees.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Parts(NamedTuple):
 
 
 class Tables(NamedTuple):
-    """What each pair may be inside one device of the next level, for several numbers of copies; one after the other.
+    """Options of each pair inside one device of the next level, for several numbers of copies; one after the other.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ from mtpp.solvers.kernels.recheck_levels import Pairs, Parts, longer
 
 
 class SplitRules(NamedTuple):
-    """What splits at a level may be.
+    """Options of splits at a level.
 
     Attributes
     ----------
