@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FormatOption, model_options, noise_options
 
 
@@ -23,6 +24,7 @@ from mtpp.cli.options import FormatOption, model_options, noise_options
     metavar="FILE",
     help='Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.',
 )
+@memory_limit_option()
 @model_options()
 @noise_options()
 @click.pass_context

@@ -7,12 +7,14 @@ from typing import Any
 import click
 
 from mtpp.cli.file_types import MODEL
+from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import model_options, output_options
 
 
 @click.command("inspect")
 @click.argument("model", type=MODEL)
 @click.option("--ops", is_flag=True, help="List every op with its work and sizes.")
+@memory_limit_option()
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, ops: bool, output_format: str, **options: Any) -> None:

@@ -7,12 +7,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from processes import run
 
 from mtpp.certificate_table import BoundFigure
 from mtpp.cli.cut_short import bounds_cut_short, runs_cut_short
 from mtpp.datasets.layered import layered_network
 from mtpp.formats.native import write_native
-from tests.processes import run
 
 COMMANDS = {
     "partition": ("-k", "2"),
@@ -22,6 +22,8 @@ COMMANDS = {
     "plan": (),
     "verify": (),
     "evaluate": ("--cuts", "op0"),
+    "inspect": (),
+    "convert": ("-",),
     "profile": (),
     "split": ("plan.json",),
     "run": (),
