@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from mtpp.cli.certificate_texts import NONE, column_blocks, model_labels, rows_by_graph, ticks_text
-from mtpp.cli.results import seconds_text
+from mtpp.cli.results import safe_text, seconds_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -44,13 +44,12 @@ def bounds_cells(rows: Sequence[CertificateRow]) -> tuple[list[str], list[list[s
 
 def bounds_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
     """Yield a table for each model, and more than one where its k do not fit beside each other."""
-    from rich.text import Text
-
     labels = model_labels(rows)
     for path, places in rows_by_graph(rows).items():
         own = [rows[i] for i in places]
         if len(labels) > 1:
-            yield Text(f"\n{labels[path]}: {own[0].ops:,} ops")
+            yield safe_text("")
+            yield safe_text(f"{labels[path]}: {own[0].ops:,} ops")
         if len(own) == 1:
             yield _one(own[0])
         else:
@@ -67,7 +66,6 @@ def _value(row: CertificateRow, name: str) -> str:
 
 def _one(row: CertificateRow) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     from mtpp.solvers.bounds.registry import BOUNDS
 
@@ -85,12 +83,11 @@ def _one(row: CertificateRow) -> Table:
             seconds_text(figure.seconds),
             "yes" if figure.solved else "no",
         )
-        table.add_row(*(Text(cell, "bold green" if best else "") for cell in cells))
+        table.add_row(*(safe_text(cell, "bold green" if best else "") for cell in cells))
     return table
 
 
 def _many(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
-    from rich.text import Text
 
     from mtpp.solvers.certificate_summary import ladder
 
@@ -100,7 +97,7 @@ def _many(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
     widths = [max(map(len, column)) + _GAP for column in columns]
     for block in column_blocks(max(map(len, lines)), widths, width):
         if block.start:
-            yield Text("")
+            yield safe_text("")
         yield _columns(lines, [columns[j] for j in block], [rows[j].lower.method for j in block])
 
 
@@ -113,7 +110,6 @@ def _column(row: CertificateRow, names: Sequence[str]) -> list[str]:
 
 def _columns(lines: Sequence[str], columns: Sequence[Sequence[str]], methods: Sequence[str]) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
     table.add_column(lines[0], no_wrap=True)
@@ -121,5 +117,5 @@ def _columns(lines: Sequence[str], columns: Sequence[Sequence[str]], methods: Se
         table.add_column(column[0], justify="right", no_wrap=True)
     for i, name in enumerate(lines[1:], 1):
         styles = ["bold green" if name in (method, "best") else "" for method in methods]
-        table.add_row(name, *(Text(column[i], style) for column, style in zip(columns, styles, strict=True)))
+        table.add_row(name, *(safe_text(column[i], style) for column, style in zip(columns, styles, strict=True)))
     return table

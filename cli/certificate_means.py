@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from mtpp.cli.certificate_texts import NONE, column_blocks
+from mtpp.cli.results import safe_text
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,15 +38,14 @@ class Means:
     def tables(self, width: int) -> Iterator[Table]:
         """Yield the table for a terminal, in several where its columns do not fit beside each other."""
         from rich.table import Table
-        from rich.text import Text
 
         widths = [max(len(row[j]) for row in (self.header, *self.rows)) for j in range(len(self.header))]
         for block in column_blocks(widths[0], [_GAP + wide for wide in widths[1:]], width):
             table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0))
             for j in (0, *(j + 1 for j in block)):
-                table.add_column(Text(self.header[j]), justify="right" if j else "left", no_wrap=True)
+                table.add_column(safe_text(self.header[j]), justify="right" if j else "left", no_wrap=True)
             for row in self.rows:
-                table.add_row(*(Text(row[j]) for j in (0, *(j + 1 for j in block))))
+                table.add_row(*(safe_text(row[j]) for j in (0, *(j + 1 for j in block))))
             yield table
 
 

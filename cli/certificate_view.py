@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from mtpp.cli.bound_view import bound_marks, bounds_cells, bounds_tables
 from mtpp.cli.certificate_means import Means, means_tables
 from mtpp.cli.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, seconds_text
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -250,8 +251,8 @@ def _markdown(
     else:
         header, cells = bounds_cells(rows)
     listed = "\n".join(f"- **{name}**: {text}" for name, text in figures)
-    parts = [f"### {_title(rows, with_upper)}\n\n{markdown_text(header, cells)}\n{listed}\n"]
-    parts += [f"### {one.title}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
+    parts = [f"### {visible(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
+    parts += [f"### {visible(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
     return "\n".join(parts)
 
 
@@ -268,22 +269,19 @@ def _title(rows: Sequence[CertificateRow], with_upper: bool) -> str:
 def _terminal(
     rows: Sequence[CertificateRow], means: Sequence[Means], figures: Sequence[tuple[str, str]], with_upper: bool
 ) -> str:
-    from rich.text import Text
 
     terminal, endless = result_terminal(), result_terminal(endless=True)
-    text = rendered(terminal, Text(_title(rows, with_upper), "bold"))
+    text = rendered(terminal, safe_text(_title(rows, with_upper), "bold"))
     text += rendered(endless, *(_cell_tables if with_upper else bounds_tables)(rows, terminal.width))
     text += rendered(terminal, "", figures_grid(figures))
     for one in means:
-        text += rendered(terminal, "", Text(one.title, "bold"))
-        text += rendered(endless, *one.tables(terminal.width)) + rendered(terminal, Text(one.caption, "dim"))
+        text += rendered(terminal, "", safe_text(one.title, "bold"))
+        text += rendered(endless, *one.tables(terminal.width)) + rendered(terminal, safe_text(one.caption, "dim"))
     return text
 
 
 def _cell_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
     """Yield a line per cell; where those are too wide, each model's name with a line per k below it."""
-    from rich.text import Text
-
     labels = model_labels(rows)
     cells = [_cell_texts(row, labels[row.path]) for row in rows]
     for texts in cells:
@@ -302,7 +300,8 @@ def _cell_tables(rows: Sequence[CertificateRow], width: int) -> Iterator[Table |
         kept.remove(_UPPER_BY)
     gap = 2 if fits(kept) else 1
     for path, own in rows_by_graph(rows).items():
-        yield Text(f"\n{labels[path]}: {rows[own[0]].ops:,} ops")
+        yield safe_text("")
+        yield safe_text(f"{labels[path]}: {rows[own[0]].ops:,} ops")
         yield _lines([rows[i] for i in own], [cells[i] for i in own], kept, widths, gap)
 
 
@@ -314,7 +313,6 @@ def _lines(
     gap: int,
 ) -> Table:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, gap, 0, 0))
     for j in kept:
@@ -322,5 +320,5 @@ def _lines(
         table.add_column(_HEADER[j], justify=justify, no_wrap=True, min_width=widths[j])
     for row, texts in zip(rows, cells, strict=True):
         style = "bold green" if row.closed else ""
-        table.add_row(*(Text(texts[j], style if j == _RATIO else "") for j in kept))
+        table.add_row(*(safe_text(texts[j], style if j == _RATIO else "") for j in kept))
     return table

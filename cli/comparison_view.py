@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.cut_short import runs_cut_short
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, seconds_text
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.comparing import Comparison
@@ -33,7 +34,7 @@ def comparison_text(comparison: Comparison, output_format: str) -> str:
             [f"**{cell}**" if (i, j) in best else cell for j, cell in enumerate(row)] for i, row in enumerate(rows)
         ]
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison))
-        return f"### {_title(comparison)}\n\n{markdown_text(header, marked)}\n{lines}\n"
+        return f"### {visible(_title(comparison))}\n\n{markdown_text(header, marked)}\n{lines}\n"
     return _table(comparison, header, rows, best)
 
 
@@ -174,13 +175,12 @@ def _table(
     comparison: Comparison, header: Sequence[str], rows: Sequence[Sequence[str]], best: set[tuple[int, int]]
 ) -> str:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for j, name in enumerate(header):
-        table.add_column(Text(name), justify="right" if j else "left", no_wrap=True)
+        table.add_column(safe_text(name), justify="right" if j else "left", no_wrap=True)
     for i, row in enumerate(rows):
-        table.add_row(*(Text(cell, "bold green" if (i, j) in best else "") for j, cell in enumerate(row)))
+        table.add_row(*(safe_text(cell, "bold green" if (i, j) in best else "") for j, cell in enumerate(row)))
     terminal = result_terminal()
-    title, figures = Text(_title(comparison), "bold"), figures_grid(_figures(comparison))
+    title, figures = safe_text(_title(comparison), "bold"), figures_grid(_figures(comparison))
     return rendered(terminal, title) + rendered(result_terminal(endless=True), table) + rendered(terminal, "", figures)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.cli.results import csv_text, markdown_text
 from mtpp.cli.structure import structure_document, structure_text
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.options import Model
@@ -69,13 +70,13 @@ def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
     header, rows = _rows(document, raw=output_format == "csv")
     if output_format == "csv":
         return csv_text(header, rows)
-    summary = _summary(document)
+    summary = [(name, visible(value)) for name, value in _summary(document)]
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)
-        return f"### {document['model']['name']}\n\n{lines}\n\n{markdown_text(header, rows)}"
+        return f"### {visible(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
     width = max(len(name) for name, _ in summary)
     lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
-    return f"{lines}\n\n{_aligned(header, rows)}"
+    return f"{lines}\n\n{_aligned(header, [[visible(str(cell)) for cell in row] for row in rows])}"
 
 
 def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[list[Any]]]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.cost_columns import CostColumns
 from mtpp.units import format_bytes, format_share
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -30,7 +31,7 @@ def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str
     if output_format == "markdown":
         header, rows_shown = _stage_cells(plan)
         lines = [f"- **{name}**: {value}" for name, value in _figures(plan, assumptions)]
-        return f"### {_title(plan)}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
+        return f"### {visible(_title(plan))}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
     return _table(plan, assumptions)
 
 
@@ -150,7 +151,6 @@ def _rate(per_second: float) -> str:
 
 def _table(plan: Plan, assumptions: Sequence[str]) -> str:
     from rich.table import Table
-    from rich.text import Text
 
     header, rows = _stage_cells(plan)
     console = result_terminal()
@@ -159,18 +159,18 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
     limit = _name_limit(console.width - fixed - (_BAR_WIDTH + 2 if bars else 0))
     rows = [[*row[:2], _shortened(row[2], limit), _shortened(row[3], limit), *row[4:]] for row in rows]
     table = Table(
-        title=Text(_title(plan), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        title=safe_text(_title(plan), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for index, name in enumerate(header):
-        table.add_column(Text(name), justify="left" if index in (2, 3) else "right", no_wrap=True)
+        table.add_column(safe_text(name), justify="left" if index in (2, 3) else "right", no_wrap=True)
     if bars:
         table.add_column("", no_wrap=True)
     bottleneck = plan.certificate.upper
     for row, stage in zip(rows, _listed_stages(plan), strict=True):
         share = stage["cost"] / bottleneck if bottleneck else 0.0
         style = "bold red" if share == 1 else "cyan"
-        bar = [Text(_bar(share, console), style)] if bars else []
-        table.add_row(*(Text(cell) for cell in row), *bar)
+        bar = [safe_text(_bar(share, console), style)] if bars else []
+        table.add_row(*(safe_text(cell) for cell in row), *bar)
     return rendered(console, table, "", figures_grid(_figures(plan, assumptions)))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.graph import CostGraph
@@ -27,9 +28,8 @@ def profile_text(profile: Profile, output_format: str) -> str:
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
         parts = [markdown_text(header, rows) for header, rows in tables]
-        return "\n\n".join([f"### {profile.graph.name}", lines, *(part.rstrip() for part in parts)]) + "\n"
+        return "\n\n".join([f"### {visible(profile.graph.name)}", lines, *(part.rstrip() for part in parts)]) + "\n"
     from rich.table import Table
-    from rich.text import Text
 
     shown: list[Any] = [figures_grid(figures)]
     for header, rows in tables:
@@ -37,7 +37,7 @@ def profile_text(profile: Profile, output_format: str) -> str:
         for i, name in enumerate(header):
             table.add_column(name, justify="left" if i == 0 or name == "kind" else "right", overflow="fold")
         for row in rows:
-            table.add_row(*(Text(str(cell)) for cell in row))
+            table.add_row(*(safe_text(str(cell)) for cell in row))
         shown += ["", table]
     return rendered(result_terminal(), *shown)
 

@@ -15,6 +15,7 @@ from mtpp.visible import visible, visible_table
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
     from rich.console import RenderableType
+    from rich.text import Text
 
 __all__ = [
     "csv_text",
@@ -23,6 +24,7 @@ __all__ = [
     "markdown_text",
     "rendered",
     "result_terminal",
+    "safe_text",
     "seconds_text",
 ]
 
@@ -77,16 +79,22 @@ def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
     return "\n".join(line.rstrip() for line in visible_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
 
 
+def safe_text(text: str, style: str = "") -> Text:
+    """Return a cell or a title of a table; names out of files neither end its line nor colour it."""
+    from rich.text import Text
+
+    return Text(visible(text), style)
+
+
 def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
     """Return lines of a name in bold and what it stands for."""
     from rich.table import Table
-    from rich.text import Text
 
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(style="bold", no_wrap=True)
     grid.add_column(overflow="fold")
     for name, value in figures:
-        grid.add_row(Text(name), Text(visible(value)))
+        grid.add_row(safe_text(name), safe_text(value))
     return grid
 
 

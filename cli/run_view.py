@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.units import format_picoseconds
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.agreement import Agreement
@@ -33,7 +34,7 @@ def run_text(comparison: Comparison, output_format: str) -> str:
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison))
-        return f"### {_title(comparison)}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
+        return f"### {visible(_title(comparison))}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
     return _table(comparison, rows, slowest)
 
 
@@ -241,13 +242,12 @@ def _conditions(comparison: Comparison) -> list[str]:
 
 def _table(comparison: Comparison, rows: Sequence[Sequence[str]], slowest: int) -> str:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in _HEADER:
-        table.add_column(Text(name), justify="right", no_wrap=True)
+        table.add_column(safe_text(name), justify="right", no_wrap=True)
     for i, row in enumerate(rows):
-        table.add_row(*(Text(cell, "bold" if i == slowest else "") for cell in row))
+        table.add_row(*(safe_text(cell, "bold" if i == slowest else "") for cell in row))
     terminal = result_terminal()
-    title, figures = Text(_title(comparison), "bold"), figures_grid(_figures(comparison))
+    title, figures = safe_text(_title(comparison), "bold"), figures_grid(_figures(comparison))
     return rendered(terminal, title) + rendered(result_terminal(endless=True), table) + rendered(terminal, "", figures)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.formats.json_text import dump_lines
 from mtpp.units import PICOSECONDS, format_bytes
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.splitting import SplitResult
@@ -33,7 +34,7 @@ def split_text(result: SplitResult, output: str | None, output_format: str) -> s
     cells = _cells(result)
     if output_format == "markdown":
         lines = [f"- **{name}**: {value}" for name, value in _figures(result, output)]
-        return f"### {_title(result)}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
+        return f"### {visible(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
     return _table(result, cells, output)
 
 
@@ -198,14 +199,13 @@ def _check_text(check: SplitCheck) -> str:
 
 def _table(result: SplitResult, cells: list[list[str]], output: str | None) -> str:
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(
-        title=Text(_title(result), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
+        title=safe_text(_title(result), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for index, name in enumerate(_HEADER):
-        table.add_column(Text(name), justify="left" if index == 1 else "right", no_wrap=True)
+        table.add_column(safe_text(name), justify="left" if index == 1 else "right", no_wrap=True)
     for row in cells:
-        table.add_row(*(Text(cell) for cell in row))
+        table.add_row(*(safe_text(cell) for cell in row))
     figures = _figures(result, output)
     return rendered(result_terminal(), table, *(("", figures_grid(figures)) if figures else ()))

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.cli.plan_view import common_unit, in_unit
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cost_columns import CostColumns
@@ -108,7 +109,7 @@ class StageComparison:
         if output_format == "markdown":
             lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
             header = ["stage", *shown, *(f"{name}, against" for name in shown), "difference"]
-            return f"### {title}\n\n{markdown_text(header, cells)}\n{lines}\n"
+            return f"### {visible(title)}\n\n{markdown_text(header, cells)}\n{lines}\n"
         return _table(title, header, cells, len(shown), figures)
 
     @property
@@ -196,13 +197,12 @@ def _table(
     title: str, header: Sequence[str], cells: Sequence[Sequence[str]], width: int, figures: list[tuple[str, str]]
 ) -> str:
     from rich.table import Table
-    from rich.text import Text
 
-    table = Table(title=Text(title, "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    table = Table(title=safe_text(title, "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for i, name in enumerate(header):
         if i in (width + 1,):
             table.add_column("against", justify="left", no_wrap=True)
-        table.add_column(Text(name.strip()), justify="right", no_wrap=True)
+        table.add_column(safe_text(name.strip()), justify="right", no_wrap=True)
     for row in cells:
-        table.add_row(*(Text(cell) for cell in (*row[: width + 1], "│", *row[width + 1 :])))
+        table.add_row(*(safe_text(cell) for cell in (*row[: width + 1], "│", *row[width + 1 :])))
     return rendered(result_terminal(endless=True), table, "", figures_grid(figures))

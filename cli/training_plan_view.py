@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.cli.training_texts import (
     counted,
     least_memory_text,
@@ -61,7 +61,7 @@ def training_plan_text(planned: Planned, output_format: str) -> str:
     if output_format == "markdown":
         table = markdown_text([c.name for c in columns], zip(*(c.cells for c in columns), strict=True)) + "\n"
         lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
-        return f"### {_title(planned)}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
+        return f"### {visible(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
     return _table(planned, columns)
 
 
@@ -255,20 +255,19 @@ def _csv_rows(plan: Plan) -> list[list[Any]]:
 
 def _table(planned: Planned, columns: list[_Column]) -> str:
     from rich.table import Table
-    from rich.text import Text
 
     console = result_terminal()
-    title, figures = Text(_title(planned), "bold"), figures_grid
+    title, figures = safe_text(_title(planned), "bold"), figures_grid
     if not columns:
         return rendered(console, title, figures(_figures(planned)))
     shown, dropped = _fitting(columns, console.width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in shown:
-        table.add_column(Text(column.name), justify="left" if column.left else "right", no_wrap=True)
+        table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
     assert planned.plan is not None
     time = planned.plan.time_per_sample
     for cells, stage in zip(zip(*(column.cells for column in shown), strict=True), planned.plan.figures, strict=True):
-        table.add_row(*map(Text, cells), style="bold" if stage.time == time else "")
+        table.add_row(*map(safe_text, cells), style="bold" if stage.time == time else "")
     lines = _figures(planned, dropped)
     left_out = [name for name in dropped if name != "configurations"]
     if left_out:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal
+from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.cli.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 from mtpp.visible import visible
 
@@ -28,17 +28,16 @@ def sweep_text(swept: Swept, output_format: str) -> str:
     header, rows = _cells(swept)
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(swept))
-        return f"### {_title(swept)}\n\n{markdown_text(header, rows)}\n{lines}\n"
+        return f"### {visible(_title(swept))}\n\n{markdown_text(header, rows)}\n{lines}\n"
     from rich.table import Table
-    from rich.text import Text
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for name in header:
-        table.add_column(Text(name), justify="right", no_wrap=True)
+        table.add_column(safe_text(name), justify="right", no_wrap=True)
     for row in rows:
-        table.add_row(*map(Text, row))
+        table.add_row(*map(safe_text, row))
     console = result_terminal()
-    title, figures = Text(_title(swept), "bold"), figures_grid(_figures(swept))
+    title, figures = safe_text(_title(swept), "bold"), figures_grid(_figures(swept))
     return rendered(console, title) + rendered(result_terminal(endless=True), table) + rendered(console, "", figures)
 
 
