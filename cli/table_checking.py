@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -80,12 +81,13 @@ def check_table_document(table: Any, source: Source, model_paths: Sequence[str],
         Files, and folders that are searched for models.
     """
     from mtpp.alarm import TimeIsUp
-    from mtpp.verify_certificates import check_table, unchecked_row
-    from mtpp.verify_means import verify_summary
+    from mtpp.verify_certificates import check_table
+    from mtpp.verify_means import unchecked_summary, verify_summary
     from mtpp.verify_report import OUT_OF_TIME
 
     rows: list[dict[str, Any]] = []
     reports: list[Report] = []
+    means: list[Check] | None = None
     try:
         check_table(table, ())
         rows = table["rows"]
@@ -98,14 +100,30 @@ def check_table_document(table: Any, source: Source, model_paths: Sequence[str],
                 reports.append(_check_row(row, i, models, terms))
                 if terms.deadline.expired():
                     break
+            if len(reports) == len(rows):
+                means = verify_summary(rows, table["summary"], [report.verdict for report in reports])
         except TimeIsUp:
             pass
-        reports += [unchecked_row(row, OUT_OF_TIME) for row in rows[len(reports) :]]
-        means = verify_summary(rows, table["summary"], [report.verdict for report in reports])
-        return TableReport(rows, reports, means)
+        reports += _unseen(rows[len(reports) :], terms)
+        return TableReport(rows, reports, unchecked_summary(table["summary"], OUT_OF_TIME) if means is None else means)
     except InputError as error:
         where = error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _unseen(rows: Sequence[dict[str, Any]], terms: Terms) -> list[Report]:
+    """Return the reports on rows that the time limit came before: next to no time is left for them."""
+    from mtpp.verify_certificates import kind_of_row, unseen_report
+    from mtpp.verify_report import OUT_OF_TIME
+
+    shared: dict[Any, Report] = {}
+    reports = []
+    for row in rows:
+        kind = kind_of_row(row, terms.system_due)
+        if kind not in shared:
+            shared[kind] = unseen_report(row, OUT_OF_TIME, terms.system_due)
+        reports.append(shared[kind])
+    return reports
 
 
 def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -> Report:
@@ -113,9 +131,11 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -
     from mtpp.cli.deep_check import downset_search
     from mtpp.verify_certificates import unchecked_row, verify_row
 
+    dims_due = {name: size for name, size in terms.dims_due.items() if name in row["dims"]}
     path = models.find(row)
     if path is None:
-        return unchecked_row(row, "no model with its SHA-256, nor a file where it says")
+        why = "no model with its SHA-256, nor a file where it says"
+        return unchecked_row(row, why, system_due=terms.system_due, dims_due=dims_due)
     graph, sha256 = models.read(path, row)
     try:
         return verify_row(
@@ -126,7 +146,7 @@ def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -
             models.costs_sha256,
             search=None if terms.shallow else downset_search(terms.console),
             system_due=terms.system_due,
-            dims_due={name: size for name, size in terms.dims_due.items() if name in row["dims"]},
+            dims_due=dims_due,
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -185,10 +205,11 @@ class _Models:
         if path not in self._digests:
             from mtpp.formats.source import file_sha256
 
-            try:
-                self._digests[path] = file_sha256(path)
-            except InputError:
-                self._digests[path] = None
+            self._digests[path] = None
+            with suppress(InputError, OSError, ValueError):
+                file = Path(path)  # named by the table: a device or a pipe may never come to an end
+                if file.is_file() and file.stat().st_size <= self._limit:
+                    self._digests[path] = file_sha256(path)
         return self._digests[path]
 
     @staticmethod
@@ -208,10 +229,13 @@ def table_text(report: TableReport, output_format: str) -> str:
         from mtpp.formats.json_text import dump_json
 
         return dump_json(report.to_document())
-    cells = [
-        (MARKS[found.verdict], visible(row["path"]), f"k = {row['k']}", found.tier, _outcome(row, found))
-        for row, found in zip(report.rows, report.reports, strict=True)
-    ]
+    outcomes: dict[int, tuple[str, str]] = {}  # rows that the time limit came before share a report
+    cells = []
+    for row, found in zip(report.rows, report.reports, strict=True):
+        if id(found) not in outcomes:
+            outcomes[id(found)] = (MARKS[found.verdict], _outcome(row, found))
+        mark, outcome = outcomes[id(found)]
+        cells.append((mark, visible(row["path"]), f"k = {row['k']}", found.tier, outcome))
     widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
     lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]

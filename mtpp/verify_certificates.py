@@ -59,6 +59,7 @@ from mtpp.verify_graph import TickGraph
 from mtpp.verify_means import check_summary
 from mtpp.verify_report import (
     BOUND_CHECK,
+    NO_TIER,
     OUT_OF_TIME,
     Check,
     Interrupts,
@@ -201,15 +202,47 @@ def verify_row(
     return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=_proven_words(row))
 
 
-def unchecked_row(row: dict[str, Any], why: str) -> Report:
+def unchecked_row(
+    row: dict[str, Any],
+    why: str,
+    *,
+    system_due: Mapping[str, Any] | None = None,
+    dims_due: Mapping[str, int] | None = None,
+) -> Report:
     """Return the report on a row of which nothing can be checked, such as one whose model was not found.
 
-    What it says of its own figures is compared all the same.
+    What it says of its own figures is compared all the same, and held to what the user asks for.
     """
-    checks = [fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}")]
+    checks = [
+        *system_rows(row["system"], system_due or {}, _ROW),
+        *dims_rows(row["dims"], dims_due, _ROW),
+        groups_row(row.get("together", []), row["ops"]),
+        fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
+    ]
+    tier = row["tier"]
+    if "upper" in row and row["lower"] > row["upper"]:
+        above = f"the lower bound {row['lower']} is above the bottleneck {row['upper']} that the row states"
+        checks.append(Check(BOUND_CHECK, False, above))
+        tier = NO_TIER
     checks = list(complete(checks, ("op and tensor counts", *_derived(row)), why))
     checks += _check_gaps(row, row.get("upper"), checks)
-    return Report(tuple(checks), row["tier"], None, bound_rechecked=False, proven=_proven_words(row))
+    return Report(tuple(checks), tier, None, bound_rechecked=False, proven=_proven_words(row))
+
+
+def unseen_report(row: dict[str, Any], why: str, system_due: Mapping[str, Any]) -> Report:
+    """Return the report on a row whose figures were not as much as compared: no time is left.
+
+    It is the same for all rows of one kind (:func:`kind_of_row`), so that a hundred thousand of them can share it.
+    """
+    held = [check for check in system_rows(row["system"], system_due, _ROW) if not check.fact]
+    gaps = ["ratio", "optimal", *([_PROVEN_RATIO] if "proven" in row else [])] if "upper" in row else []
+    checks = complete(held, ("op and tensor counts", *_derived(row), *gaps), why)
+    return Report(checks, row["tier"], None, bound_rechecked=False, proven=_proven_words(row))
+
+
+def kind_of_row(row: dict[str, Any], system_due: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what :func:`unseen_report` depends on."""
+    return "upper" in row, "proven" in row, row["tier"], *(row["system"].get(key) for key in system_due)
 
 
 PROVEN_BOUND, _PROVEN_RATIO = "proven lower bound", "proven ratio"

@@ -31,6 +31,11 @@ check_summary: Rule = array(
 """Rule of a table's summary."""
 
 
+def unchecked_summary(summary: list[dict[str, Any]], why: str) -> list[Check]:
+    """Return the rows on means that were not added up."""
+    return [Check(f"means for k = {entry['k']}", None, why) for entry in summary]
+
+
 def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]], verdicts: Sequence[str]) -> list[Check]:
     """Add up the means of each k again; no rows if the table has no summary.
 
@@ -41,11 +46,15 @@ def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]], ve
     """
     if not summary:
         return []
-    checks = []
-    for entry in summary:
-        of_k = [(row, verdict) for row, verdict in zip(rows, verdicts, strict=True) if row["k"] == entry["k"]]
-        checks += _verify_entry([row for row, _ in of_k], entry, [verdict for _, verdict in of_k])
     stated = Counter(entry["k"] for entry in summary)
+    of_k: dict[int, list[tuple[dict[str, Any], str]]] = {k: [] for k in stated}
+    for row, verdict in zip(rows, verdicts, strict=True):
+        if row["k"] in of_k:
+            of_k[row["k"]].append((row, verdict))
+    checks = []
+    for entry in {entry["k"]: entry for entry in summary}.values():  # one is due for each k: more are refused below
+        found = of_k[entry["k"]]
+        checks += _verify_entry([row for row, _ in found], entry, [verdict for _, verdict in found])
     due = {row["k"] for row in rows}
     if due != set(stated) or max(stated.values()) > 1:
         counts = ", ".join(map(str, sorted(due)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def write_models(folder: Path) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in GRAPHS}
 
 
-def write_table(path: Path, digests: dict[str, str], **changes: Any) -> Path:
+def write_table(table: Path, digests: dict[str, str], **changes: Any) -> Path:
     """Write a table with rows for 1 and 2 stages of each graph; *changes* to the second row."""
     rows = [
         certificate_row(graph, LINK, k, [0] * graph.op_count, path=f"models/{name}", sha256=digests[name])
@@ -38,8 +39,8 @@ def write_table(path: Path, digests: dict[str, str], **changes: Any) -> Path:
     ]
     document = table_to_write(rows)
     document["rows"][1].update(changes)
-    path.write_text(json.dumps(document))
-    return path
+    table.write_text(json.dumps(document))
+    return table
 
 
 def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
@@ -207,3 +208,44 @@ def test_what_certify_and_bound_write_is_true(tmp_path: Path) -> None:
         checked = run("verify", tmp_path / "false.json", "--model", folder)
         assert checked.returncode == 1
         assert checked.stdout.splitlines()[-1].startswith("INVALID: 6 of 6 rows")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+def test_a_table_names_no_device_and_no_pipe(tmp_path: Path) -> None:
+    """They may never come to an end; a row that names one has no model."""
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", "pipe", "models"):
+        changes: dict[str, Any] = {"path": path, "sha256": "0" * 64}
+        output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"), **changes)
+        done = run("verify", output, "--time-limit", "60")
+        assert done.returncode == 3
+        assert "no model with its SHA-256, nor a file where it says" in done.stdout.splitlines()[1]
+
+
+def test_rows_without_a_model_are_held_to_the_user_s_system(tmp_path: Path) -> None:
+    """What a row says of its system is false whether or not the rest can be checked."""
+    changes: dict[str, Any] = {"path": "nowhere", "sha256": "0" * 64}
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"), **changes)
+    done = run("verify", output, "--accept-unchecked")
+    assert done.returncode == 0
+    done = run("verify", output, "--accept-unchecked", "--bandwidth", "3GB/s")
+    assert done.returncode == 1
+    assert done.stdout.splitlines()[1].startswith("false")
+
+
+def test_time_ends_tables_of_many_rows_and_means(tmp_path: Path) -> None:
+    """What is left unchecked takes next to no time, whatever the rows and the means multiply to."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    document = json.loads(output.read_text())
+    entry = document["summary"][0]
+    document["rows"] *= 2000
+    document["summary"] = [{**entry, "k": k} for k in range(1, 8000)]
+    output.write_text(json.dumps(document))
+    done = run("verify", output, "--time-limit", "3", "--format", "json")
+    if done.returncode == 1:  # on a slow machine it passed while reading
+        assert "passed while reading" in done.stderr
+        return
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["verdict"]) == (3, "unchecked")
+    assert (len(report["rows"]), len(report["summary"])) == (8000, 7999)
+    assert report["rows"][-1]["checks"][-1] == {"name": "optimal", "verdict": "unchecked", "detail": "out of time"}

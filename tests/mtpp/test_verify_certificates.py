@@ -247,6 +247,15 @@ ROWS = [
 ]
 
 
+def test_a_row_without_its_model_contradicts_itself() -> None:
+    """A bound above the bottleneck is false whatever the model is."""
+    row = row_of_chain([0, 0, 0, 1])
+    row |= {"lower": row["upper"] + 1, "ratio": row["upper"] / (row["upper"] + 1), "optimal": False}
+    report = unchecked_row(row, "no model")
+    assert (report.verdict, report.tier) == ("false", "none")
+    assert failed(report).keys() >= {"lower bound", "ratio"}
+
+
 def test_means_are_added_up_again() -> None:
     """Means over the rows of one k, those without a simple bound left out; a table may have none at all."""
     document = table(ROWS)
