@@ -49,7 +49,7 @@ def check_plan_document(plan: Any, source: Source, model_path: str | None, terms
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
-        where = error.source or source.display
+        where = model_path if error.source == "model" else error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
 
 

@@ -91,6 +91,7 @@ def check_table_document(table: Any, source: Source, model_paths: Sequence[str],
     try:
         check_table(table, ())
         rows = table["rows"]
+        _refuse_unknown_dims(rows, terms)
         reading = {**terms.reading, "spare_dims": any(terms.reading.values())}
         costs = costs_for(terms.costs_path, terms.limit)
         models = _Models(model_paths, source.path, terms.limit, reading, costs)
@@ -109,6 +110,13 @@ def check_table_document(table: Any, source: Source, model_paths: Sequence[str],
     except InputError as error:
         where = error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _refuse_unknown_dims(rows: Sequence[dict[str, Any]], terms: Terms) -> None:
+    """Raise InputError if rows are to be held to a dimension that none of them has: it would hold none to anything."""
+    unknown = next((name for name in terms.dims_due if not any(name in row["dims"] for row in rows)), None)
+    if unknown is not None:
+        raise InputError(f"no row has a dimension {unknown!r}", source="--dim", remedy="leave it out, or correct it")
 
 
 def _unseen(rows: Sequence[dict[str, Any]], terms: Terms) -> list[Report]:

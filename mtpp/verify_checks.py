@@ -227,15 +227,15 @@ def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[C
         return Check(name, False, f"{said_by} says false, but bottleneck and lower bound meet")
     if not stated and closed:
         return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
-    return resting(name, "proven" if stated else "not proven", rests_on)
+    return resting(name, "proven" if stated else "not proven", rests_on, "claimed" if stated else "not claimed")
 
 
-def resting(name: str, text: str, rests_on: Sequence[Check]) -> Check:
-    """Return the row of something that is true if all it rests on is."""
+def resting(name: str, text: str, rests_on: Sequence[Check], otherwise: str | None = None) -> Check:
+    """Return the row of something that is true if all it rests on is; *otherwise* is what it says if that is not."""
     for verdict, passed, why in ((FALSE, False, "is false"), (UNCHECKED, None, "was not checked")):
         row = next((check.name for check in rests_on if check.verdict == verdict), None)
         if row is not None:
-            return Check(name, passed, f"{text}: rests on {row}, which {why}")
+            return Check(name, passed, f"{otherwise or text}: rests on {row}, which {why}")
     return Check(name, True, text)
 
 

@@ -48,10 +48,12 @@ def _kinds(system: Mapping[str, Any]) -> str:
 def _bandwidth(system: Mapping[str, Any], levels: Any, due: Mapping[str, Any], said_by: str) -> Check:
     name, stated = "bandwidth", system[BANDWIDTH]
     text = ", ".join(quantity(level[BANDWIDTH], "B/s") for level in levels) or quantity(stated, "B/s")
-    text += " from the innermost level outwards" if len(levels) > 1 else ""
     if BANDWIDTH not in due:
-        return fact(name, text)
+        return fact(name, f"{text} from the innermost level outwards" if len(levels) > 1 else text)
     if due[BANDWIDTH] == stated:
-        return Check(name, True, f"{text}, as asked for")
+        innermost, _, outer = text.partition(", ")
+        if outer:
+            outer = f"; further out {outer}, the plan's own choice"
+        return Check(name, True, f"{innermost}, as asked for{outer}")
     asked = quantity(due[BANDWIDTH], "B/s")
     return Check(name, False, f"{said_by} says {quantity(stated, 'B/s')}, it has to be {asked}")

@@ -249,3 +249,11 @@ def test_time_ends_tables_of_many_rows_and_means(tmp_path: Path) -> None:
     assert (done.returncode, report["verdict"]) == (3, "unchecked")
     assert (len(report["rows"]), len(report["summary"])) == (8000, 7999)
     assert report["rows"][-1]["checks"][-1] == {"name": "optimal", "verdict": "unchecked", "detail": "out of time"}
+
+
+def test_a_dimension_that_no_row_has_is_bad_input(tmp_path: Path) -> None:
+    """It would hold nothing to anything, unseen."""
+    output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))
+    done = run("verify", output, "--dim", "batch=8")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "error: --dim: no row has a dimension 'batch'; leave it out, or correct it\n"

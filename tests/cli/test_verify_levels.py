@@ -73,3 +73,12 @@ def test_the_least_memory_is_the_least(off: int, tmp_path: Path) -> None:
     assert done.returncode == (1 if off else 0), done.stdout + done.stderr
     if not off:
         assert f"there is a plan with {plan['least_memory_bytes']} bytes, and none with less" in done.stdout
+
+
+def test_no_more_of_the_links_is_as_asked_for_than_was_asked(tmp_path: Path) -> None:
+    """A bandwidth is that of the innermost level; the document still chose the others."""
+    _, verify = planned(tmp_path, "1500MiB")
+    done = run(*verify, "--shallow", "--bandwidth", "300GB/s")
+    assert done.returncode == 3
+    rows = [" ".join(line.split()) for line in done.stdout.splitlines()]
+    assert "ok bandwidth 300 GB/s, as asked for; further out 25 GB/s, the plan's own choice" in rows

@@ -80,6 +80,7 @@ def test_bounds_that_were_not_looked_at_are_unchecked(tier: str, plan: dict[str,
     report = verify_plan(plan, None)
     assert (report.verdict, report.tier, report.ratio) == ("unchecked", tier, None)
     assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
+    assert not any(check.detail.startswith("proven") for check in report.checks)
     assert ("--shallow" in bound_check(report).detail) == (tier == "enumerated")
     plan["lower_bound"]["value"] = 7
     plan["ratio"] = Decimal(repr(6 / 7))
@@ -105,6 +106,8 @@ def test_optimal_means_proven(plan: dict[str, Any]) -> None:
     assert verdict(closed(plan, "solver", optimal=True)) == "false"
     assert verdict(closed(plan, "solver", optimal=False)) == "unchecked"
     assert verdict(closed(plan, "enumerated", optimal=True)) == "unchecked"
+    unseen = verify_plan(closed(plan, "enumerated", optimal=True), None).checks[-1]
+    assert unseen.detail == "claimed: rests on lower bound, which was not checked"
     assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (True, "6 again")) == "ok"
     assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (False, "only 3")) == "false"
     assert verdict(closed(plan, "enumerated", optimal=True), lambda *_: (None, "too much")) == "unchecked"
