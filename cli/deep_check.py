@@ -43,6 +43,7 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
         from mtpp.cli.console import ProgressBar
+        from mtpp.overrun import run_beside
         from mtpp.solvers.recheck import MEMORY_BYTES, recheck_downset
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
@@ -50,6 +51,6 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
         with ProgressBar(console) as bar:
             progress = SearchProgress(console, bar, claim.proof["downsets"])
             asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
-            return recheck_downset(merged, *asked, progress, limit)
+            return run_beside(lambda: recheck_downset(merged, *asked, progress, limit))
 
     return search

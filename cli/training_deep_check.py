@@ -36,16 +36,17 @@ class PipelineProgress:
 
 def training_searches(console: Console) -> TrainingSearches:
     """Return what runs searches again, as :func:`mtpp.verify_training.verify_training_plan` takes it."""
+    from mtpp.overrun import run_beside
     from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
     from mtpp.verify_training import TrainingSearches
 
     def bound(claim: TrainingClaim, method: str) -> Check:
         with _progress(console) as progress:
-            return recheck_bound(claim, method, progress)
+            return run_beside(lambda: recheck_bound(claim, method, progress))
 
     def no_plan(plan: dict[str, Any], model: TickModel) -> list[Check]:
         with _progress(console) as progress:
-            return recheck_no_plan(plan, model, progress)
+            return run_beside(lambda: recheck_no_plan(plan, model, progress))
 
     return TrainingSearches(bound, no_plan)
 

@@ -113,6 +113,14 @@ def run_in_time(work: Callable[[], R], deadline: Deadline, stop: Callable[[], st
         thread.close()
 
 
+def run_beside(work: Callable[[], R]) -> R:
+    """Run *work* in a thread of its own, so that the caller's hears signals while compiled loops run.
+
+    An exception that a signal raises meanwhile, such as :class:`mtpp.alarm.TimeIsUp`, gives the work up.
+    """
+    return run_in_time(work, Deadline(), lambda: None)
+
+
 def abandoned() -> bool:
     """Tell whether work that was given up still runs: the process must then end without waiting for it."""
     return any(thread.is_alive() for thread in _ABANDONED)

@@ -26,7 +26,7 @@ PICOSECONDS_PER_UNIT = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10*
 ABSTRACT = "1"
 _TIME_UNITS = (*PICOSECONDS_PER_UNIT, ABSTRACT)
 
-_WHOLE_LIMIT = 2**63
+_SIZE_LIMIT = 2**62
 _SIGNED_LIMIT = 2**127
 _MOST_DECIMALS = 1000
 
@@ -110,14 +110,18 @@ def nullable(rule: Rule) -> Rule:
     return check
 
 
-def whole(minimum: int = 0) -> Rule:
-    """Make the rule for an integer from *minimum* to 2^63 - 1, written as one (``5``, not ``5.0``)."""
+def whole(minimum: int = 0, below: int = 2**63) -> Rule:
+    """Make the rule for an integer from *minimum* up to *below*, a power of two, written as ``5``, not ``5.0``."""
 
     def check(value: Any, path: Path) -> None:
         if isinstance(value, bool) or not isinstance(value, int):
             refuse(f"expected a whole number, found {_shown(value)}", path)
-        if not minimum <= value < _WHOLE_LIMIT:
-            refuse(f"{_shown(value)} is out of range", path, f"it must be at least {minimum} and below 2^63")
+        if not minimum <= value < below:
+            refuse(
+                f"{_shown(value)} is out of range",
+                path,
+                f"it must be at least {minimum} and below 2^{below.bit_length() - 1}",
+            )
 
     return check
 
@@ -225,9 +229,9 @@ time_unit = choice(*_TIME_UNITS)
 
 
 def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
-    sizes: dict[str, Rule] = {"bytes": whole()}
+    sizes: dict[str, Rule] = {"bytes": whole(below=_SIZE_LIMIT)}
     transfer: dict[str, Rule] = {"transfer": cost}
-    op = record({"name": text, "work": cost}, {"kind": text, "param_bytes": whole()})
+    op = record({"name": text, "work": cost}, {"kind": text, "param_bytes": whole(below=_SIZE_LIMIT)})
     ends: dict[str, Rule] = {"name": text, "producer": text, "consumers": array(text)}
     tensor = record({**ends, **transfer}, sizes) if in_ticks else record(ends, {**sizes, **transfer})
     required: dict[str, Rule] = {
@@ -245,7 +249,7 @@ check_model_graph = _graph(exact_cost, in_ticks=False)
 check_embedded_graph = _graph(whole(), in_ticks=True)
 """Rule of an mtpp-graph in ticks: whole numbers, and a transfer on every tensor."""
 
-any_whole = whole(-_WHOLE_LIMIT)
+any_whole = whole(-(2**63))
 """Rule of an integer of 64 bits."""
 
 system = record(

@@ -97,7 +97,7 @@ def test_searches_agree_with_brute_force() -> None:
 @pytest.mark.slow
 def test_searches_agree_with_brute_force_on_many_more() -> None:
     """The same, longer."""
-    for seed in range(2000, 2250):
+    for seed in range(2000, 2120):
         check_against_brute_force(seed)
 
 
