@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.cli.console import Console
 from mtpp.cli.interruption import Interruption
 from mtpp.deadline import Deadline
-from mtpp.errors import InputError
+from mtpp.errors import LimitReached
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.crew import Patience, Stopped
 from mtpp.runtime.pipeline.measuring import RunRequest, measure
@@ -55,7 +55,7 @@ def run_stages(options: dict[str, Any], console: Console) -> Comparison:
         except Stopped as stop:
             if stop.reason == "interrupted":
                 raise KeyboardInterrupt from None
-            raise InputError(
+            raise LimitReached(
                 f"{options['time_limit']:g} s were up before every stage had done a batch",
                 source="--time-limit",
                 remedy="give it more",

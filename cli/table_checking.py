@@ -296,4 +296,6 @@ def _sentence(report: TableReport) -> str:
     if report.verdict == UNCHECKED:
         proven = f"; {listed(counts[OK])} are proven" if counts[OK] else ""
         return f"NOT PROVEN: {listed(counts[UNCHECKED])} merely claim a part of what they say{proven}"
-    return f"valid: all {_rows(len(report.rows))} hold, every bound checked again" if report.rows else "valid: 0 rows"
+    if len(report.rows) == 1:
+        return "valid: the row holds, its bound checked again"
+    return f"valid: all {len(report.rows)} rows hold, every bound checked again" if report.rows else "valid: 0 rows"

@@ -54,13 +54,15 @@ def test_bad_input(tmp_path: Path) -> None:
     cases = [
         (["nowhere"], "error: nowhere: no such folder; give a folder that `mtpp split` wrote"),
         (["--pin", folder], "write --pin 0,1, or --pin after the folder"),
-        ([folder, "--time-limit", "0.01"], "error: --time-limit: 0.01 s were up before every stage had done a batch"),
         ([folder, "--model", folder / "none.onnx"], "none.onnx: no such file; give the model that was split"),
     ]
     for arguments, message in cases:
         done = run("run", *map(str, arguments))
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1), arguments
         assert message in done.stderr
+    done = run("run", str(folder), "--time-limit", "0.01")
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (1, "", 1)
+    assert done.stderr.startswith("error: --time-limit: 0.01 s were up before every stage had done a batch")
     (folder / "s1.onnx").unlink()
     assert "there is no file 's1.onnx' beside it" in run("run", folder).stderr
 
