@@ -37,7 +37,7 @@ def test_the_value_is_that_of_scipy(seed: int) -> None:
     ends = random.integers(0, nodes, (count, 2))
     arcs = [(int(a), int(b), int(random.integers(0, 1000))) for a, b in ends if a != b] or [(0, nodes - 1, 5)]
     value, flow = flow_of(nodes, arcs)
-    tails, heads, sizes = (np.array(part) for part in zip(*arcs, strict=True))
+    tails, heads, sizes = (np.array(part, dtype=np.int32) for part in zip(*arcs, strict=True))
     matrix = coo_array((sizes.astype(np.int32), (tails, heads)), shape=(nodes, nodes)).tocsr()
     assert value == maximum_flow(matrix, 0, nodes - 1).flow_value
     assert np.all((flow >= 0) & (flow <= sizes))
