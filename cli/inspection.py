@@ -76,7 +76,7 @@ def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
         return f"### {visible(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
     width = max(len(name) for name, _ in summary)
     lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
-    return f"{lines}\n\n{_aligned(header, [[visible(str(cell)) for cell in row] for row in rows])}"
+    return f"{lines}\n\n{_aligned(header, rows)}"
 
 
 def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[list[Any]]]:
@@ -173,7 +173,7 @@ def _control(entry: Mapping[str, Any]) -> str:
 
 
 def _aligned(header: list[str], rows: list[list[Any]]) -> str:
-    cells = [header, *([str(cell) for cell in row] for row in rows)]
+    cells = [header, *([visible(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     left = {0, header.index("kind")}
     return "\n".join(

@@ -116,11 +116,6 @@ class ModelBuilder:
         self._defines: list[Int64Array] = []
         self._terms: list[tuple[Int64Array, Int64Array, FloatArray]] = []
 
-    @property
-    def free_columns(self) -> int:
-        """Number of columns so far that are not fixed."""
-        return sum(int(np.sum(low < high)) for low, high in zip(self._lower, self._upper, strict=True))
-
     def add_columns(
         self, lower: Any, upper: Any, names: Callable[[], Sequence[str]], *, cost: float = 0.0, integral: bool = False
     ) -> Int64Array:
