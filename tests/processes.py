@@ -14,6 +14,8 @@ from fork_server import ForkServer
 ROOT = Path(__file__).resolve().parent.parent
 MTPP = (sys.executable, "-m", "mtpp")
 LONGEST_S = 300.0
+_COMPILING = "compiling (once) …\n"
+"""On stderr of the first run that needs kernels of that kind, so of any test, by the order in which tests come."""
 
 
 def environment() -> dict[str, str]:
@@ -22,7 +24,7 @@ def environment() -> dict[str, str]:
 
 
 def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
-    """Run ``mtpp ARGUMENTS`` and return its exit code, stdout and stderr.
+    """Run ``mtpp ARGUMENTS`` and return its exit code, stdout and stderr, but for the note that kernels are compiled.
 
     In a process that was forked where it can be: see :mod:`fork_server` for what :func:`run_afresh` is left for.
     """
@@ -41,7 +43,8 @@ def run_afresh(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> 
 
 
 def _decoded(done: subprocess.CompletedProcess[bytes]) -> subprocess.CompletedProcess[str]:
-    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+    said = done.stderr.decode().replace(_COMPILING, "")
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), said)
 
 
 def _for_runs() -> dict[str, str]:
