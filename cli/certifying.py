@@ -20,6 +20,10 @@ Runner = Callable[[Iterable["Cell"], Callable[[], bool]], Iterator["Outcome"]]
 """What works at cells, asking for them one by one, and gives their outcomes as they come, until it is told to end."""
 
 
+_WORKER_S = 1.1
+"""Seconds in which a worker process starts and gets its first graph."""
+
+
 @dataclass(frozen=True)
 class CellRun:
     """How all cells are worked at.
@@ -73,7 +77,8 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
     from mtpp.cli.model_files import ModelFiles
 
     with ProgressBar(console) as progress:
-        files = ModelFiles(options, console.warn, progress.show, plan.limits.time_limit_s, plan.deadline)
+        start_s = _WORKER_S if plan.processes else 0.0
+        files = ModelFiles(options, console.warn, progress.show, plan.limits.time_limit_s, plan.deadline, start_s)
         models = files.check(paths, max(options["stage_counts"]))
         table = CertifiedCells(models, options["stage_counts"])
         session = CellSession(table, files, plan, console, progress)

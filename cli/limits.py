@@ -11,6 +11,7 @@ import click
 if TYPE_CHECKING:
     from mtpp.deadline import Deadline
     from mtpp.errors import LimitReached
+    from mtpp.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -104,22 +105,24 @@ def _a_little_later(deadline: Deadline) -> Deadline:
     return At.from_now((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
 
 
-def refuse_too_late(path: str, deadline: Deadline, ops: int) -> None:
-    """End where reading took so long that not even a first result about so many ops could be written in time.
+def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: CostGraph, *, start_s: float = 0) -> None:
+    """End where reading took so long that not even a first result about the graph could be written in time.
+
+    Parameters
+    ----------
+    read_s
+        Seconds of the limit that are gone.
+    start_s
+        That it takes to start a process with a large graph.
 
     Raises
     ------
     LimitReached
         As :func:`reading`.
     """
-    from mtpp.cli.planning import written_s
-    from mtpp.deadline import process_age_s
+    from mtpp.cli.planning import first_result_s
 
-    limit_s = deadline.limit_s
-    if limit_s is None:
-        return
-    read_s = process_age_s()
-    if read_s + written_s(read_s, ops) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
+    if limit_s is not None and read_s + first_result_s(graph, start_s) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
         raise _passed_while_reading(path, limit_s)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.limits import reading
+from mtpp.cli.limits import reading, refuse_too_late
 from mtpp.deadline import Deadline, process_age_s
 from mtpp.errors import InputError, UnrecognisedInput
 
@@ -68,6 +68,8 @@ class ModelFiles:
         Seconds that reading a model may take, None: any number.
     deadline
         By when all has to be read.
+    start_s
+        Seconds from a large model at hand to the start of the first search on it.
     """
 
     def __init__(
@@ -77,7 +79,9 @@ class ModelFiles:
         tell: Callable[[str], None],
         time_limit_s: float | None = None,
         deadline: Deadline | None = None,
+        start_s: float = 0,
     ) -> None:
+        self._start_s = start_s
         self._time_limit_s = time_limit_s
         self._deadline = deadline or Deadline()
         self._since: float | None = None
@@ -152,6 +156,7 @@ class ModelFiles:
         self._since = time.monotonic()
         self._kept = path, model
         graph = model.graph
+        refuse_too_late(path, self._time_limit_s, self._since - began, graph, start_s=self._start_s)
         return ModelFile(
             path,
             graph.name,

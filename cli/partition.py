@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.limits import reading, refuse_too_late
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
-    from mtpp.deadline import Deadline
+    from mtpp.deadline import Deadline, process_age_s
     from mtpp.formats.sink import check_output
 
     if (options["k"] is None) == (options["max_bottleneck"] is None):
@@ -63,7 +63,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         if options["together_blocks"]:
             request = replace(request, together=(*request.together, *block_groups(read, options)))
         prepared = prepare(read, request)
-    refuse_too_late(read.source.display, Deadline(options["time_limit"]), read.graph.op_count)
+    refuse_too_late(read.source.display, options["time_limit"], process_age_s(), read.graph)
     plan = make_plan(read, request, console, prepared)
     deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
     if plan.stopped == "interrupted":

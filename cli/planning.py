@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.options import Model
     from mtpp.cli.stage_comparison import StageComparison
+    from mtpp.graph import CostGraph
     from mtpp.instance import Instance
     from mtpp.plan import Plan
     from mtpp.progress import Observer
@@ -33,6 +34,12 @@ _SHOWING_S = 0.15
 """Seconds of the processor for a table."""
 
 _SLOWEST = 6.0
+
+_FIRST_RESULT_S = 1e-5
+"""Seconds of the processor per op, for a first partition, a simple bound and writing both."""
+
+_PINS_PER_OP = 20
+"""Readers of tensors that take as long as an op."""
 
 
 @dataclass(frozen=True)
@@ -191,15 +198,20 @@ def searching_s(time_limit_s: float | None, ops: int) -> float | None:
 
 def writing_s(read_s: float, ops: int) -> float:
     """Return the seconds that it takes to write a result about so many ops, whose graph was read in *read_s*."""
+    return _SHOWING_S * _slowness() + _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
+
+
+def first_result_s(graph: CostGraph, start_s: float = 0) -> float:
+    """Return the seconds from a graph at hand to a first result about it, written; *start_s* goes with large ones."""
+    size = graph.op_count + graph.consumers.size / _PINS_PER_OP
+    return _slowness() * (_FIRST_RESULT_S * size + start_s * min(1.0, size / _MANY_OPS))
+
+
+def _slowness() -> float:
+    """Return how much more slowly than alone this process gets on, as others compute on this machine as well."""
     from mtpp.deadline import process_age_s
 
-    slowness = min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))  # others compute on this machine as well
-    return _SHOWING_S * slowness + written_s(read_s, ops)
-
-
-def written_s(read_s: float, ops: int) -> float:
-    """Return the part of that which grows with the graph."""
-    return _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
+    return min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))
 
 
 def _fewest(
