@@ -27,11 +27,11 @@ from benchmarks.report import print_report
 from mtpp.datasets.regal_style import FAMILIES, regal_style
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
 from mtpp.solvers.certifying import CertifyLimits, certify
-from mtpp.system import load_system
 
 INSTANCES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "instances"
 STAGES = (2, 4, 8, 16, 32, 64)

@@ -20,15 +20,15 @@ from benchmarks.textbook import textbook_slice
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
 from mtpp.formats.native import read_native
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.decoding import cut_rating
 from mtpp.solvers.evolution import FloatArray, Rate, first_population, next_population
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.partitioners.brkga import GENERATIONS, POPULATION
 from mtpp.solvers.threads import Threads
-from mtpp.system import load_system
 
 STAGES = (4, 16, 64)
 COLUMNS = ("graph", "ops", "k", "bottleneck", "textbook s", "ours s", "ratio")

@@ -16,13 +16,13 @@ from benchmarks.report import print_report, seconds_per_call
 from mtpp.datasets.layered import layered_network
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system, override
 from mtpp.solvers.arrays import SlicingArrays, order_arrays, slicing_arrays
 from mtpp.solvers.kernels.slicing import fewest_stages
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import load_system, override
 
 STAGES = (4, 16)
 COLUMNS = ("graph", "ops", "k", "no memory µs", "reserve µs", "ratio", "in order µs", "ratio", "ns per segment")

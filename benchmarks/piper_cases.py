@@ -13,11 +13,11 @@ from time import perf_counter
 from typing import Any
 
 from mtpp.formats.training_models import read_training_model
-from mtpp.planning_problem import PlanningProblem, Schemes
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training_model import TrainingModel
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.model import TrainingModel
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS
 
 SHARED = Path(__file__).resolve().parent.parent.parent / "shared"

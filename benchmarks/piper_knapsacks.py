@@ -17,7 +17,6 @@ import numpy as np
 
 from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.stage_choices import LEAST, NOTHING_FITS, UNBOUNDED
 from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kernel
@@ -26,7 +25,8 @@ from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.equal_division import kind_of
 from mtpp.solvers.planners.layer_downsets import every_downset, layer_bits
 from mtpp.solvers.planners.piper_arrays import choice_arrays
-from mtpp.training_plan import Stage
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 
 DEVICES = MICRO_BATCHES = 512
 MEMORY_GIB = 8

@@ -10,7 +10,7 @@ from benchmarks.piper_cases import BERT, Run, model_of, problem_of, run, shown
 from benchmarks.report import print_report
 from mtpp.datasets.lengthened import lengthened
 from mtpp.solvers.planners.equal_division import repeated_layers
-from mtpp.training_model import TrainingModel
+from mtpp.training.model import TrainingModel
 
 DEVICES = (64, 128, 256, 512, 1024, 2048)
 MICRO_BATCHES = (512, 2048)

@@ -18,11 +18,11 @@ import onnx
 from benchmarks.report import print_report
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
-from mtpp.system import load_system
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

@@ -14,14 +14,14 @@ from time import perf_counter
 
 from benchmarks.report import print_report, seconds_per_call
 from mtpp.datasets.layered import layered_network
-from mtpp.deadline import Deadline
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.registry import PARTITIONERS, partitioner
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.series_parallel import decompose
-from mtpp.system import load_system
 
 LENGTH = 8
 LIMIT_S = 20.0

@@ -14,14 +14,14 @@ from benchmarks.report import print_report, seconds_per_call
 from benchmarks.textbook import textbook_slice
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.kernels.random_orders import best_random_order
 from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import load_system
 
 ORDERS = 64
 STAGES = (4, 16, 64)

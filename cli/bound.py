@@ -52,7 +52,7 @@ def command(
     from mtpp.cli.exporting import check_export_options, export
     from mtpp.cli.results import deliver
     from mtpp.cli.table_outputs import check_table_outputs
-    from mtpp.deadline import Deadline
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.cells.serial import run_here
 
     check_table_outputs(output=output, export=options["export"])

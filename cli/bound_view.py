@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from mtpp.certificate_table import CertificateRow
+    from mtpp.inference.certificate_table import CertificateRow
 
 _GAP = 2
 

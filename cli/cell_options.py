@@ -120,8 +120,8 @@ def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = T
         Whether each cell gets a process of its own, with its part of a limit on memory.
     """
     from mtpp.cli.limits import search_memory
-    from mtpp.free_memory import memory_budget
-    from mtpp.memory_limit import memory_left
+    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.memory_limit import memory_left
 
     at_once = max(1, min(cells, jobs))
     left = memory_left()
@@ -136,7 +136,7 @@ def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = T
 
 def most_at_once(jobs: int) -> int:
     """Return how many of *jobs* processes a limit on memory has room for, at least 1."""
-    from mtpp.memory_limit import memory_left
+    from mtpp.host.memory_limit import memory_left
 
     left = memory_left()
     return jobs if left is None else max(1, min(jobs, left // (2 * _PROCESS_BYTES)))

@@ -26,7 +26,7 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     from mtpp.cli.cell_options import cell_limits, most_at_once
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.planning import available_cores
-    from mtpp.deadline import Deadline
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.cells.store import Store
 
     limits = cell_limits(options)

@@ -11,11 +11,11 @@ from mtpp.cli.certificate_rows import certificate_row, of_file
 from mtpp.cli.certified_cells import CertifiedCells, cell_label
 
 if TYPE_CHECKING:
-    from mtpp.certificate_table import CertificateRow
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.console import Console, ProgressBar
     from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.instance import Instance
+    from mtpp.inference.certificate_table import CertificateRow
+    from mtpp.inference.instance import Instance
     from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
     from mtpp.solvers.cells.keys import CellKey
 

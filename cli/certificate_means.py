@@ -12,7 +12,7 @@ from mtpp.cli.results import safe_text
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from mtpp.certificate_table import CertificateRow
+    from mtpp.inference.certificate_table import CertificateRow
     from mtpp.solvers.certificate_summary import OverSimple, Summary
 
 _GAP = 2

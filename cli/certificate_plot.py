@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from mtpp.certificate_table import CertificateRow
+    from mtpp.inference.certificate_table import CertificateRow
 
 _FORMATS = ("png", "svg", "pdf")
 _PARTITION = "partition"

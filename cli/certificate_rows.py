@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mtpp.certificate_table import CertificateRow
+from mtpp.inference.certificate_table import CertificateRow
 
 if TYPE_CHECKING:
     from mtpp.cli.model_files import ModelFile
-    from mtpp.instance import Instance
+    from mtpp.inference.instance import Instance
     from mtpp.solvers.certifying import Certification
 
 

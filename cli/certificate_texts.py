@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from mtpp.units import format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.certificate_table import CertificateRow
+    from mtpp.inference.certificate_table import CertificateRow
 
 NONE = "–"
 

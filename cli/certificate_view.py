@@ -11,14 +11,14 @@ from mtpp.cli.bound_view import bound_marks, bounds_cells, bounds_tables
 from mtpp.cli.certificate_means import Means, means_tables
 from mtpp.cli.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
     from rich.table import Table
     from rich.text import Text
 
-    from mtpp.certificate_table import CertificateRow
+    from mtpp.inference.certificate_table import CertificateRow
 
 TOLERANCE = "closed to solver tolerance"
 _STARRED = "closed*"
@@ -88,8 +88,8 @@ def certificates_text(
 
 def certificates_json(rows: Sequence[CertificateRow]) -> str:
     """Return the ``mtpp-certificates`` document, version 1, a line per row and k."""
-    from mtpp.certificate_table import table_document
     from mtpp.formats.json_text import dump_lines
+    from mtpp.inference.certificate_table import table_document
     from mtpp.solvers.certificate_summary import summarise
 
     document = table_document(rows, [summary.to_document() for summary in summarise(rows)])
@@ -177,7 +177,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
-    from mtpp.system import System
+    from mtpp.inference.system import System
 
     tiers = {row.lower.tier for row in rows}
     named = [f"{tier}: {meaning}" for tier, meaning in _TIERS.items() if tier in tiers]

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtpp.certificate_table import CertificateRow
     from mtpp.cli.console import Console
     from mtpp.cli.model_files import ModelFile
     from mtpp.errors import MtppError
+    from mtpp.inference.certificate_table import CertificateRow
 
 
 @dataclass

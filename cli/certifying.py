@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.deadline import Deadline
 from mtpp.errors import MtppError
+from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.cli.certified_cells import CertifiedCells

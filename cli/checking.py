@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
+    from mtpp.checker.plan import Report
     from mtpp.cli.verify_terms import Terms
     from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
-    from mtpp.verify import Report
 
 MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
 """Beginning of a row of a report, by its verdict."""
@@ -20,11 +20,11 @@ MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
 
 def check_plan_document(plan: Any, source: Source, model_path: str | None, terms: Terms) -> Report:
     """Read the model if one is given, and verify the plan that *source* was."""
-    from mtpp.alarm import TimeIsUp
+    from mtpp.checker.document import check_plan
+    from mtpp.checker.plan import verify_plan
     from mtpp.cli.deep_check import downset_search
     from mtpp.formats.source import read_source
-    from mtpp.verify import verify_plan
-    from mtpp.verify_document import check_plan
+    from mtpp.host.alarm import TimeIsUp
 
     try:
         check_plan(plan, ())
@@ -80,7 +80,7 @@ def model_document(
     from mtpp.formats.measured_costs import with_costs
     from mtpp.formats.native import to_document
     from mtpp.formats.recognise import read_graph
-    from mtpp.system import System
+    from mtpp.inference.system import System
 
     graph = read_graph(source, dims=dims, system=System.from_document(system), **reading)
     return to_document(graph if costs is None else with_costs(graph, costs))
@@ -100,7 +100,7 @@ def report_text(report: Report, output_format: str) -> str:
 
 def unmet_tier(report: Report, required: str) -> str | None:
     """Say why a lower bound is trusted less than is *required*; None if it is not."""
-    from mtpp.verify import meets_tier
+    from mtpp.checker.plan import meets_tier
 
     if meets_tier(report, required):
         return None

@@ -42,8 +42,8 @@ def command(
     from mtpp.cli.comparison_view import comparison_json, comparison_text
     from mtpp.cli.console import Console
     from mtpp.cli.results import deliver
-    from mtpp.deadline import process_age_s
     from mtpp.formats.sink import check_output
+    from mtpp.host.deadline import process_age_s
 
     if output not in (None, "-"):
         check_output(output)

@@ -12,10 +12,10 @@ from mtpp.units import PICOSECONDS, format_picoseconds
 if TYPE_CHECKING:
     from mtpp.cli.console import Console, ProgressBar
     from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.instance import Instance
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.system import System
     from mtpp.solvers.comparison import Cell, CellLimits, Mean
     from mtpp.solvers.variants import Variant
-    from mtpp.system import System
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.cut_short import runs_cut_short
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.comparing import Comparison

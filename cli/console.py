@@ -8,8 +8,8 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
-from mtpp.interrupts import tell
-from mtpp.visible import visible
+from mtpp.host.interrupts import tell
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress

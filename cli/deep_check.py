@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mtpp.checker.claim import BoundClaim
+    from mtpp.checker.merged import MergedGraph
+    from mtpp.checker.report import Outcome, Search
     from mtpp.cli.console import Console, ProgressBar
-    from mtpp.verify_claim import BoundClaim
-    from mtpp.verify_merged import MergedGraph
-    from mtpp.verify_report import Outcome, Search
 
 
 class SearchProgress:
@@ -33,7 +33,7 @@ class SearchProgress:
 
 
 def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
-    """Return what runs the search behind a bound again, as :func:`mtpp.verify.verify_plan` takes it.
+    """Return what runs the search behind a bound again, as :func:`mtpp.checker.plan.verify_plan` takes it.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
         from mtpp.cli.console import ProgressBar
-        from mtpp.overrun import run_beside
+        from mtpp.host.overrun import run_beside
         from mtpp.solvers.recheck import MEMORY_BYTES, recheck_downset
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes

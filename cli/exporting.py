@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.interrupts import unwinding
+from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
-    from mtpp.instance import Instance
+    from mtpp.inference.instance import Instance
 
 _ENDINGS = (".mps", ".lp")
 _WITH_POSITIONS = "bottleneck-guess"

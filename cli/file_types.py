@@ -104,7 +104,7 @@ class OutputFile(FileType):
 
 def is_preset(text: str) -> bool:
     """Return whether ``--system`` finds *text* among the presets, and so looks for no file."""
-    from mtpp.system import preset_tables
+    from mtpp.inference.system import preset_tables
 
     return text in preset_tables()
 

@@ -40,7 +40,7 @@ def transformer_training(output: str, system: str, quiet: bool, verbose: bool, *
     from mtpp.datasets import transformer_training as recipe
     from mtpp.formats.sink import check_output, write_text_atomically
     from mtpp.formats.training_native import write_training_model
-    from mtpp.system import load_system
+    from mtpp.inference.system import load_system
 
     if output != "-":
         check_output(output)

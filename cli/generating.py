@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -10,15 +10,15 @@ import numpy as np
 
 from mtpp.cli.options import MOST_STAGES
 from mtpp.errors import InputError, InvalidPartition
-from mtpp.objective import check_stage_memory
-from mtpp.partition import Partition
-from mtpp.plan import Plan
+from mtpp.inference.objective import check_stage_memory
+from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
     from mtpp.formats.source import Source
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
 
 
 def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = None) -> list[int]:

@@ -43,7 +43,7 @@ def read_request(model: str, plan: str, options: Mapping[str, Any], console: Con
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.recognise import read_graph
     from mtpp.formats.source import read_source
-    from mtpp.system import load_system
+    from mtpp.inference.system import load_system
 
     limit = input_limit(options["max_input_size"])
     source = read_source(model, max_bytes=limit)

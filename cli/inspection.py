@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, markdown_text
 from mtpp.cli.structure import structure_document, structure_text
+from mtpp.terminal_safe import visible
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.options import Model
@@ -107,7 +107,7 @@ def _size(row: Mapping[str, Any]) -> str:
 
 
 def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    from mtpp.system import System
+    from mtpp.inference.system import System
 
     model, reader = document["model"], document["reader"]
     largest = document["largest_op"]

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
 from typing import Any
 
-from mtpp import interrupts
+from mtpp.host import interrupts
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from mtpp.deadline import Deadline
     from mtpp.errors import LimitReached
-    from mtpp.graph import CostGraph
+    from mtpp.host.deadline import Deadline
+    from mtpp.inference.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -39,7 +39,7 @@ def memory_limit_option(more: str = "") -> Callable[[F], F]:
 def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
     from mtpp.cli.options import bytes_option
     from mtpp.errors import InputError
-    from mtpp.memory_limit import LEAST_BYTES, memory_limited
+    from mtpp.host.memory_limit import LEAST_BYTES, memory_limited
 
     if text is None or ctx.resilient_parsing:
         return text
@@ -56,8 +56,8 @@ def search_memory(text: str | None) -> int:
 
     Without a limit half of what is free.
     """
-    from mtpp.free_memory import memory_budget
-    from mtpp.memory_limit import memory_left
+    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.memory_limit import memory_left
 
     left = memory_left() if text is not None else None
     return memory_budget() if left is None else int(_SEARCH_SHARE * max(0, left - _LOADED_LATER_BYTES))
@@ -79,9 +79,9 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
     LimitReached
         If the time is up, or the memory does not suffice.
     """
-    from mtpp.alarm import TimeIsUp, alarm
     from mtpp.errors import LimitReached
-    from mtpp.memory_limit import return_memory
+    from mtpp.host.alarm import TimeIsUp, alarm
+    from mtpp.host.memory_limit import return_memory
 
     source = "<stdin>" if path == "-" else path
     try:
@@ -97,7 +97,7 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
 
 
 def _a_little_later(deadline: Deadline) -> Deadline:
-    from mtpp.deadline import Deadline as At
+    from mtpp.host.deadline import Deadline as At
 
     if deadline.limit_s is None:
         return deadline

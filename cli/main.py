@@ -13,11 +13,12 @@ from typing import Any, NoReturn
 
 import click
 
-from mtpp import __version__, interrupts
+from mtpp import __version__
 from mtpp.cli.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
-from mtpp.interrupts import INTERRUPTED
-from mtpp.overrun import abandoned
+from mtpp.host import interrupts
+from mtpp.host.interrupts import INTERRUPTED
+from mtpp.host.overrun import abandoned
 
 BROKEN_PIPE = 141
 INTERNAL_ERROR = 70

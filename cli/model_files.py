@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.limits import reading, refuse_too_late
-from mtpp.deadline import Deadline, process_age_s
 from mtpp.errors import InputError, UnrecognisedInput
+from mtpp.host.deadline import Deadline, process_age_s
 
 if TYPE_CHECKING:
     from mtpp.cli.options import Model

@@ -16,9 +16,9 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
-    from mtpp.graph import CostGraph
-    from mtpp.instance import Instance
-    from mtpp.system import System
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.system import System
 
 _DIM_DIGITS = 19
 MOST_STAGES = 1_000_000
@@ -207,7 +207,7 @@ class Model:
     def instance(self, k: int) -> Instance:
         """Return the instance for k stages; errors name the model's file."""
         from mtpp.formats.json_shape import attributed
-        from mtpp.instance import Instance
+        from mtpp.inference.instance import Instance
 
         with attributed(self.source.display):
             return Instance.build(self.graph, self.system, k)
@@ -300,7 +300,7 @@ def bytes_option(option: str, text: str | None) -> int | None:
 
 def system_of(options: dict[str, Any]) -> System:
     """Return the system that ``--system`` and its overrides describe."""
-    from mtpp.system import DEFAULT_PRESET, load_system, override
+    from mtpp.inference.system import DEFAULT_PRESET, load_system, override
     from mtpp.units import parse_bandwidth, parse_bytes
 
     return override(

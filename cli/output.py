@@ -6,7 +6,7 @@ import os
 import sys
 
 from mtpp.errors import InputError
-from mtpp.visible import visible_table
+from mtpp.terminal_safe import visible_table
 
 
 class OutputClosed(Exception):

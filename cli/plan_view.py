@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
-from mtpp.cost_columns import CostColumns
+from mtpp.inference.cost_columns import CostColumns
+from mtpp.terminal_safe import visible
 from mtpp.units import format_bytes, format_share
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-    from mtpp.plan import Plan
+    from mtpp.inference.plan import Plan
 
 _BAR_WIDTH = 12
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -115,7 +115,7 @@ def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
 
 def _cost_of_one_stage(plan: Plan) -> int | None:
     """Return the ticks of the whole graph in one stage; None if the stage memory rules that out."""
-    from mtpp.working_memory import peaks_in_order
+    from mtpp.inference.working_memory import peaks_in_order
 
     instance = plan.instance
     params, peak = int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.options import Model
     from mtpp.cli.stage_comparison import StageComparison
-    from mtpp.graph import CostGraph
-    from mtpp.instance import Instance
-    from mtpp.plan import Plan
-    from mtpp.progress import Observer
+    from mtpp.host.progress import Observer
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.plan import Plan
     from mtpp.solvers.registry import PartitionerEntry
     from mtpp.solvers.search import SearchLimits, SearchResult
 
@@ -138,7 +138,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
     """Partition a model as requested; progress goes to standard error."""
     from mtpp.cli.console import LiveLine
     from mtpp.cli.interruption import Interruption
-    from mtpp.deadline import Deadline
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.solve import solve
 
@@ -163,7 +163,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
 
 
 def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:
-    from mtpp.deadline import Deadline
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.registry import partitioner
     from mtpp.solvers.search import UNLIMITED, SearchLimits
 
@@ -189,7 +189,7 @@ def searching_s(time_limit_s: float | None, ops: int) -> float | None:
 
     Writing takes a part of what reading took, which tells as well how fast this machine is just now.
     """
-    from mtpp.deadline import process_age_s
+    from mtpp.host.deadline import process_age_s
 
     if time_limit_s is None:
         return None
@@ -209,7 +209,7 @@ def first_result_s(graph: CostGraph, start_s: float = 0) -> float:
 
 def _slowness() -> float:
     """Return how much more slowly than alone this process gets on, as others compute on this machine as well."""
-    from mtpp.deadline import process_age_s
+    from mtpp.host.deadline import process_age_s
 
     return min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))
 
@@ -276,9 +276,9 @@ def deliver_plan(
     from mtpp.cli.results import deliver
 
     def json_text() -> str:
-        from mtpp.deadline import process_age_s
         from mtpp.formats.native import ticks_document
         from mtpp.formats.plan import write_plan
+        from mtpp.host.deadline import process_age_s
 
         embedded = None
         if embed or model.source.is_stdin or model.read_as_told:

@@ -6,11 +6,11 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.terminal_safe import visible
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
     from mtpp.runtime.profile_model import Profile
     from mtpp.units import Exact
 

@@ -34,10 +34,10 @@ def profile_source(path: str, options: Mapping[str, Any]) -> Source:
 def profile_request(options: Mapping[str, Any]) -> ProfileRequest:
     """Read the command's options."""
     from mtpp.cli.options import bytes_option, parse_dims
-    from mtpp.free_memory import free_bytes
+    from mtpp.host.free_memory import free_bytes
+    from mtpp.inference.system import DEFAULT_PRESET, load_system
     from mtpp.runtime.profile_request import ProfileRequest
     from mtpp.runtime.profiling import ProfileChoices
-    from mtpp.system import DEFAULT_PRESET, load_system
 
     limit = bytes_option("--memory-limit", options["memory_limit"])
     return ProfileRequest(

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.output import write_stdout
 from mtpp.formats.csv_text import csv_text
-from mtpp.interrupts import held
-from mtpp.visible import visible, visible_table
+from mtpp.host.interrupts import held
+from mtpp.terminal_safe import visible, visible_table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.terminal_safe import visible
 from mtpp.units import format_picoseconds
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.agreement import Agreement

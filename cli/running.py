@@ -8,8 +8,8 @@ from typing import Any
 
 from mtpp.cli.console import Console
 from mtpp.cli.interruption import Interruption
-from mtpp.deadline import Deadline
 from mtpp.errors import LimitReached
+from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.crew import Patience, Stopped
 from mtpp.runtime.pipeline.measuring import RunRequest, measure

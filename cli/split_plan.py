@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mtpp.cli.options import Model
     from mtpp.formats.onnx.reader import Reading
     from mtpp.formats.source import Source
-    from mtpp.partition import Partition
+    from mtpp.inference.partition import Partition
 
 _HIGHEST_BANDWIDTH = 10**18
 
@@ -80,7 +80,7 @@ def read_planned_model(
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.formats.source import read_source
-    from mtpp.system import load_system
+    from mtpp.inference.system import load_system
 
     limit = input_limit(options["max_input_size"])
     plan_source = read_source(plan, max_bytes=limit)
@@ -134,7 +134,7 @@ def _stages_of_plan(
     from mtpp.cli.given import labels_of_assignment
     from mtpp.cli.options import MOST_STAGES
     from mtpp.formats.json_shape import attributed, require_object, require_text, require_whole
-    from mtpp.partition import Partition
+    from mtpp.inference.partition import Partition
 
     with attributed(source.display):
         about = require_object(document.get("model"), "/model")
@@ -220,9 +220,9 @@ def _check_same_ops(document: Any, model: Model) -> None:
 
 def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, partition: Partition) -> bool:
     """Say whether the stages of a plan hold and transfer what they do in this model."""
-    from mtpp.instance import Instance
-    from mtpp.objective import stage_costs
-    from mtpp.system import override
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.objective import stage_costs
+    from mtpp.inference.system import override
 
     system = document.get("system")
     bandwidth = system.get("bandwidth_bytes_per_s") if isinstance(system, dict) else None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.formats.json_text import dump_lines
+from mtpp.terminal_safe import visible
 from mtpp.units import PICOSECONDS, format_bytes
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.splitting import SplitResult

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
-from mtpp.interrupts import unwinding
+from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console

@@ -10,11 +10,11 @@ import numpy as np
 
 from mtpp.cli.plan_view import common_unit, in_unit
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
-    from mtpp.cost_columns import CostColumns
-    from mtpp.plan import Plan
+    from mtpp.inference.cost_columns import CostColumns
+    from mtpp.inference.plan import Plan
 
 FORMAT = "mtpp-stage-comparison"
 VERSION = 1

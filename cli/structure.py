@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
 
 MOST_OPS = 1_000_000
 """Above it the decomposition would take longer than a command that only looks should."""

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.checking import MARKS, costs_for, model_document, refuse_missing_costs
 from mtpp.errors import InputError
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
+    from mtpp.checker.plan import Check, Report
     from mtpp.cli.verify_terms import Terms
     from mtpp.formats.measured_costs import MeasuredCosts
     from mtpp.formats.source import Source
-    from mtpp.verify import Check, Report
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class TableReport:
     @property
     def verdict(self) -> str:
         """The verdict on all claims together."""
-        from mtpp.verify_report import worst
+        from mtpp.checker.report import worst
 
         return worst([*(found.verdict for found in self.reports), *(check.verdict for check in self.means)])
 
@@ -52,7 +52,7 @@ class TableReport:
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this report."""
-        from mtpp.verify_report import FORMAT, VALID, VERSION
+        from mtpp.checker.report import FORMAT, VALID, VERSION
 
         rows = []
         for row, report in zip(self.rows, self.reports, strict=True):
@@ -80,10 +80,10 @@ def check_table_document(table: Any, source: Source, model_paths: Sequence[str],
     model_paths
         Files, and folders that are searched for models.
     """
-    from mtpp.alarm import TimeIsUp
-    from mtpp.verify_certificates import check_table
-    from mtpp.verify_means import unchecked_summary, verify_summary
-    from mtpp.verify_report import OUT_OF_TIME
+    from mtpp.checker.means import unchecked_summary, verify_summary
+    from mtpp.checker.report import OUT_OF_TIME
+    from mtpp.checker.table import check_table
+    from mtpp.host.alarm import TimeIsUp
 
     rows: list[dict[str, Any]] = []
     reports: list[Report] = []
@@ -121,8 +121,8 @@ def _refuse_unknown_dims(rows: Sequence[dict[str, Any]], terms: Terms) -> None:
 
 def _unseen(rows: Sequence[dict[str, Any]], terms: Terms) -> list[Report]:
     """Return the reports on rows that the time limit came before: next to no time is left for them."""
-    from mtpp.verify_certificates import kind_of_row, unseen_report
-    from mtpp.verify_report import OUT_OF_TIME
+    from mtpp.checker.report import OUT_OF_TIME
+    from mtpp.checker.table import kind_of_row, unseen_report
 
     shared: dict[Any, Report] = {}
     reports = []
@@ -135,9 +135,9 @@ def _unseen(rows: Sequence[dict[str, Any]], terms: Terms) -> list[Report]:
 
 
 def _check_row(row: dict[str, Any], index: int, models: _Models, terms: Terms) -> Report:
-    from mtpp.alarm import TimeIsUp
+    from mtpp.checker.table import unchecked_row, verify_row
     from mtpp.cli.deep_check import downset_search
-    from mtpp.verify_certificates import unchecked_row, verify_row
+    from mtpp.host.alarm import TimeIsUp
 
     dims_due = {name: size for name, size in terms.dims_due.items() if name in row["dims"]}
     path = models.find(row)
@@ -268,7 +268,7 @@ def _rows(count: int) -> str:
 
 def _outcome(row: dict[str, Any], report: Report) -> str:
     """Say what is wrong, or what is unchecked, or how much of the row was checked."""
-    from mtpp.verify_report import BOUND_CHECK, FALSE, UNCHECKED, listed
+    from mtpp.checker.report import BOUND_CHECK, FALSE, UNCHECKED, listed
 
     wrong = next((check for check in report.checks if check.verdict == FALSE), None)
     if wrong is not None:
@@ -280,7 +280,7 @@ def _outcome(row: dict[str, Any], report: Report) -> str:
 
 
 def _sentence(report: TableReport) -> str:
-    from mtpp.verify_report import FALSE, OK, UNCHECKED, listed
+    from mtpp.checker.report import FALSE, OK, UNCHECKED, listed
 
     counts = {
         verdict: [

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.checker.plan import Report
     from mtpp.cli.verify_terms import Terms
     from mtpp.formats.source import Source
-    from mtpp.training_model import TrainingModel
-    from mtpp.verify import Report
+    from mtpp.training.model import TrainingModel
 
 _BANDWIDTH = "bandwidth_bytes_per_s"
 
@@ -21,12 +21,12 @@ def check_training_document(plan: Any, source: Source, model_path: str | None, t
 
     Where neither the command line nor the model's file says what unit times are in, the plan does.
     """
-    from mtpp.alarm import TimeIsUp
+    from mtpp.checker.training.document import check_training_plan
+    from mtpp.checker.training.plan import verify_training_plan
     from mtpp.cli.training_deep_check import training_searches
     from mtpp.formats.source import read_source
     from mtpp.formats.training_models import EXPECTED
-    from mtpp.verify_training import verify_training_plan
-    from mtpp.verify_training_document import check_training_plan
+    from mtpp.host.alarm import TimeIsUp
 
     try:
         check_training_plan(plan, ())

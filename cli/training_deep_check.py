@@ -7,11 +7,11 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtpp.checker.report import Check
+    from mtpp.checker.training.bounds import TrainingClaim
+    from mtpp.checker.training.model import TickModel
+    from mtpp.checker.training.plan import TrainingSearches
     from mtpp.cli.console import Console, ProgressBar
-    from mtpp.verify_report import Check
-    from mtpp.verify_training import TrainingSearches
-    from mtpp.verify_training_bounds import TrainingClaim
-    from mtpp.verify_training_model import TickModel
 
 
 class PipelineProgress:
@@ -35,10 +35,10 @@ class PipelineProgress:
 
 
 def training_searches(console: Console) -> TrainingSearches:
-    """Return what runs searches again, as :func:`mtpp.verify_training.verify_training_plan` takes it."""
-    from mtpp.overrun import run_beside
+    """Return what runs searches again, as :func:`mtpp.checker.training.plan.verify_training_plan` takes it."""
+    from mtpp.checker.training.plan import TrainingSearches
+    from mtpp.host.overrun import run_beside
     from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
-    from mtpp.verify_training import TrainingSearches
 
     def bound(claim: TrainingClaim, method: str) -> Check:
         with _progress(console) as progress:

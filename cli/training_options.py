@@ -13,14 +13,14 @@ from mtpp.cli.file_types import TOPOLOGY
 from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.errors import InputError
-from mtpp.planning_problem import CONVENTIONS
 from mtpp.solvers.planners.planning import KNAPSACKS
+from mtpp.training.problem import CONVENTIONS
 
 if TYPE_CHECKING:
     from mtpp.formats.source import Source
     from mtpp.formats.training_plan import Problem
-    from mtpp.topology import Topology
-    from mtpp.training_model import TrainingModel
+    from mtpp.training.device_tree import Topology
+    from mtpp.training.model import TrainingModel
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -130,7 +130,7 @@ class TrainingSystem:
         micro_batches = micro_batches_of(options)
         if options["topology"] is None:
             return cls(options["devices"], memory, bandwidth, None, micro_batches)
-        from mtpp.topology import load_topology
+        from mtpp.training.device_tree import load_topology
 
         for option in ("devices", "bandwidth"):
             if options[option] is not None:
@@ -150,8 +150,8 @@ class TrainingSystem:
             numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
         """
         from mtpp.formats.json_shape import attributed
-        from mtpp.hierarchical_problem import HierarchicalProblem
-        from mtpp.planning_problem import PlanningProblem, Schemes
+        from mtpp.training.nested_problem import HierarchicalProblem
+        from mtpp.training.problem import PlanningProblem, Schemes
 
         if None in (self.devices, self.memory_bytes, self.bandwidth_bytes_per_s, self.micro_batches):
             raise self._incomplete(model, source)

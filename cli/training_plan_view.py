@@ -19,17 +19,17 @@ from mtpp.cli.training_texts import (
     system_text,
     unit_of,
 )
-from mtpp.cost_columns import CostColumns
 from mtpp.formats.training_plan import level_one
-from mtpp.hierarchical_plan import HierarchicalPlan, all_superstages
-from mtpp.training_plan import chosen_of
+from mtpp.inference.cost_columns import CostColumns
+from mtpp.terminal_safe import visible
+from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
+from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
-from mtpp.visible import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import Planned
     from mtpp.formats.training_plan import Plan
-    from mtpp.training_plan import Stage
+    from mtpp.training.plan import Stage
 
 _NAME_WIDTHS = (19, 21, 41)
 """Characters for the first and the last layer of a stage, whose names lose their middle: the fewest on narrow and on

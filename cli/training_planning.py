@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from mtpp.cli.training_options import MicroBatches
     from mtpp.formats.source import Source
     from mtpp.formats.training_plan import Plan, Problem
-    from mtpp.planning_problem import PlanningProblem
-    from mtpp.progress import Observer
+    from mtpp.host.progress import Observer
     from mtpp.solvers.planners.planning import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
+    from mtpp.training.problem import PlanningProblem
 
 
 @dataclass(frozen=True)
@@ -125,8 +125,8 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
 
 def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], limits: PlanLimits) -> Plan | NoPlan:
     """Return what a planner comes to, and that there is no plan where it does not come back in time."""
-    from mtpp.memory_limit import limited_memory, spare_memory
-    from mtpp.overrun import Overrun, run_in_time
+    from mtpp.host.memory_limit import limited_memory, spare_memory
+    from mtpp.host.overrun import Overrun, run_in_time
     from mtpp.solvers.planners.planning import NoPlan
 
     if limits.deadline.limit_s is None and not limited_memory():
@@ -144,7 +144,7 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
 
 
 def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
-    from mtpp.hierarchical_problem import HierarchicalProblem
+    from mtpp.training.nested_problem import HierarchicalProblem
 
     problem = task.problem
     if isinstance(problem, HierarchicalProblem):
@@ -179,7 +179,7 @@ class Picoseconds:
 def planning_limits(options: Mapping[str, Any], observer: Observer, interruption: Interruption) -> PlanLimits:
     """Return how long a planner may take, and how it works, as the options say."""
     from mtpp.cli.planning import available_cores
-    from mtpp.deadline import Deadline
+    from mtpp.host.deadline import Deadline
     from mtpp.solvers.planners.planning import PlanLimits
 
     return PlanLimits(

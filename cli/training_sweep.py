@@ -16,8 +16,8 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.training_planning import TrainingTask
-    from mtpp.planning_problem import PlanningProblem
     from mtpp.solvers.planners.sweep import SweepCell
+    from mtpp.training.problem import PlanningProblem
 
 F = TypeVar("F", bound=Callable[..., Any])
 

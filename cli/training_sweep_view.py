@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.cli.training_texts import distance_text, rules_text, system_text, throughput, unit_of
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.training_sweep import Swept

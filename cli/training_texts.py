@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.training.nested_problem import HierarchicalProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:

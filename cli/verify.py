@@ -66,7 +66,7 @@ def command(
     from mtpp.cli.output import write_stdout
     from mtpp.cli.verify_terms import Terms
     from mtpp.cli.verifying import verify_document
-    from mtpp.visible import visible
+    from mtpp.terminal_safe import visible
 
     if [document, options["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)

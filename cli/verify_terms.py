@@ -10,7 +10,7 @@ import click
 
 from mtpp.cli.file_types import SYSTEM
 from mtpp.cli.options import input_limit, parse_dims, reading_of, stack, system_of
-from mtpp.deadline import Deadline
+from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.cli.console import Console

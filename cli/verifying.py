@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mtpp.alarm import TimeIsUp, alarm
 from mtpp.errors import LimitReached
+from mtpp.host.alarm import TimeIsUp, alarm
 
 if TYPE_CHECKING:
+    from mtpp.checker.plan import Report
     from mtpp.cli.table_checking import TableReport
     from mtpp.cli.verify_terms import Terms
-    from mtpp.verify import Report
 
 
 @dataclass(frozen=True)

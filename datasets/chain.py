@@ -7,7 +7,7 @@ import numpy as np
 from mtpp.datasets.recipe_costs import recipe_graph
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def chain(n: int, seed: int = 0, *, skips: int = 0, longest_skip: int | None = None) -> CostGraph:

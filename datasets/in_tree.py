@@ -6,7 +6,7 @@ import numpy as np
 
 from mtpp.datasets.recipe_costs import recipe_graph
 from mtpp.datasets.sizes import check_graph_size, check_least
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def in_tree(leaves: int, fan_in: int = 2, seed: int = 0) -> CostGraph:

@@ -6,8 +6,8 @@ import numpy as np
 
 from mtpp.datasets.roofline_network import ELEMENT_BYTES, RooflineNetwork
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph, Tensor
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph, Tensor
+from mtpp.inference.system import load_system
 
 HEADS = 8
 MLP_FACTOR = 4

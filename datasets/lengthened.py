@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from mtpp.errors import InputError
-from mtpp.training_model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
 
 
 def lengthened(model: TrainingModel, repeated: Sequence[int], count: int) -> TrainingModel:

@@ -10,8 +10,8 @@ import numpy as np
 from mtpp.datasets.roofline_network import RooflineNetwork
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 ROWS = 784
 """Places of the feature maps: 28 × 28."""

@@ -11,8 +11,8 @@ import numpy as np
 
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.datasets.training_network import TrainingNetwork, Work
-from mtpp.system import load_system
-from mtpp.training_model import TrainingModel
+from mtpp.inference.system import load_system
+from mtpp.training.model import TrainingModel
 
 WIDTH = 4096
 """Of all feed-forward layers of DLRM and CANDLE-Uno."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 TENSOR_MEAN, TENSOR_DEVIATION = 50.0, 10.0
 MEMORY_FRACTION_DEVIATION = 0.1

@@ -10,7 +10,7 @@ import numpy as np
 from mtpp.datasets.recipe_costs import recipe_graph
 from mtpp.datasets.sizes import check_graph_size
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 Family = Literal["er", "ba", "ws", "sbm"]
 """Random graph models: Erdős-Rényi, Barabási-Albert, Watts-Strogatz, stochastic block model."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.system import System
 
 ELEMENT_BYTES = 4
 """Tensors are float32."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from mtpp.system import System
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.inference.system import System
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.units import PICOSECONDS, ceil_ratio
 
 ELEMENT_BYTES = 4

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 from mtpp.datasets.roofline_network import RooflineNetwork
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 Kind = Literal["decoder", "encoder", "encoder-decoder"]
 

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from mtpp.datasets.sizes import check_least
 from mtpp.errors import InputError
-from mtpp.system import System, load_system
-from mtpp.training_model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.inference.system import System, load_system
+from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
 
 DEGREES = (1, 2, 4, 8)
 """Degrees of tensor parallelism: those that divide the attention heads get configurations."""

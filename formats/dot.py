@@ -15,8 +15,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mtpp.formats.stage_colours import stage_colour
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.plan import Plan
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.plan import Plan
 from mtpp.units import PICOSECONDS, Exact, format_bytes, format_picoseconds
 
 _LARGEST_SHOWN = 10**18

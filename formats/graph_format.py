@@ -10,9 +10,9 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph
-from mtpp.plan import Plan
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.plan import Plan
+from mtpp.inference.system import System
 from mtpp.units import PICOSECONDS
 
 _BOM = b"\xef\xbb\xbf"

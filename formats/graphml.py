@@ -24,8 +24,8 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.json_text import decimal_text, dump_json
 from mtpp.formats.stage_colours import stage_colour, stage_rgb
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Int32Array
-from mtpp.plan import Plan
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array
+from mtpp.inference.plan import Plan
 from mtpp.units import Exact
 
 NAMESPACE = "http://graphml.graphdrawing.org/xmlns"

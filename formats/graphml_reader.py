@@ -16,7 +16,7 @@ from mtpp.formats.graphml_events import Element, Elements, graphml_elements
 from mtpp.formats.json_shape import attributed, require_list
 from mtpp.formats.json_text import no_garbage_collection, parse_json
 from mtpp.formats.node_link import graph_from_node_link
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 from mtpp.units import Exact, exact_decimal
 
 _NODE_NUMBERS = ("work", "param_bytes", "size_param", "size_out", "bytes", "transfer")

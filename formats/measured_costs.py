@@ -19,8 +19,8 @@ from mtpp.formats.native import FORMAT, graph_from_document
 from mtpp.formats.onnxruntime_profile import Trace, looks_like_trace, read_trace
 from mtpp.formats.source import Source
 from mtpp.formats.trace_names import nodes_of_ops
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.robust import in_thousandths, middle_mean
+from mtpp.host.statistics import in_thousandths, middle_mean
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.units import PICOSECONDS, Exact
 
 FLAG = "--costs"

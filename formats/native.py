@@ -17,7 +17,7 @@ from mtpp.formats.json_shape import (
 )
 from mtpp.formats.json_text import dump_lines, no_garbage_collection, parse_json
 from mtpp.formats.native_rows import op_columns, tensor_columns
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.units import Exact
 
 FORMAT = "mtpp-graph"

@@ -16,7 +16,7 @@ from mtpp.formats.json_shape import (
     require_text,
     require_whole,
 )
-from mtpp.graph_columns import OpColumns, TensorColumns
+from mtpp.inference.graph_columns import OpColumns, TensorColumns
 
 _OP_KEYS = ("name", "work")
 _OP_OPTIONAL = ("kind", "param_bytes")

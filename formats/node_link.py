@@ -21,8 +21,8 @@ from mtpp.formats.json_shape import (
 from mtpp.formats.json_text import dump_lines, parse_json
 from mtpp.formats.native import plain_metadata
 from mtpp.formats.stage_colours import stage_colour
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
-from mtpp.plan import Plan
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
+from mtpp.inference.plan import Plan
 
 _ROWS = ("nodes", "edges", "graph.tensors")
 _SIZE_KEYS = ("bytes", "size_out")

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from mtpp.errors import InputError
 from mtpp.formats.json_shape import attributed, shown
 from mtpp.formats.text_lines import cost_of, decoded, size_of
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.units import PICOSECONDS, Exact, format_picoseconds
 
 TIME_UNIT = "ms"

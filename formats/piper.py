@@ -53,7 +53,7 @@ from mtpp.formats.numbered_nodes import (
     read_nodes,
     required,
 )
-from mtpp.training_model import Configuration, Edge, Layer, LayerId
+from mtpp.training.model import Configuration, Edge, Layer, LayerId
 from mtpp.units import PICOSECONDS
 
 VANILLA = "vanilla"

@@ -18,8 +18,8 @@ from mtpp.errors import InputError
 from mtpp.formats.distinct import untaken
 from mtpp.formats.json_shape import attributed
 from mtpp.formats.piper import Workload, guessed_unit, read_workload, without_parallelism
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.training_model import LayerId
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.training.model import LayerId
 
 
 def graph_from_piper(document: Any, source: str, *, name: str = "graph", time_unit: str | None = None) -> CostGraph:

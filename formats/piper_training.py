@@ -19,8 +19,8 @@ from mtpp.errors import InputError
 from mtpp.formats.json_shape import attributed
 from mtpp.formats.piper import Workload, guessed_unit, read_workload, without_parallelism
 from mtpp.formats.synchronisation import require_synchronisation
-from mtpp.model_places import ModelPlaces
-from mtpp.training_model import Configuration, Layer, TrainingModel
+from mtpp.training.model import Configuration, Layer, TrainingModel
+from mtpp.training.model_places import ModelPlaces
 
 _SWAPPED = "syncTimeFw is by successor and syncTimeBw by predecessor, as Piper's description has it (its files do not)"
 
@@ -33,7 +33,7 @@ def training_model_from_piper(document: Any, source: str, *, name: str, time_uni
     name
         Of the model.
     time_unit
-        Unit of the file's times, one of :data:`mtpp.training_model.TIME_UNITS`.
+        Unit of the file's times, one of :data:`mtpp.training.model.TIME_UNITS`.
 
     Raises
     ------

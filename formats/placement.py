@@ -49,8 +49,8 @@ from mtpp.formats.numbered_nodes import (
     read_nodes,
     required,
 )
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.topological import cycle_text, find_cycle, first_come_order
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact
 
 TIME_UNIT = "ms"

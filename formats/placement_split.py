@@ -17,7 +17,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.json_shape import attributed, pointer, require_list, require_object, shown
 from mtpp.formats.numbered_nodes import node_id, required
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def looks_like_split(document: Any) -> bool:

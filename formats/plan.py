@@ -1,4 +1,4 @@
-"""Plans, ``mtpp-plan`` version 1: parsed and written here, judged by :mod:`mtpp.verify`."""
+"""Plans, ``mtpp-plan`` version 1: parsed and written here, judged by :mod:`mtpp.checker.plan`."""
 
 from __future__ import annotations
 

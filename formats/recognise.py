@@ -12,9 +12,9 @@ from mtpp.formats.json_shape import shown
 from mtpp.formats.onnxruntime_profile import looks_like_trace
 from mtpp.formats.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph
-from mtpp.system import System
-from mtpp.training_plan import FORMAT as TRAINING_PLAN
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import System
+from mtpp.training.plan import FORMAT as TRAINING_PLAN
 
 
 def read_graph(

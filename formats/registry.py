@@ -15,8 +15,8 @@ from mtpp.formats import (
     tensorflow_cost_graph,
 )
 from mtpp.formats.graph_format import Content, GraphFormat, ReadOptions
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 
 def _read_native(content: Content, options: ReadOptions) -> CostGraph:

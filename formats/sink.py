@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 
 from mtpp.errors import InputError
-from mtpp.interrupts import held
+from mtpp.host.interrupts import held
 
 
 def check_output(path: str | Path) -> None:

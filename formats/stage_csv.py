@@ -28,8 +28,8 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.formats.csv_text import csv_rows, csv_text
 from mtpp.formats.json_text import decimal_text
-from mtpp.graph import UNKNOWN_BYTES
-from mtpp.plan import Plan
+from mtpp.inference.graph import UNKNOWN_BYTES
+from mtpp.inference.plan import Plan
 
 _REQUIRED = frozenset((b"op", b"stage"))
 _BOM = b"\xef\xbb\xbf"

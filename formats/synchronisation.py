@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.training_model import TrainingModel
+from mtpp.training.model import TrainingModel
 
 
 def require_synchronisation(model: TrainingModel) -> TrainingModel:

@@ -41,7 +41,7 @@ from mtpp.formats.json_shape import attributed, shown
 from mtpp.formats.json_text import no_garbage_collection
 from mtpp.formats.protobuf_text import Message, Token, parse_text
 from mtpp.formats.text_lines import cost_of, decoded, size_of
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.units import Exact
 
 TIME_UNIT = "us"

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import TracedNode
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def nodes_of_ops(graph: CostGraph, nodes: Sequence[TracedNode]) -> list[int | None]:

@@ -9,8 +9,8 @@ from mtpp.formats import native, piper, plan, stage_manifest, training_native, v
 from mtpp.formats.graph_format import Content
 from mtpp.formats.json_shape import shown
 from mtpp.formats.source import DEFAULT_MAX_BYTES, Source, read_source
-from mtpp.training_model import TIME_UNITS, TrainingModel
-from mtpp.training_plan import FORMAT as TRAINING_PLAN
+from mtpp.training.model import TIME_UNITS, TrainingModel
+from mtpp.training.plan import FORMAT as TRAINING_PLAN
 
 EXPECTED = f"layers with their configurations, as {training_native.FORMAT} or in Piper's JSON (see docs/formats.md)"
 """What a command that plans needs."""

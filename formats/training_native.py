@@ -28,8 +28,8 @@ from mtpp.formats.json_shape import (
 from mtpp.formats.json_text import dump_lines
 from mtpp.formats.native import plain_metadata
 from mtpp.formats.synchronisation import require_synchronisation
-from mtpp.model_places import ModelPlaces
-from mtpp.training_model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.model_places import ModelPlaces
 
 FORMAT = "mtpp-training-model"
 VERSION = 1

@@ -11,10 +11,10 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.formats.json_text import dump_lines
-from mtpp.hierarchical_plan import HierarchicalPlan, SuperstageFigures
-from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.planning_problem import PlanningProblem
-from mtpp.training_plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
+from mtpp.training.nested_plan import HierarchicalPlan, SuperstageFigures
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
+from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
 Plan = TrainingPlan | HierarchicalPlan

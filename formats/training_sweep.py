@@ -8,8 +8,8 @@ from typing import Any
 
 from mtpp.formats.json_text import dump_lines
 from mtpp.formats.training_plan import fraction, header, in_units, per_second
-from mtpp.planning_problem import PlanningProblem
-from mtpp.training_plan import time_ratio
+from mtpp.training.plan import time_ratio
+from mtpp.training.problem import PlanningProblem
 
 FORMAT = "mtpp-training-sweep"
 VERSION = 1

@@ -8,8 +8,8 @@ from mtpp.errors import InputError
 from mtpp.formats import plan
 from mtpp.formats.json_shape import attributed, check_header
 from mtpp.formats.json_text import parse_json
-from mtpp.training_plan import FORMAT as TRAINING_PLAN
-from mtpp.training_plan import VERSION as TRAINING_PLAN_VERSION
+from mtpp.training.plan import FORMAT as TRAINING_PLAN
+from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
 
 CERTIFICATES = "mtpp-certificates"
 VERSION = 1

@@ -7,7 +7,7 @@ __version__ = "0.1.0"
 
 
 def _end(number: int, frame: object) -> None:
-    """Take the place of :mod:`mtpp.interrupts` until that is imported."""
+    """Take the place of :mod:`mtpp.host.interrupts` until that is imported."""
     if _sys.stderr is not None:
         _os.write(2, b"error: interrupted\n")
     _os._exit(130)

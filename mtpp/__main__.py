@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 def main() -> "NoReturn":
     """Run the command line and exit with its code."""
-    from mtpp.interrupts import install
+    from mtpp.host.interrupts import install
 
     install()
     from mtpp.cli.main import main

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.visible import visible
+from mtpp.terminal_safe import visible
 
 _LONGEST = 900
 """Characters of a message: names in a graph may be of any length."""

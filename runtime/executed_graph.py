@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtpp.interrupts import unwinding
+from mtpp.host.interrupts import unwinding
 from mtpp.runtime.attribution import Owners
 from mtpp.runtime.executable import Executable
 from mtpp.runtime.session import SessionChoices, open_session

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
+from mtpp.inference.system import System, load_system
 from mtpp.runtime.attribution import Owners, owners_by_name, owners_by_position
 from mtpp.runtime.executable import NODE, Executable
 from mtpp.runtime.executed_graph import EXECUTED, executed_graph
 from mtpp.runtime.profiled_graph import MeasuredOps, covers, measured_ops
 from mtpp.runtime.profiling import Measurement, ProfileChoices, measure
 from mtpp.runtime.random_values import Array
-from mtpp.system import System, load_system
 
 if TYPE_CHECKING:
     import onnx

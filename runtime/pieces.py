@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
-from mtpp.robust import Quartiles
+from mtpp.host.statistics import Quartiles
 from mtpp.runtime.executable import Executable, fill, fill_inputs, prepare
 from mtpp.runtime.measured_model import MeasuredModel, measure_model
 from mtpp.runtime.profile_memory import MemoryNeed
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
     from mtpp.formats.onnx import Reading
     from mtpp.formats.onnx.stages import Split
-    from mtpp.graph import CostGraph
-    from mtpp.system import System
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
 
 _ABSENT = "absent-weights"
 

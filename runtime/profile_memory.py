@@ -11,7 +11,7 @@ from mtpp.errors import InputError
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
     from mtpp.runtime.executable import Executable
 
 _COPIES_OF_FILE = 2
@@ -86,9 +86,9 @@ def memory_need(executable: Executable, graph: CostGraph | None, sessions: int =
 
 
 def _most_alive(graph: CostGraph) -> int:
-    from mtpp.instance import Instance
-    from mtpp.system import load_system
-    from mtpp.working_memory import peaks_in_order
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.system import load_system
+    from mtpp.inference.working_memory import peaks_in_order
 
     instance = Instance.build(graph, load_system(), 1)
     return int(peaks_in_order(instance, np.zeros(graph.op_count, dtype=np.int32), 1)[0])

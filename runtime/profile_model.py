@@ -19,8 +19,8 @@ from mtpp.runtime.session import onnxruntime
 if TYPE_CHECKING:
     from mtpp.formats.onnx import Reading
     from mtpp.formats.source import Source
-    from mtpp.graph import CostGraph
-    from mtpp.system import System
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
 
 
 @dataclass(frozen=True)

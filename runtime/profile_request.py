@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mtpp.inference.system import System
 from mtpp.runtime.profiling import ProfileChoices
 from mtpp.runtime.random_values import Array
-from mtpp.system import System
 
 
 @dataclass(frozen=True)

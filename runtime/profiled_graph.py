@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.robust import Quartiles, in_thousandths, middle_mean, quartiles
+from mtpp.host.statistics import Quartiles, in_thousandths, middle_mean, quartiles
 
 if TYPE_CHECKING:
-    from mtpp.graph import CostGraph
+    from mtpp.inference.graph import CostGraph
     from mtpp.runtime.attribution import Owners
     from mtpp.runtime.profiling import Measurement
     from mtpp.units import Exact

@@ -14,7 +14,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.onnxruntime_profile import Trace, read_trace
-from mtpp.interrupts import unwinding
+from mtpp.host.interrupts import unwinding
 from mtpp.runtime.company import company
 from mtpp.runtime.contents import contents_of
 from mtpp.runtime.executable import Executable

@@ -16,7 +16,7 @@ import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import Described, StageManifest
-from mtpp.free_memory import free_bytes
+from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.contents import contents_of
 from mtpp.runtime.random_values import Array, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value

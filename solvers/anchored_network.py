@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 
 NO_LIMIT = -1
 DRAWING = -2

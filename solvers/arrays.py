@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 
 

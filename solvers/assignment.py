@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
-from mtpp.partition import Partition
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.solvers.kernels.moves import fill_state
 from mtpp.solvers.kernels.random_stream import UInt64Array
 from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays

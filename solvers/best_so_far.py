@@ -6,8 +6,8 @@ from collections.abc import Callable
 from threading import Lock
 from typing import Protocol
 
-from mtpp.certificate import LowerBound
-from mtpp.partition import Partition
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.partition import Partition
 
 
 class Keeper(Protocol):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mtpp.certificate import LowerBound
-from mtpp.deadline import Deadline
-from mtpp.partition import Partition
-from mtpp.progress import Observer, Silent
+from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Observer, Silent
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.partition import Partition
 from mtpp.solvers.search import SearchLimits
 
 

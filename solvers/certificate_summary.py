@@ -9,7 +9,7 @@ from itertools import pairwise
 from statistics import geometric_mean
 from typing import Any
 
-from mtpp.certificate_table import CertificateRow
+from mtpp.inference.certificate_table import CertificateRow
 from mtpp.solvers.bounds.registry import BOUNDS
 
 SIMPLE = "simple"

@@ -11,15 +11,15 @@ from threading import Lock
 from traceback import clear_frames
 from typing import TypeVar
 
-from mtpp.certificate import PROOF_TIERS, Certificate, LowerBound
-from mtpp.certificate_table import BoundFigure
-from mtpp.deadline import Deadline
-from mtpp.instance import Instance
-from mtpp.memory_limit import limited_memory, short_of_memory
-from mtpp.objective import bottleneck
-from mtpp.overrun import Overrun, TimedThread
-from mtpp.partition import Partition
-from mtpp.progress import Observer, Silent
+from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import limited_memory, short_of_memory
+from mtpp.host.overrun import Overrun, TimedThread
+from mtpp.host.progress import Observer, Silent
+from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
+from mtpp.inference.certificate_table import BoundFigure
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BY_DEFAULT, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
@@ -113,7 +113,7 @@ class Certification:
     bounds
         Every bound tried so far.
     partition_seconds, total_seconds
-        As in :class:`~mtpp.certificate_table.CertificateRow`.
+        As in :class:`~mtpp.inference.certificate_table.CertificateRow`.
     stopped
         As there; empty while the work goes on.
     left_out

@@ -12,9 +12,10 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.contraction import Contraction, merge
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.contraction import Contraction, merge
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.kernels.cluster_order import LAST_LABEL, Clusters
 from mtpp.solvers.kernels.clustering import (
     ClusterLimits,
@@ -25,7 +26,6 @@ from mtpp.solvers.kernels.clustering import (
 )
 from mtpp.solvers.kernels.edge_weights import reversed_edges, weighted_edges
 from mtpp.solvers.parallel_tensors import unite_parallel_tensors
-from mtpp.working_memory import least_peaks
 
 _OPS_PER_CLUSTER = 4
 """Ops of one level that one op of the next stands for at most: more would grow some clusters long before others."""

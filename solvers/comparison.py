@@ -8,11 +8,11 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import geometric_mean
 
-from mtpp.certificate import Certificate
-from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
-from mtpp.objective import stage_costs
+from mtpp.host.deadline import Deadline
+from mtpp.inference.certificate import Certificate
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.search import UNLIMITED, SearchLimits

@@ -12,10 +12,10 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.lifeline import die_with_parent
-from mtpp.system import PEAK_MODES, System, load_system, override
+from mtpp.host.child_process import die_with_parent
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import PEAK_MODES, System, load_system, override
 
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
@@ -118,9 +118,9 @@ def load_recheck() -> None:
 
 def load_training_recheck() -> None:
     """Have the kernels ready that search all training plans again."""
+    from mtpp.checker.training.model import TickModel, Way
     from mtpp.solvers.recheck_pipelines import Unwatched
     from mtpp.solvers.recheck_training import search_plans
-    from mtpp.verify_training_model import TickModel, Way
 
     lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
     model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)], [1], [1, 1])

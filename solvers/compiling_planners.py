@@ -6,13 +6,13 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.compiling import on_disk
 from mtpp.solvers.planners.planning import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
-from mtpp.topology import Level, Topology
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.problem import PlanningProblem
 
 _STAGES = "mtpp.solvers.planners.stage_making"
 

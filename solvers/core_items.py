@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.kernels.core_front import CoreItems, CoreStates, core_stages
 from mtpp.solvers.kernels.fronts import HEAD_USED, TAIL_USED, Terms
 from mtpp.solvers.pieces import Piece, Pieces

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.evolution import FloatArray, Rate

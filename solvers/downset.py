@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InvalidPartition
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
-from mtpp.objective import check_stage_memory, stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
 from mtpp.solvers.downset_arrays import (
     DownsetArrays,
     DownsetStore,

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.kernels.downset_layout import FRAME
 from mtpp.solvers.kernels.stage_memory import NEVER
 from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays

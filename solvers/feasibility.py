@@ -7,9 +7,9 @@ from itertools import accumulate
 import numpy as np
 
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
+from mtpp.inference.working_memory import least_peaks
 from mtpp.units import format_bytes
-from mtpp.working_memory import least_peaks
 
 _SOURCE = "--stage-memory"
 _MEMBERS_NAMED = 3
@@ -46,7 +46,7 @@ def refuse_oversized_op(instance: Instance) -> None:
     """Raise if an op fits into no stage, whatever the number of stages.
 
     A stage S that holds op v needs at least v's parameters and the least peak of any stage with v
-    (:func:`~mtpp.working_memory.least_peaks`).
+    (:func:`~mtpp.inference.working_memory.least_peaks`).
 
     Raises
     ------

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.errors import Infeasible
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import least_stages, refuse_oversized_op
 from mtpp.solvers.kernels.slicing import fewest_stages

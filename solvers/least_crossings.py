@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.downset_arrays import DownsetArrays
 from mtpp.solvers.kernels.ancestor_work import ancestor_work
 from mtpp.solvers.kernels.max_flow import max_flow

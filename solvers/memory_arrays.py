@@ -8,10 +8,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.kernels.stage_memory import IN_ORDER, NO_MEMORY, RESERVE, UNLIMITED_BYTES
-from mtpp.working_memory import least_peaks
 
 _PICOSECONDS_PER_S = 10**12
 

@@ -13,10 +13,10 @@ from math import ceil
 
 import numpy as np
 
-from mtpp.contraction import Contraction
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
-from mtpp.partition import Partition
+from mtpp.inference.contraction import Contraction
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.solvers.annealing import Schedule
 from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.coarsening import coarsen

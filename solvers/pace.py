@@ -6,7 +6,7 @@ search finds without a clock depends on them.
 
 from __future__ import annotations
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 
 
 def order_s(instance: Instance) -> float:

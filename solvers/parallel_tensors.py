@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 
 
 def unite_parallel_tensors(instance: Instance) -> Instance:

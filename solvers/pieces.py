@@ -16,8 +16,8 @@ from itertools import zip_longest
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.compositions import CORE, EDGE, PARALLEL
 from mtpp.solvers.kernels.fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
 from mtpp.solvers.series_parallel import Decomposition

@@ -8,9 +8,9 @@ from time import monotonic
 
 import numpy as np
 
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.annealing import COOL, HOT, WARM
 from mtpp.solvers.decoding import cut_rating, order_of
 from mtpp.solvers.evolution import FloatArray, Population, elite_size, first_population, next_population

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import ceil
 
-from mtpp.certificate import LowerBound
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.downset import DownsetSearch, downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.kernels.stage_memory import NEVER

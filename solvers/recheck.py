@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtpp.checker.downset import check_downset_proof, fault_in_terms
 from mtpp.solvers.recheck_claim import DownsetClaim, Found, SearchTooLarge
 from mtpp.solvers.recheck_plain import search_plain
-from mtpp.verify_downset import check_downset_proof, fault_in_terms
 
 if TYPE_CHECKING:
+    from mtpp.checker.graph import TickGraph
+    from mtpp.checker.merged import MergedGraph
+    from mtpp.checker.report import Outcome
     from mtpp.solvers.recheck_compiled import Watcher
-    from mtpp.verify_graph import TickGraph
-    from mtpp.verify_merged import MergedGraph
-    from mtpp.verify_report import Outcome
 
 SMALL = 24
 """Ops, as merged, up to which plain Python is tried."""
@@ -41,7 +41,7 @@ def recheck_downset(
     Parameters
     ----------
     merged
-        The graph after the proof's merges, which have been checked (:mod:`mtpp.verify_merges`).
+        The graph after the proof's merges, which have been checked (:mod:`mtpp.checker.merges`).
     graph
         The graph in ticks before any merges.
     system, k, value, proof

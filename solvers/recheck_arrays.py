@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.recheck_memory import UNLIMITED_BYTES
 from mtpp.solvers.recheck_claim import DownsetClaim, StageMemory, members
 

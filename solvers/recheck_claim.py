@@ -11,10 +11,10 @@ from functools import cached_property
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from mtpp.verify_graph import TICKS_PER_S, TickGraph, ceil_div
+from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
 
 if TYPE_CHECKING:
-    from mtpp.verify_merged import MergedGraph
+    from mtpp.checker.merged import MergedGraph
 
 
 class Edge(NamedTuple):

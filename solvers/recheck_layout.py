@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.recheck_state import COLUMNS
 from mtpp.solvers.recheck_arrays import ClaimArrays, GroundArrays
 

@@ -1,6 +1,6 @@
 """All training plans of several levels of devices, searched again: that none is faster, or that there is none at all.
 
-Written from :mod:`mtpp.verify_training_levels`, which states what plans take, never from what planners do.
+Written from :mod:`mtpp.checker.training.levels`, which states what plans take, never from what planners do.
 
 Take a split at level l, with P copies of it, P being the product of the degrees around. Nothing in it may take as long
 as the limit T: its stages and superstages, by themselves, not as long as P · T. Say that β micro-batches are in flight
@@ -33,7 +33,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int64Array
+from mtpp.checker.training.bounds import usable_degrees, usable_ways
+from mtpp.checker.training.model import TickModel, Way, transfer_ticks
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.recheck_pairs import all_pairs, ends_of, offsets_of, outer_ticks
 from mtpp.solvers.recheck_pipelines import (
     LARGEST,
@@ -46,8 +48,6 @@ from mtpp.solvers.recheck_pipelines import (
     less_than,
     sums_over,
 )
-from mtpp.verify_training_bounds import usable_degrees, usable_ways
-from mtpp.verify_training_model import TickModel, Way, transfer_ticks
 
 if TYPE_CHECKING:
     from mtpp.solvers.kernels.recheck_levels import Parts, StageKinds, Tables

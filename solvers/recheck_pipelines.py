@@ -1,6 +1,6 @@
 """A model to be trained as the exhaustive search over its pipelines takes it; see the kernel of the same name.
 
-Made from what the verifier derives of a file (:mod:`mtpp.verify_training_model`), never from what planners do.
+Made from what the verifier derives of a file (:mod:`mtpp.checker.training.model`), never from what planners do.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.verify_training_bounds import usable_data_degrees, usable_degrees, usable_ways
-from mtpp.verify_training_model import TickModel, Way
+from mtpp.checker.training.bounds import usable_data_degrees, usable_degrees, usable_ways
+from mtpp.checker.training.model import TickModel, Way
+from mtpp.inference.graph import Int64Array
 
 MOST_DOWNSETS = 300_000
 """Downsets that a model may have to be searched."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from mtpp.checker.report import BOUND_CHECK, Check
+from mtpp.checker.training.bounds import TrainingClaim
+from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
+from mtpp.checker.training.model import TickModel
 from mtpp.solvers.recheck_levels import search_levels
 from mtpp.solvers.recheck_pipelines import Searched, TooLarge, Watcher, search_all
-from mtpp.verify_report import BOUND_CHECK, Check
-from mtpp.verify_training_bounds import TrainingClaim
-from mtpp.verify_training_infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
-from mtpp.verify_training_model import TickModel
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""

@@ -54,11 +54,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.contraction import Contraction, merge
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
-from mtpp.memory_limit import memory_left
-from mtpp.partition import Partition
+from mtpp.host.memory_limit import memory_left
+from mtpp.inference.contraction import Contraction, merge
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.solvers.kernels.pair_merges import MergeArrays, Search, find_pairs
 from mtpp.solvers.regions import RegionFinder
 

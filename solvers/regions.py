@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.small_cuts import SINK, SOURCE, UNCUT, SmallNetwork
 
 LARGEST = 48

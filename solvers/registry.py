@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from mtpp.errors import InputError
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.pace import move_s, order_s
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 

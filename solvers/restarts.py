@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.annealing import Schedule, run_schedule
 from mtpp.solvers.assignment import AssignmentState, assignment_state, move_arrays
 from mtpp.solvers.kernels.polishing import polish

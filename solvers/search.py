@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from mtpp.certificate import LowerBound
-from mtpp.deadline import Deadline
-from mtpp.memory_limit import short_of_memory
-from mtpp.partition import Partition
-from mtpp.progress import Observer, Silent
+from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import short_of_memory
+from mtpp.host.progress import Observer, Silent
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Forgetful, Keeper
 
 STOPS = ("finished", "optimal", "budget", "time-limit", "memory-limit", "interrupted")

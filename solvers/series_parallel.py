@@ -20,8 +20,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import CostGraph, Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.compositions import CORE, EDGE, PARALLEL, SERIES, Parts
 from mtpp.solvers.irreducible import Remainder
 

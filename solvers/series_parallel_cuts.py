@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.compositions import CORE, EDGE, SERIES
 from mtpp.solvers.core_items import Core, make_core
 from mtpp.solvers.kernels.core_front import core_front

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
-from mtpp.partition import Partition
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import SlicingArrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
@@ -89,7 +89,7 @@ def _reachable_cutoff(instance: Instance, order: Int32Array, arrays: SlicingArra
     """Return a cutoff below which *order* can be cut, growing the gap to the simple bound twofold each time.
 
     None if it cannot be cut at all, which only a stage memory can make happen: one stage with everything in it costs
-    at most :attr:`~mtpp.instance.Instance.most_ticks`.
+    at most :attr:`~mtpp.inference.instance.Instance.most_ticks`.
     """
     parent = np.empty(instance.op_count + 1, dtype=np.int32)
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from traceback import clear_frames
 
-from mtpp.contraction import Contraction, contract_named
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
-from mtpp.memory_limit import limited_memory, spare_memory
-from mtpp.objective import check_stage_memory
-from mtpp.overrun import Overrun, run_in_time
-from mtpp.plan import Plan
+from mtpp.host.memory_limit import limited_memory, spare_memory
+from mtpp.host.overrun import Overrun, run_in_time
+from mtpp.inference.contraction import Contraction, contract_named
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory
+from mtpp.inference.plan import Plan
 from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.bounds.simple import simple_bound

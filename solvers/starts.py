@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from mtpp.errors import InvalidPartition
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
-from mtpp.objective import check_stage_memory, stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
 from mtpp.solvers.annealing import HOT
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found

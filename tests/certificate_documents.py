@@ -9,8 +9,8 @@ from typing import Any
 import oracles
 from plan_documents import SHA256, reread, simple_bound
 
-from mtpp.graph import CostGraph
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import System
 
 
 def certificate_row(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.certificate import LowerBound
-from mtpp.certificate_table import BoundFigure, CertificateRow
-from mtpp.system import load_system
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate_table import BoundFigure, CertificateRow
+from mtpp.inference.system import load_system
 
 _SYSTEM = load_system().to_document()
 

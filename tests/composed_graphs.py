@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 
 def composed_edges(op_count: int, seed: int, *, series: float = 0.6) -> list[tuple[int, int]]:

@@ -12,8 +12,8 @@ import numpy as np
 from flow_proofs import SINK, SOURCE, name_of, weights
 from scipy.optimize import linprog
 
-from mtpp.system import System
-from mtpp.verify_merged import MergedGraph
+from mtpp.checker.merged import MergedGraph
+from mtpp.inference.system import System
 
 Tree = list[Any]
 State = tuple[frozenset[int], frozenset[int]]

@@ -12,15 +12,15 @@ from dataclasses import dataclass, field, replace
 
 import oracles
 
-from mtpp.contraction import contract
-from mtpp.deadline import Deadline
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.partition import Partition
+from mtpp.host.deadline import Deadline
+from mtpp.inference.contraction import contract
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
-from mtpp.system import System
 
 NAMES = tuple(name for name in BOUNDS if name != "simple")
 """Bounds that take a cutoff."""

@@ -14,15 +14,15 @@ import oracles
 from graph_strategies import LINK, random_graph
 from plan_documents import embedded_document
 
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.checker.graph import TickGraph, embedded_in_ticks
+from mtpp.checker.merged import MergedGraph
+from mtpp.checker.merges import replay_merges
+from mtpp.checker.report import Outcome
+from mtpp.checker.together import together_classes
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.system import System
 from mtpp.solvers.recheck import recheck_downset
 from mtpp.solvers.recheck_claim import DownsetClaim
-from mtpp.system import System
-from mtpp.verify_graph import TickGraph, embedded_in_ticks
-from mtpp.verify_merged import MergedGraph
-from mtpp.verify_merges import replay_merges
-from mtpp.verify_report import Outcome
-from mtpp.verify_together import together_classes
 
 Groups = tuple[frozenset[int], ...]
 

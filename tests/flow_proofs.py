@@ -12,13 +12,13 @@ import oracles
 from graph_strategies import random_graph
 from plan_documents import embedded_document
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.graph import embedded_in_ticks
+from mtpp.checker.merged import MergedGraph
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers.reduction import merge_record, reduce_instance
-from mtpp.system import System
-from mtpp.verify_claim import BoundClaim
-from mtpp.verify_graph import embedded_in_ticks
-from mtpp.verify_merged import MergedGraph
 
 SOURCE, SINK = "source", "sink"
 MULTIPLIERS = [

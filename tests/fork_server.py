@@ -136,7 +136,7 @@ def _preload() -> None:
 def _modules() -> Iterator[str]:
     """Yield the names of all modules; what lies beside the rooms of a checkout is none of it."""
     core = import_module("mtpp")
-    yield from (module.name for module in pkgutil.iter_modules(core.__path__[:1], "mtpp."))
+    yield from (module.name for module in pkgutil.walk_packages(core.__path__[:1], "mtpp."))
     for room in ROOMS:
         package = import_module(f"mtpp.{room}")
         yield from (module.name for module in pkgutil.walk_packages(package.__path__, f"mtpp.{room}."))
@@ -165,7 +165,7 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
 
 def _run(module: str, arguments: Sequence[str], cwd: str) -> NoReturn:
     """Be ``python -m MODULE ARGUMENTS``, just started, up to its end."""
-    import_module("mtpp.deadline")._IMPORTED_AT = time.monotonic()
+    import_module("mtpp.host.deadline")._IMPORTED_AT = time.monotonic()
     del os.environ["OPENBLAS_NUM_THREADS"]
     os.chdir(cwd)
     sys.path.insert(0, os.getcwd())

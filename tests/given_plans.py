@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
-from mtpp.partition import Partition
-from mtpp.plan import Plan
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
+from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.system import load_system
 
 
 def given_plan(graph: CostGraph, stages: list[int]) -> Plan:

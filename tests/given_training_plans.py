@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
-from mtpp.planning_problem import PlanningProblem
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training_plan import Stage, TimeBound, TrainingPlan, stage_figures
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.plan import Stage, TimeBound, TrainingPlan, stage_figures
+from mtpp.training.problem import PlanningProblem
 
 MIB = 2**20
 

@@ -13,8 +13,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.system import System
 from mtpp.units import Exact
 
 Pick = Callable[[int, int], int]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mtpp.formats.handover.request import Request
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 OPS_PER_LAYER = ("norm", "attention", "residual", "up", "down", "add")
 """What each layer runs; the last one makes the only tensor that the next layer needs, the mask apart."""

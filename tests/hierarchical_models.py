@@ -7,9 +7,9 @@ from typing import Any
 
 from training_models import build_model
 
-from mtpp.planning_problem import Schemes
-from mtpp.topology import Level, Topology
-from mtpp.training_model import TrainingModel
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.model import TrainingModel
+from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
 ONE = ((2,), (3,), (4,))

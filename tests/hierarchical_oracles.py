@@ -8,9 +8,9 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from mtpp.planning_problem import Schemes
-from mtpp.topology import Topology
-from mtpp.training_model import Configuration, TrainingModel
+from mtpp.training.device_tree import Topology
+from mtpp.training.model import Configuration, TrainingModel
+from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
 

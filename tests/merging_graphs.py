@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import oracles
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.partition import Partition
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
 
 NO_MEMORY = System("s", 1, 1, 10**9)
 

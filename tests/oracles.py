@@ -1,7 +1,7 @@
 """Plain-Python oracles, written straight from the definitions and slow on purpose.
 
-They take a :class:`mtpp.graph.CostGraph` and a :class:`mtpp.system.System`, read nothing but their fields, and return
-exact integers in ticks. Ops are numbers in file order.
+They take a :class:`mtpp.inference.graph.CostGraph` and a :class:`mtpp.inference.system.System`, read nothing but their
+fields, and return exact integers in ticks. Ops are numbers in file order.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.system import System
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.system import System
 
 PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import oracles
 
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.system import System
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.system import System
 
 SHA256 = hashlib.sha256(b"the model").hexdigest()
 

@@ -13,8 +13,8 @@ from mtpp.formats.onnx.reader import Reading, read_with_nodes
 from mtpp.formats.onnx.stages import Split, split_model
 from mtpp.formats.onnx.stages.folder import new_folder, write_split
 from mtpp.formats.stage_manifest import StageManifest
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 SHAPE = [2, 4]
 _UNARY = ("Relu", "Sigmoid", "Tanh", "Neg", "Abs", "Softmax", "Identity")

@@ -8,8 +8,8 @@ from graph_strategies import ABSTRACT, LINK, chain, problems, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.system import System
 
 
 def branches() -> CostGraph:

@@ -113,7 +113,7 @@ def test_wheel_installs_one_top_level_package(checkout: Path, tmp_path: Path) ->
     code = (
         "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.recognise\n"
         "import mtpp.runtime.session\n"
-        "from mtpp.system import load_system\n"
+        "from mtpp.inference.system import load_system\n"
         "assert 'elsewhere' in mtpp.__file__ and len(list(mtpp.__path__)) == 1\n"
         "load_system('reference')"
     )

@@ -8,8 +8,8 @@ import training_oracles
 from training_models import random_problem
 from training_oracles import OracleStage
 
-from mtpp.planning_problem import PlanningProblem, Schemes
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.problem import PlanningProblem, Schemes
 
 TICKS = 10**12
 

@@ -12,8 +12,8 @@ from fractions import Fraction
 
 from hypothesis import strategies as st
 
-from mtpp.planning_problem import CONVENTIONS, PlanningProblem, Schemes
-from mtpp.training_model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.problem import CONVENTIONS, PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS, Exact
 
 Pick = Callable[[int, int], int]

@@ -1,6 +1,6 @@
 """Plain-Python oracles of training plans: every pipeline tried, from the definitions in section 3 of Piper's paper.
 
-They take a :class:`mtpp.planning_problem.PlanningProblem` and read nothing of it but the model and the plain numbers
+They take a :class:`mtpp.training.problem.PlanningProblem` and read nothing of it but the model and the plain numbers
 (devices, memory, bandwidth, micro-batches, convention, schemes), never what it made of them. Layers are numbers in file
 order. Times are exact, in ticks: 1 tick = 1 ps; the time of a configuration, 2·c(u, v)/B of an edge, 2·c/B of a sync
 and 4·w/B of the parameters are each rounded up to whole ticks before anything is added up or divided.
@@ -14,9 +14,9 @@ from functools import cache, lru_cache
 from itertools import product
 from typing import Any, NamedTuple
 
-from mtpp.planning_problem import PlanningProblem
-from mtpp.training_model import Configuration
-from mtpp.training_plan import Stage
+from mtpp.training.model import Configuration
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 
 PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 

@@ -12,7 +12,7 @@ from typing import Any
 import training_oracles
 from training_oracles import PICOSECONDS, OracleStage
 
-from mtpp.planning_problem import PlanningProblem
+from mtpp.training.problem import PlanningProblem
 
 SHA256 = hashlib.sha256(b"the model").hexdigest()
 

@@ -16,6 +16,11 @@ from graph_strategies import random_graph
 from plan_documents import SHA256, graph_document
 from training_models import random_problem
 
+from mtpp.checker.means import verify_summary
+from mtpp.checker.plan import Report, verify_plan
+from mtpp.checker.report import worst
+from mtpp.checker.table import check_table, verify_row
+from mtpp.checker.training.plan import verify_training_plan
 from mtpp.cli.console import Console
 from mtpp.cli.deep_check import downset_search
 from mtpp.cli.training_deep_check import training_searches
@@ -23,22 +28,17 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.formats.json_text import dump_json, parse_json
 from mtpp.formats.native import ticks_document, to_document
 from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.plan import Plan
-from mtpp.planning_problem import PlanningProblem
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.plan import Plan
+from mtpp.inference.system import System
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
-from mtpp.system import System
-from mtpp.verify import Report, verify_plan
-from mtpp.verify_certificates import check_table, verify_row
-from mtpp.verify_means import verify_summary
-from mtpp.verify_report import worst
-from mtpp.verify_training import verify_training_plan
+from mtpp.training.problem import PlanningProblem
 
 ALGORITHMS = ("auto", "slice", "anneal", "random", "series-parallel")
 PROVEN_BOUNDS = tuple(name for name, entry in BOUNDS.items() if entry.tier != "solver")

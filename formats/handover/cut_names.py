@@ -17,7 +17,7 @@ import numpy as np
 
 from mtpp.formats.handover.request import Request
 from mtpp.formats.json_text import dump_json, dump_lines
-from mtpp.graph import UNKNOWN_BYTES
+from mtpp.inference.graph import UNKNOWN_BYTES
 
 FORMAT = "mtpp-cuts"
 VERSION = 1

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph, Int32Array
+from mtpp.inference.graph import CostGraph, Int32Array
 
 
 @dataclass(frozen=True, eq=False)

@@ -28,8 +28,8 @@ from mtpp.formats.onnx.tensor_type import (
 )
 from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.walk import Walk
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.system import System
 
 
 def read_onnx(

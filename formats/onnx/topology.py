@@ -9,7 +9,7 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.scope import Scope
-from mtpp.topological import cycle_text, find_cycle, first_come_order
+from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:

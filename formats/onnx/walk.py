@@ -28,7 +28,7 @@ from mtpp.formats.onnx.tensor_type import (
 )
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe
 from mtpp.formats.onnx.values import Array, array_of, attribute_values, can_evaluate, dtype_number, evaluate
-from mtpp.system import System
+from mtpp.inference.system import System
 
 RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}

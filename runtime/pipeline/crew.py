@@ -9,8 +9,8 @@ from multiprocessing.connection import wait
 from types import TracebackType
 from typing import Any
 
-from mtpp.deadline import Deadline
 from mtpp.errors import MtppError
+from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.worker_process import Job, WorkerProcess
 
 _LOOK_S = 0.1

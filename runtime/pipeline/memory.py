@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
-from mtpp.free_memory import free_bytes
+from mtpp.host.free_memory import free_bytes
 from mtpp.units import format_bytes
 
 Array = NDArray[Any]

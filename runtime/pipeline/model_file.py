@@ -88,7 +88,7 @@ class ModelFile:
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror}", source=display) from None
         from mtpp.formats.onnx.loading import parse_model
-        from mtpp.free_memory import free_bytes
+        from mtpp.host.free_memory import free_bytes
         from mtpp.runtime.weights import absent_weights
 
         model = parse_model(data, display)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from mtpp.errors import MtppError
-from mtpp.lifeline import die_with_parent
+from mtpp.host.child_process import die_with_parent
 from mtpp.runtime.pipeline.tokens import PeerGone
 
 

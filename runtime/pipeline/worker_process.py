@@ -15,7 +15,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol
 
 from mtpp.errors import MtppError
-from mtpp.lifeline import end_family
+from mtpp.host.child_process import end_family
 
 _COMMAND = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "

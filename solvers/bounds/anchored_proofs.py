@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.anchored_network import AnchoredNetwork, TensorArcs, anchored_network
 from mtpp.solvers.kernels.anchored_cut import (
     AFTER,

@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.bounds.block_problem import BlockProblem
 from mtpp.solvers.bounds.mip_model import BoolArray, CompiledModel, FloatArray, ModelBuilder
 

@@ -7,12 +7,13 @@ from math import gcd
 
 import numpy as np
 
-from mtpp.contraction import Contraction, contract
 from mtpp.errors import InvalidPartition
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
-from mtpp.objective import check_stage_memory, stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.contraction import Contraction, contract
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.crossings import stage_windows
 from mtpp.solvers.bounds.mip_model import BoolArray
@@ -20,7 +21,6 @@ from mtpp.solvers.bounds.mip_scale import Scale, beyond_precision
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downset_arrays import downset_arrays
 from mtpp.solvers.least_crossings import crossing_network, windows
-from mtpp.working_memory import least_peaks
 
 _MOST_CELLS = 2_000_000
 """Ops times stages of the largest model that is built: beyond, HiGHS does not get past the first relaxation."""

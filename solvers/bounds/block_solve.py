@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.certificate import LowerBound
-from mtpp.graph import Int32Array
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import BlockModel
 from mtpp.solvers.bounds.block_problem import BlockProblem

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.three_blocks import middle_bound
 

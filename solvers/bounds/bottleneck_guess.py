@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.block_problem import BlockProblem, prepared

@@ -17,16 +17,16 @@ whose best mixture of sets keeps to budget and rest on average alone are split b
 the configuration LP over sets that really can be stages.
 
 The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family a flow that shows its
-minimum cut; ``mtpp/verify_configuration.py`` derives all of it anew. What the linear programme says in floating point
-is only where the weights come from.
+minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What the linear programme says in floating
+point is only where the weights come from.
 """
 
 from __future__ import annotations
 
 from contextlib import suppress
 
-from mtpp.certificate import LowerBound
-from mtpp.instance import Instance
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.configuration.families import StageSets, TimeUp
 from mtpp.solvers.configuration.proof import StageProof, stage_proof

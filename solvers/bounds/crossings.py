@@ -44,9 +44,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.certificate import LowerBound
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights

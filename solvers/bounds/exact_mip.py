@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.block_problem import BlockProblem, prepared

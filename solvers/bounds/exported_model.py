@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mtpp.errors import InputError
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.block_model import BlockModel
 from mtpp.solvers.bounds.block_problem import BeyondPrecision, BlockProblem, block_problem
 from mtpp.solvers.bounds.bottleneck_guess import guess_model

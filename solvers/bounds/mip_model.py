@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mtpp.certificate import SOLVER_TOLERANCE
+from mtpp.inference.certificate import SOLVER_TOLERANCE
 
 MARGIN = 2.0**-12
 """Taken off a dual bound, in units of the objective: less than 5·10⁻⁷ of a cutoff, so that a bound can be within 10⁻⁶.

@@ -27,9 +27,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.certificate import LowerBound
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
 from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights

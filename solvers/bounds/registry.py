@@ -8,7 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from mtpp.errors import InputError
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 
 Bound = Callable[[Instance, BoundLimits], BoundResult]
@@ -23,7 +23,7 @@ class BoundEntry:
     summary
         One line of help.
     tier
-        How far it is to be trusted, one of ``mtpp.certificate.TIERS``.
+        How far it is to be trusted, one of ``mtpp.inference.certificate.TIERS``.
     module
         Module whose function ``bound`` it is; imported on first use, for it brings numba or HiGHS.
     in_ladder

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mtpp.certificate import LowerBound
-from mtpp.instance import Instance
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.units import ceil_ratio
 

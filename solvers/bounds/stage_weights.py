@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.units import PICOSECONDS
 
 

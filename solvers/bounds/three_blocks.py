@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.block_problem import BlockProblem, prepared

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.cells.preparing import load_for_cells
 from mtpp.solvers.certifying import Certification, CertifyLimits, certify
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp import __version__
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.instance import Instance
 from mtpp.solvers.cells.cell import CellLimits
 
 

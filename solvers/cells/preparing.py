@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from mtpp.inference.system import System
 from mtpp.solvers.compiling import compiled, compiled_bounds, load_bounds, load_kernels, tiny_instances
 from mtpp.solvers.multilevel import LARGE
-from mtpp.system import System
 
 _LOADED: set[tuple[object, ...]] = set()
 """What this process has loaded: once is enough."""

@@ -11,7 +11,7 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from mtpp.errors import MtppError
-from mtpp.memory_limit import keep_children
+from mtpp.host.memory_limit import keep_children
 from mtpp.solvers.cells.cell import Cell, Outcome
 from mtpp.solvers.cells.worker_process import WorkerProcess
 from mtpp.solvers.certifying import Certification

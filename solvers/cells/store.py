@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from mtpp.certificate_table import CertificateRow
 from mtpp.errors import InputError
+from mtpp.inference.certificate_table import CertificateRow
 from mtpp.solvers.cells.keys import CellKey
 
 VERSION = 1

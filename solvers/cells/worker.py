@@ -20,10 +20,10 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
-from mtpp.deadline import process_age_s
 from mtpp.errors import Infeasible, MtppError
-from mtpp.lifeline import die_with_parent, orphaned
-from mtpp.memory_limit import memory_limited
+from mtpp.host.child_process import die_with_parent, orphaned
+from mtpp.host.deadline import process_age_s
+from mtpp.host.memory_limit import memory_limited
 from mtpp.solvers.cells.cell import Cell
 from mtpp.solvers.cells.preparing import compiled_for_cells
 

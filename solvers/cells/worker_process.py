@@ -12,7 +12,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from mtpp.lifeline import end_family
+from mtpp.host.child_process import end_family
 
 _COMMAND = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mtpp.solvers.cells.worker import serve; serve()"

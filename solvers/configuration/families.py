@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.kernels.stage_families import (
     CUT,

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.configuration.families import tree_rows
 from mtpp.solvers.configuration.weights import WeightSearch
 from mtpp.solvers.kernels.stage_families import CUT, DOWN, FREE, IN, PIN, UP, StageNetwork, family_flow

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.deadline import Deadline
-from mtpp.graph import Int32Array
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.highs import RowProgram
 from mtpp.solvers.configuration.families import StageSets
 from mtpp.solvers.kernels.set_mixtures import FloatArray

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.anchored_network import AnchoredNetwork
 from mtpp.solvers.kernels.anchored_flow import anchored_flow
 from mtpp.solvers.kernels.jit import kernel

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.cluster_order import Clusters, find, move, unite
 from mtpp.solvers.kernels.jit import kernel
 

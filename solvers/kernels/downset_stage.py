@@ -27,7 +27,7 @@ from mtpp.solvers.kernels.stage_memory import IN_ORDER, NO_MEMORY, stage_memory_
 from mtpp.solvers.kernels.working_memory import peak_of_ops
 
 if TYPE_CHECKING:
-    from mtpp.graph import Int64Array
+    from mtpp.inference.graph import Int64Array
     from mtpp.solvers.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
     from mtpp.solvers.memory_arrays import GroundArrays
 

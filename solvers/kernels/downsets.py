@@ -48,7 +48,7 @@ from mtpp.solvers.kernels.jit import inlined, kernel
 from mtpp.solvers.kernels.stage_memory import NEVER, NO_MEMORY, stage_memory_cost
 
 if TYPE_CHECKING:
-    from mtpp.graph import Int64Array
+    from mtpp.inference.graph import Int64Array
     from mtpp.solvers.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
     from mtpp.solvers.memory_arrays import GroundArrays
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.stage_memory import NO_MEMORY, stage_memory_cost
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.anchored_network import AnchoredNetwork
 from mtpp.solvers.kernels.anchored_cut import CutScratch, cut_around, relate
 from mtpp.solvers.kernels.jit import kernel

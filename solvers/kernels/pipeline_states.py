@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.kernels.jit import inlined, kernel
 from mtpp.solvers.kernels.pipeline_layout import (
     BY_BATCH,

@@ -53,7 +53,7 @@ from mtpp.solvers.kernels.recheck_state import (
 from mtpp.solvers.kernels.recheck_store import reach
 
 if TYPE_CHECKING:
-    from mtpp.graph import Int64Array
+    from mtpp.inference.graph import Int64Array
     from mtpp.solvers.recheck_arrays import ClaimArrays, GroundArrays, Limits
     from mtpp.solvers.recheck_layout import Scratch, Store
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.kernels.jit import kernel
 
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.recheck_levels import Pairs, Parts, longer
 

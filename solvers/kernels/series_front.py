@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.kernels.fronts import (
     BUFFER,
     CLOSED,

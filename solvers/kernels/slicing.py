@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.stage_memory import IN_ORDER, RESERVE, most_held, stage_memory_cost
 from mtpp.solvers.kernels.working_memory import PeakScratch, peak_scratch, window_peaks

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
 from mtpp.solvers.kernels.max_flow import max_flow
 from mtpp.solvers.kernels.set_mixtures import FloatArray, best_mixture, best_multipliers

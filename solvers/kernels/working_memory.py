@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.jit import kernel
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.portfolio import Portfolio
 from mtpp.solvers.search import SearchLimits, SearchResult

@@ -6,9 +6,9 @@ from dataclasses import replace
 from math import ceil, isqrt
 
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.partitioners import brkga

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.decoding import cut_rating, order_of
 from mtpp.solvers.evolution import first_population, next_population
 from mtpp.solvers.feasibility import none_found

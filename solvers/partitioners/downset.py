@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.partitioners.auto import lifted, search
 from mtpp.solvers.proving import Prover
 from mtpp.solvers.reduction import reduce_instance

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.arrangement import partition_by_arrangement
 from mtpp.solvers.search import SearchLimits, SearchResult
 

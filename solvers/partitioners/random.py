@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array
-from mtpp.instance import Instance
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.kernels.random_orders import best_random_order

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.errors import Infeasible, InputError
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.kernels.fronts import Terms
 from mtpp.solvers.memory_arrays import memory_arrays

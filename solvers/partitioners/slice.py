@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.slicing import slice_order

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from mtpp.planning_problem import Choice, PlanningProblem
-from mtpp.training_plan import Stage, stage_figures
+from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.problem import Choice, PlanningProblem
 
 
 def slower_by_bang_per_buck(problem: PlanningProblem, stages: Sequence[Stage], in_flight: Sequence[int]) -> list[int]:

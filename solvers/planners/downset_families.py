@@ -8,12 +8,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.planning_problem import PlanningProblem
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.planners.layer_downsets import Sets, layer_bits
 from mtpp.solvers.planners.layer_ways import least_by_layer, most_degrees, ways_of
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.topological_orders import depth_first
+from mtpp.training.problem import PlanningProblem
 
 
 def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits: PlanLimits) -> Sets | None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.solvers.planners.topological_orders import topological_orders
-from mtpp.training_model import TrainingModel
+from mtpp.training.model import TrainingModel
 
 LEAST_REPEATS = 3
 """So many layers of one kind make a model that consists of repetitions."""

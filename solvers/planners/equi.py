@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.planning_problem import Choice, PlanningProblem
 from mtpp.solvers.planners.equal_division import Division, divisions
 from mtpp.solvers.planners.layer_ways import most_degrees
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.work_bound import no_plan_because, work_bound
-from mtpp.training_plan import Stage, TrainingPlan
+from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.problem import Choice, PlanningProblem
 
 NAME = "equi"
 

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_ways import Way, most_degrees
-from mtpp.training_plan import TimeBound
+from mtpp.training.plan import TimeBound
+from mtpp.training.problem import PlanningProblem
 
 WORTHWHILE = 1e-3
 """A bound that is higher by less than this part is not looked for."""

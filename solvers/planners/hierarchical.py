@@ -11,8 +11,6 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from mtpp.hierarchical_plan import HierarchicalPlan
-from mtpp.hierarchical_problem import HierarchicalProblem
 from mtpp.solvers.kernels.stage_choices import UNBOUNDED
 from mtpp.solvers.planners.bisection import next_question
 from mtpp.solvers.planners.hierarchical_segments import OutOfTime, nested_downsets
@@ -23,7 +21,9 @@ from mtpp.solvers.planners.outcome import too_little_memory
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import TimeBound
+from mtpp.training.nested_plan import HierarchicalPlan
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import TimeBound
 
 NAME = "piper"
 

@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.kernels.stage_staircases import staircases
 from mtpp.solvers.planners.layer_downsets import Sets
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.solvers.threads import Threads
+from mtpp.training.nested_problem import HierarchicalProblem
 
 PAIRS_AT_ONCE = 500
 """Pairs of downsets whose staircases one thread works out between two looks at the clock."""

@@ -17,9 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int32Array, Int64Array
-from mtpp.hierarchical_plan import Superstage
-from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.kernels.split_tolerances import fewest_devices, split_table, split_tolerances, useful_kinds
 from mtpp.solvers.kernels.stage_choices import LEAST, UNBOUNDED
 from mtpp.solvers.kernels.stage_options import knapsack_scratch
@@ -35,7 +33,9 @@ from mtpp.solvers.planners.hierarchical_segments import (
 from mtpp.solvers.planners.piper_arrays import choice_arrays
 from mtpp.solvers.planners.stage_making import make_stage
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import Stage
+from mtpp.training.nested_plan import Superstage
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import Stage
 from mtpp.units import ceil_ratio
 
 Parts = Sequence[Superstage] | Sequence[Stage]

@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.graph import Int64Array
-from mtpp.planning_problem import PlanningProblem
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.planners.layer_ways import least_by_layer
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
+from mtpp.training.problem import PlanningProblem
 
 LayerBits = NDArray[np.uint64]
 """Bits of the layers of one set, shape (⌈n / 64⌉,)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mtpp.planning_problem import Choice, PlanningProblem
+from mtpp.training.problem import Choice, PlanningProblem
 
 
 @dataclass(frozen=True, eq=False)

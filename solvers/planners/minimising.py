@@ -8,7 +8,7 @@ from fractions import Fraction
 
 from mtpp.solvers.planners.bisection import next_question, worth_a_last_question
 from mtpp.solvers.planners.threshold import Decision, PipelineSearch
-from mtpp.training_plan import Stage, stage_figures
+from mtpp.training.plan import Stage, stage_figures
 
 
 @dataclass(frozen=True, eq=False)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.minimising import Minimum
 from mtpp.solvers.planners.planning import NoPlan
-from mtpp.training_plan import TimeBound, TrainingPlan
+from mtpp.training.plan import TimeBound, TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 NAME = "piper"
 

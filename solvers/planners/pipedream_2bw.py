@@ -6,10 +6,10 @@ into equal stages, replicates all of them as often, and recomputes activations i
 
 from __future__ import annotations
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.equi import plan_equally
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 NAME = "pipedream-2bw"
 

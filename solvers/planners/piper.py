@@ -19,7 +19,6 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_downsets import Sets, every_downset, prefixes
 from mtpp.solvers.planners.least_memory import memory_that_would_do
 from mtpp.solvers.planners.minimising import least_time
@@ -31,7 +30,8 @@ from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.planners.wide import plan_wide
 from mtpp.solvers.planners.work_bound import least_memory, no_plan_because, work_bound
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import Stage, TrainingPlan
+from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 MOST_DOWNSETS = 2**16
 """Models with more are planned over some of them."""

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.planning_problem import PlanningProblem
+from mtpp.inference.graph import Int64Array
+from mtpp.training.problem import PlanningProblem
 
 
 class ChoiceArrays(NamedTuple):

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from mtpp.deadline import Deadline
-from mtpp.memory_limit import short_of_memory
-from mtpp.planning_problem import PlanningProblem
-from mtpp.progress import Observer, Silent
-from mtpp.training_plan import TrainingPlan
+from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import short_of_memory
+from mtpp.host.progress import Observer, Silent
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 KNAPSACKS = ("exact", "heuristic")
 """How configurations of a stage's layers are chosen: the best there are, or by the paper's bang per buck."""

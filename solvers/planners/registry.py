@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, cast
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
-    from mtpp.hierarchical_plan import HierarchicalPlan
-    from mtpp.hierarchical_problem import HierarchicalProblem
+    from mtpp.training.nested_plan import HierarchicalPlan
+    from mtpp.training.nested_problem import HierarchicalProblem
 
     HierarchicalPlanner = Callable[[HierarchicalProblem, PlanLimits], HierarchicalPlan | NoPlan]
 

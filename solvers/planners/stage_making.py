@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import KnapsackScratch, gather_members
 from mtpp.solvers.planners.layer_downsets import LayerBits
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays
-from mtpp.training_plan import Stage
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 
 
 def make_stage(

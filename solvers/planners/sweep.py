@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mtpp.errors import InputError
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.bisection import next_question
 from mtpp.solvers.planners.layer_downsets import every_downset
 from mtpp.solvers.planners.piper import MOST_DOWNSETS
@@ -16,7 +15,8 @@ from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.threshold import Decision, PipelineSearch
 from mtpp.solvers.planners.work_bound import work_bound
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import stage_figures
+from mtpp.training.plan import stage_figures
+from mtpp.training.problem import PlanningProblem
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from mtpp.graph import Int64Array
-from mtpp.planning_problem import PlanningProblem
+from mtpp.inference.graph import Int64Array
 from mtpp.solvers.kernels.pipeline_layout import NOT_KNOWN, LeastCompute, States, StateScratch, Threshold
 from mtpp.solvers.kernels.pipeline_states import extend
 from mtpp.solvers.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED
@@ -21,7 +20,8 @@ from mtpp.solvers.planners.piper_arrays import ChoiceArrays
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.stage_making import make_stage
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import Stage
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 from mtpp.units import ceil_ratio
 
 _TABLE_ENTRIES = 2**25

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 from typing import Literal
 
-from mtpp.training_model import TrainingModel
+from mtpp.training.model import TrainingModel
 
 Next = Literal["newest", "oldest", "first"]
 """Which of the layers that could come next does: the one freed last, the one freed first, or the first in the file."""

@@ -14,7 +14,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.downset_families import neighbours, useful_downsets
 from mtpp.solvers.planners.layer_downsets import Sets, prefixes
 from mtpp.solvers.planners.least_memory import memory_that_would_do
@@ -24,7 +23,8 @@ from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
 from mtpp.solvers.planners.work_bound import least_memory, no_plan_because
-from mtpp.training_plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 MOST_USEFUL = 30_000
 """So many downsets are searched for a proof at most."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.gradient_bound import gradient_bound
 from mtpp.solvers.planners.layer_ways import Way, least_by_layer, most_degrees, ways_of
-from mtpp.training_plan import TimeBound
+from mtpp.training.plan import TimeBound
+from mtpp.training.problem import PlanningProblem
 
 METHOD = "work"
 

@@ -59,7 +59,7 @@ def test_downsets(benchmarks: Any, seed: int) -> None:
 def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
     """Costs of choices and edges over one divisor are the stage's time."""
     knapsacks = benchmarks.piper_knapsacks
-    from mtpp.training_plan import Stage, stage_figures
+    from mtpp.training.plan import Stage, stage_figures
 
     for seed in range(20):
         problem = random_problem(seed, 4)

@@ -13,10 +13,10 @@ import pytest
 
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import load_system
 
 
 @pytest.fixture(scope="module")

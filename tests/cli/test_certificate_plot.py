@@ -12,9 +12,9 @@ import pytest
 from certificate_rows import row
 from processes import ROOT, environment
 
-from mtpp.certificate_table import CertificateRow
 from mtpp.cli.certificate_plot import check_plot, write_plot
 from mtpp.errors import InputError
+from mtpp.inference.certificate_table import CertificateRow
 
 
 def rows() -> list[CertificateRow]:

@@ -11,10 +11,10 @@ import pytest
 from certificate_rows import row
 from rich.console import Console
 
-from mtpp.certificate import LowerBound
-from mtpp.certificate_table import CertificateRow
 from mtpp.cli import certificate_view
 from mtpp.cli.certificate_view import certificates_json, certificates_text, unmet_ratio
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate_table import CertificateRow
 
 MICRO = 10**6
 

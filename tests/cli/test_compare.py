@@ -27,7 +27,7 @@ from onnx import TensorProto, helper
 from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
 from mtpp.formats.native import write_native
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry, own_rule
 from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.variants import default_variants

@@ -174,7 +174,7 @@ def kill(): os.kill(os.getpid(), signal.SIGINT)
 def test_programs_that_import_the_package_keep_their_handlers() -> None:
     """Only the program itself takes signals into its own hands."""
     code = (
-        f"import signal, sys; sys.path.insert(0, {str(ROOT)!r}); import mtpp, mtpp.cli.main, mtpp.interrupts; "
+        f"import signal, sys; sys.path.insert(0, {str(ROOT)!r}); import mtpp, mtpp.cli.main, mtpp.host.interrupts; "
         "print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)

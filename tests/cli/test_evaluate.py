@@ -14,10 +14,10 @@ from processes import run
 from mtpp.cli.given import labels_of_assignment
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.instance import Instance
-from mtpp.objective import stage_costs
-from mtpp.partition import Partition
-from mtpp.system import load_system, override
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import load_system, override
 
 WORKLOADS = {
     "a": {"id": 1, "fpgaLatency": 40},

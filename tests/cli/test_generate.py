@@ -17,7 +17,7 @@ from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.native import read_native, write_native
 from mtpp.formats.training_models import read_training_model
 from mtpp.formats.training_native import write_training_model
-from mtpp.system import load_system
+from mtpp.inference.system import load_system
 
 SMALL = {
     "regal-style": ("-n", "20"),

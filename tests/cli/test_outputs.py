@@ -12,7 +12,7 @@ from graph_strategies import chain
 from processes import MTPP, ROOT, environment, run
 
 from mtpp.formats.native import write_native
-from mtpp.graph import CostGraph, Op
+from mtpp.inference.graph import CostGraph, Op
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="shell redirections")
 

@@ -16,7 +16,7 @@ from graph_strategies import random_graph
 from processes import MTPP, ROOT, environment, run, run_afresh
 
 from mtpp.formats.native import write_native
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 
 def _plan(path: Path) -> dict[str, Any]:

@@ -17,12 +17,12 @@ from given_training_plans import chain_model, chain_stages, given_training_plan
 from processes import run
 
 from mtpp.cli.main import main
-from mtpp.deadline import Deadline
 from mtpp.formats.training_native import write_training_model
-from mtpp.planning_problem import PlanningProblem
+from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 SYSTEM = ("--devices", "8", "--memory", "2GiB", "--bandwidth", "25GB/s")
 BATCH = ("--max-micro-batches", "64")

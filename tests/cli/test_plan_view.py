@@ -19,13 +19,13 @@ from mtpp.cli.training_plan_view import training_plan_text
 from mtpp.cli.training_planning import Planned, TrainingTask
 from mtpp.cli.training_texts import counted, size_text
 from mtpp.formats.source import Source
-from mtpp.hierarchical_plan import HierarchicalPlan, Superstage
-from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.planning_problem import Schemes
 from mtpp.solvers.planners.planning import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.topology import Level, Topology
-from mtpp.training_plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.nested_plan import HierarchicalPlan, Superstage
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.problem import Schemes
 from mtpp.units import parse_bytes
 
 

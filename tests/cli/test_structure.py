@@ -13,7 +13,7 @@ from processes import run
 
 from mtpp.cli import structure
 from mtpp.cli.structure import structure_document, structure_text
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 
 def bridges(*lengths: int) -> CostGraph:

@@ -16,7 +16,7 @@ from plan_documents import plan_document
 from processes import MTPP, ROOT, environment, run
 
 from mtpp.formats.native import write_native
-from mtpp.graph import CostGraph, Op
+from mtpp.inference.graph import CostGraph, Op
 
 ALL = ["crossings", "fit", "maximal"]
 

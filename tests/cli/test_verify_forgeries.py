@@ -16,7 +16,7 @@ from processes import run
 from verified_documents import CASES
 
 from mtpp.formats.native import write_native
-from mtpp.system import System
+from mtpp.inference.system import System
 
 LINK = System("link", 10**12, 10**11, 10**9)
 

@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 from training_models import random_problem
 
+from mtpp.checker.training.model import training_model_in_ticks
+from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.training_models import read_training_model
 from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.planning_problem import CONVENTIONS, PlanningProblem
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck_pipelines import Unwatched
 from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
-from mtpp.verify_training import training_claim, verify_training_plan
-from mtpp.verify_training_model import training_model_in_ticks
+from mtpp.training.problem import CONVENTIONS, PlanningProblem
 
 SHA256 = "0" * 64
 

@@ -17,7 +17,7 @@ from training_plan_documents import no_plan_document, training_plan_document
 
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.training_native import training_model_from_document, write_training_model
-from mtpp.planning_problem import PlanningProblem
+from mtpp.training.problem import PlanningProblem
 
 
 def named(seed: int) -> PlanningProblem:

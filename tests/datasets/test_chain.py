@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mtpp.datasets.chain import chain
 from mtpp.datasets.recipe_costs import MEMORY_FRACTION_DEVIATION, TENSOR_MEAN
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def edges(graph: CostGraph) -> set[tuple[int, int]]:

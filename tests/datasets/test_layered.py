@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mtpp.datasets.layered import HEADS, layered_network
 from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.errors import InputError
-from mtpp.system import load_system
+from mtpp.inference.system import load_system
 
 PINNED = (1441, 1646365440, 146443264, 4459264)
 

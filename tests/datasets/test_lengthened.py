@@ -8,7 +8,7 @@ import pytest
 
 from mtpp.datasets.lengthened import lengthened
 from mtpp.errors import InputError
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
 
 def chain_model(text_ids: bool = False) -> TrainingModel:

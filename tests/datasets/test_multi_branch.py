@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from mtpp.datasets.multi_branch import ROWS, WIDTHS, multi_branch
 from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 
 def inputs_of(graph: CostGraph) -> list[list[int]]:

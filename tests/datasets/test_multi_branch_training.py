@@ -8,8 +8,8 @@ import pytest
 from mtpp.datasets.multi_branch_training import FAMILIES, TOP_LAYERS, WIDTH, candle_uno, dlrm, multi_modal_transformer
 from mtpp.datasets.training_network import ELEMENT_BYTES, TENSOR_PARALLEL_BANDWIDTH
 from mtpp.errors import InputError
-from mtpp.system import load_system
-from mtpp.training_model import TrainingModel
+from mtpp.inference.system import load_system
+from mtpp.training.model import TrainingModel
 
 
 def branches_of(model: TrainingModel) -> list[int]:

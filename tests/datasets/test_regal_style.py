@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mtpp.datasets.regal_style import FAMILIES, SMALLEST, Family, regal_style
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 PINNED = (100, 38, 8498, 1859)
 

@@ -7,8 +7,8 @@ import pytest
 from mtpp.datasets.roofline_network import ELEMENT_BYTES
 from mtpp.datasets.transformer import KINDS, Kind, transformer
 from mtpp.errors import InputError
-from mtpp.graph import CostGraph
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import load_system
 
 
 def op_count(kind: Kind, layers: int) -> int:

@@ -8,8 +8,8 @@ import pytest
 
 from mtpp.datasets.transformer_training import STATE_BYTES, transformer_training
 from mtpp.errors import InputError
-from mtpp.system import load_system
-from mtpp.training_model import Configuration, TrainingModel
+from mtpp.inference.system import load_system
+from mtpp.training.model import Configuration, TrainingModel
 
 PEAK, MEMORY, LINK = 312 * 10**12, 2039 * 10**9, 300 * 10**9
 

@@ -12,7 +12,7 @@ from mtpp.errors import InputError
 from mtpp.formats.dot import looks_like_dot, write_dot, write_dot_stages
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 _TOKEN = re.compile(r'\s*("(?:[^"\\]|\\.)*"|->|[{}\[\];=,]|[A-Za-z0-9_]+)', re.DOTALL)
 

@@ -15,7 +15,7 @@ from mtpp.formats.graph_format import GraphFormat
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.registry import FORMATS
 from mtpp.formats.source import Source, read_source
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 WHOLE = tuple(entry for entry in FORMATS if entry.read and entry.write)
 PAIRS = tuple(permutations(WHOLE, 2))

@@ -16,7 +16,7 @@ from mtpp.formats.graphml_reader import looks_like_graphml, read_graphml
 from mtpp.formats.native import write_native
 from mtpp.formats.recognise import recognise
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 GRAPH = CostGraph.build(
     name="g",

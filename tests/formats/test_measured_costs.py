@@ -13,7 +13,7 @@ from mtpp.errors import InputError
 from mtpp.formats.measured_costs import caveats, read_costs, with_costs
 from mtpp.formats.native import write_native
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 
 def source(data: bytes | str) -> Source:

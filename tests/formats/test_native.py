@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mtpp.errors import InputError
 from mtpp.formats import native_rows
 from mtpp.formats.native import graph_from_document, read_native, ticks_document, to_document, write_native
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 
 
 def _document(**changes: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from mtpp.formats.node_link import read_node_link, write_node_link
 from mtpp.formats.pipedream import read_pipedream
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import Source, read_source
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 MODELS = ["alexnet", "densenet121", "gnmt", "inception_v3", "nasnetamobile", "resnet18", "resnet50", "squeezenet1_0"]
 

@@ -16,7 +16,7 @@ from mtpp.formats.node_link import read_node_link, write_node_link
 from mtpp.formats.piper_graph import graph_from_piper
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 
 def _read(nodes: list[Any], edges: list[Any], **options: Any) -> CostGraph:

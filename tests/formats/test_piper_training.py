@@ -13,8 +13,8 @@ from processes import run
 from mtpp.errors import InputError
 from mtpp.formats.json_text import dump_json, parse_json
 from mtpp.formats.piper_training import training_model_from_piper
-from mtpp.planning_problem import PlanningProblem, Schemes
-from mtpp.training_model import TrainingModel
+from mtpp.training.model import TrainingModel
+from mtpp.training.problem import PlanningProblem, Schemes
 
 ASSUMED = "syncTimeFw is by successor and syncTimeBw by predecessor, as Piper's description has it (its files do not)"
 

@@ -19,7 +19,7 @@ from mtpp.formats.node_link import read_node_link, write_node_link
 from mtpp.formats.placement import graph_from_placement
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import Source, read_source
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 FILES = [
     *(f"LayerGraphs/{name}_inference" for name in ("bert24", "gnmt", "inceptionv3", "resnet50")),

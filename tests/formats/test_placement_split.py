@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 from mtpp.formats.native import read_native, write_native
 from mtpp.formats.placement import graph_from_placement
 from mtpp.formats.placement_split import looks_like_split, stages_of_split
-from mtpp.graph import CostGraph, Op
+from mtpp.inference.graph import CostGraph, Op
 
 WORKLOAD = {
     "nodes": [

@@ -15,7 +15,7 @@ from mtpp.formats.node_link import write_node_link
 from mtpp.formats.recognise import read_graph, recognise, writer_for
 from mtpp.formats.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.source import Source
-from mtpp.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Op, Tensor
 
 GRAPH = CostGraph.build(
     name="g", time_unit="ms", ops=[Op("a", 1), Op("b", 2)], tensors=[Tensor("t", "a", ("b",), bytes=8)]

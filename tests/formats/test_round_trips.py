@@ -21,9 +21,9 @@ from mtpp.formats.node_link import read_node_link, write_node_link
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.sink import write_text_atomically
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.system import load_system
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 
 
 def _assert_equal(one: CostGraph, other: CostGraph) -> None:

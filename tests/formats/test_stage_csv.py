@@ -7,12 +7,12 @@ import io
 from fractions import Fraction
 
 from mtpp.formats.stage_csv import write_stage_csv
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.partition import Partition
-from mtpp.plan import Plan
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
+from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.system import load_system
 
 
 def _rows(graph: CostGraph, stages: list[int]) -> list[list[str]]:

@@ -12,7 +12,7 @@ from mtpp.formats.node_link import read_node_link, write_node_link
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import Source
 from mtpp.formats.tensorflow_cost_graph import read_cost_graph
-from mtpp.graph import CostGraph
+from mtpp.inference.graph import CostGraph
 
 TEXT = """
 # four nodes

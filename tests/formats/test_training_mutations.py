@@ -16,7 +16,7 @@ from mtpp.errors import InputError
 from mtpp.formats.json_text import dump_json
 from mtpp.formats.source import Source
 from mtpp.formats.training_models import training_model_from_source
-from mtpp.planning_problem import PlanningProblem
+from mtpp.training.problem import PlanningProblem
 
 ODD: list[Any] = [
     None, True, False, 0, 1, -1, 3, 7, 10**30, -(10**30), 10**300, 2**62, 2**63 - 1,

@@ -15,8 +15,8 @@ from mtpp.formats.json_text import parse_json
 from mtpp.formats.piper_training import training_model_from_piper
 from mtpp.formats.training_models import read_training_model
 from mtpp.formats.training_native import training_model_from_document, write_training_model
-from mtpp.planning_problem import PlanningProblem
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.problem import PlanningProblem
 
 
 def _read(content: Any) -> TrainingModel:

@@ -9,10 +9,10 @@ import pytest
 from given_training_plans import MIB, chain_problem, given_training_plan
 
 from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.hierarchical_plan import HierarchicalPlan, Superstage
-from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.topology import Level, Topology
-from mtpp.training_plan import Stage, TimeBound
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.nested_plan import HierarchicalPlan, Superstage
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import Stage, TimeBound
 
 
 def test_document_has_the_keys_in_order() -> None:

@@ -12,12 +12,12 @@ from profiled_models import built, chain, convolutions
 from mtpp.errors import InputError
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.source import read_source
+from mtpp.inference.system import load_system
 from mtpp.runtime.pieces import pieces_within
 from mtpp.runtime.profile_memory import MemoryNeed
 from mtpp.runtime.profile_model import Profile, profile_model
 from mtpp.runtime.profile_request import ProfileRequest
 from mtpp.runtime.profiling import ProfileChoices
-from mtpp.system import load_system
 
 pytest.importorskip("onnxruntime")
 

@@ -14,10 +14,10 @@ from profiled_models import built, chain, convolutions, data_dependent, half_pre
 from mtpp.errors import InputError
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.source import read_source
+from mtpp.inference.system import load_system
 from mtpp.runtime.profile_model import Profile, profile_model
 from mtpp.runtime.profile_request import ProfileRequest
 from mtpp.runtime.profiling import ProfileChoices
-from mtpp.system import load_system
 
 pytest.importorskip("onnxruntime")
 

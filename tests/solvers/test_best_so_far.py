@@ -10,12 +10,13 @@ import pytest
 
 from mtpp.datasets.chain import chain
 from mtpp.datasets.layered import layered_network
-from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
-from mtpp.memory_limit import memory_limited
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import memory_limited
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import load_system, override
 from mtpp.solvers.best_so_far import BestSoFar, Lifted
 from mtpp.solvers.coarsening import coarsen
 from mtpp.solvers.reduction import reduce_instance
@@ -23,7 +24,6 @@ from mtpp.solvers.registry import PARTITIONERS
 from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.solve import search_in_time, solve
 from mtpp.solvers.starts import first_partition
-from mtpp.system import load_system, override
 
 K = 4
 

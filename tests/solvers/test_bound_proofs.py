@@ -8,14 +8,14 @@ import oracles
 import pytest
 from flow_proofs import claim_of, random_problem
 
-from mtpp.contraction import contract
-from mtpp.deadline import Deadline
-from mtpp.instance import Instance
+from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.checker.checks import check_bound
+from mtpp.host.deadline import Deadline
+from mtpp.inference.contraction import contract
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.reduction import merge_record, reduce_instance
-from mtpp.verify_bounds import CHECKERS
-from mtpp.verify_checks import check_bound
 
 EXACT = [name for name, entry in BOUNDS.items() if entry.tier == "exact"]
 

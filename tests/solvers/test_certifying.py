@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from graph_strategies import LINK, random_graph
 
-from mtpp.certificate import LowerBound
 from mtpp.errors import InconsistentBound
-from mtpp.instance import Instance
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
 from mtpp.solvers import certifying
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.certifying import STRONG, Certification, CertifyLimits, certify

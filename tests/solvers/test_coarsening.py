@@ -13,14 +13,14 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System, load_system
+from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.coarsening import coarsen
 from mtpp.solvers.parallel_tensors import unite_parallel_tensors
-from mtpp.system import System, load_system
-from mtpp.working_memory import least_peaks
 
 REFERENCE = load_system()
 GRAPHS = {

@@ -11,7 +11,7 @@ import pytest
 from graph_strategies import LINK, chain, random_graph
 
 from mtpp.errors import Infeasible
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.comparison import (
     INFEASIBLE,
     Cell,

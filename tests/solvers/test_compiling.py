@@ -8,7 +8,8 @@ import pytest
 from downset_proofs import narrow_case
 from graph_strategies import LINK, random_graph
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import override
 from mtpp.solvers.compiling import (
     compile_ahead,
     compiled,
@@ -32,7 +33,6 @@ from mtpp.solvers.kernels.series_front import series_front
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
-from mtpp.system import override
 
 KERNELS: list[Any] = [anneal, cut_fitness, fill_state, polish, search_downsets, find_pairs, max_flow, rebuild_table]
 WHOLE = ["auto", "downset"]

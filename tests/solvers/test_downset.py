@@ -12,14 +12,14 @@ from graph_strategies import LINK, chain, problems, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import check_stage_memory, stage_costs
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.system import System
 from mtpp.solvers.arrays import order_arrays
 from mtpp.solvers.downset import DownsetSearch, downset_problem
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.reduction import ALL_RULES, reduce_instance
-from mtpp.system import System
 
 AMPLE = 2**24
 

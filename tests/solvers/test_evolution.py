@@ -12,14 +12,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System, load_system
 from mtpp.solvers.decoding import arrangement_edges, arrangement_rating, cut_rating, order_of
 from mtpp.solvers.evolution import FloatArray, Population, Rate, elite_size, first_population, next_population
 from mtpp.solvers.partitioners import brkga, mla, mla_weighted
 from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.threads import Threads
-from mtpp.system import System, load_system
 
 SYSTEM = load_system()
 

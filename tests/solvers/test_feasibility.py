@@ -10,16 +10,16 @@ from graph_strategies import chain, graphs, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.contraction import contract, contract_named
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.contraction import contract, contract_named
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
+from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.feasibility import least_stages, refuse_infeasible, refuse_oversized_op
 from mtpp.solvers.fewest import find_fewest_stages
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
-from mtpp.system import System
-from mtpp.working_memory import least_peaks
 
 LINK = System("s", 1, 1, 10**9)
 

@@ -7,8 +7,8 @@ import random
 import oracles
 from graph_strategies import LINK, chain, random_graph
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
 from mtpp.solvers.downset_arrays import downset_arrays
 from mtpp.solvers.least_crossings import crossing_network, least_crossings
 

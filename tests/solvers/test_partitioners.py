@@ -16,14 +16,14 @@ from mtpp.errors import Infeasible
 from mtpp.formats.native import read_native
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck, stage_costs
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck, stage_costs
+from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.registry import PARTITIONERS, default_orders, partitioner
 from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import System, load_system, override
 
 SYSTEM = load_system()
 

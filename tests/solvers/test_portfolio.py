@@ -11,18 +11,18 @@ import pytest
 from graph_strategies import chain, problems, random_graph
 from hypothesis import given, settings
 
-from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck, check_stage_memory, stage_costs
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
+from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners import anneal, auto, slice
 from mtpp.solvers.registry import Partitioner
 from mtpp.solvers.restarts import Annealer, Assignment, Start
 from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.starts import has_one_order
-from mtpp.system import System, load_system, override
 
 SYSTEM = load_system()
 BOTH = pytest.mark.parametrize("solver", [anneal.partition, auto.partition], ids=["anneal", "auto"])

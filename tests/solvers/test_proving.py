@@ -8,18 +8,18 @@ from graph_strategies import LINK, problems, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners import anneal, downset
 from mtpp.solvers.proving import Prover
 from mtpp.solvers.reduction import reduce_instance
 from mtpp.solvers.search import UNLIMITED, SearchLimits
-from mtpp.system import System
 
 
 def prover_of(instance: Instance, **limits: object) -> Prover:

@@ -13,16 +13,16 @@ from downset_proofs import RULES, Case, narrow_case, plain_case, random_case
 from graph_strategies import LINK, chain, random_graph
 from plan_documents import graph_document
 
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.graph import embedded_in_ticks
+from mtpp.checker.merged import MergedGraph
 from mtpp.errors import InputError
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.solvers import recheck, recheck_compiled
 from mtpp.solvers.recheck_arrays import fits_arrays
 from mtpp.solvers.recheck_claim import DownsetClaim, Found, digest_of
 from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
 from mtpp.solvers.recheck_plain import search_plain
-from mtpp.verify_claim import BoundClaim
-from mtpp.verify_graph import embedded_in_ticks
-from mtpp.verify_merged import MergedGraph
 
 MANY = 10**9
 

@@ -15,23 +15,23 @@ from hierarchical_models import random_question
 from hierarchical_oracles import Oracle
 from training_models import build_model
 
+from mtpp.checker.training.model import training_model_in_ticks
+from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.json_text import parse_json
 from mtpp.formats.training_models import read_training_model
 from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.hierarchical_problem import HierarchicalProblem
-from mtpp.planning_problem import Schemes
 from mtpp.solvers import recheck_levels
 from mtpp.solvers.planners.hierarchical import plan_hierarchical
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.recheck_levels import search_levels
 from mtpp.solvers.recheck_pipelines import TooLarge, Unwatched, search_all
 from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
-from mtpp.topology import Level, Topology
-from mtpp.training_model import TrainingModel
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.model import TrainingModel
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
-from mtpp.verify_training import training_claim, verify_training_plan
-from mtpp.verify_training_model import training_model_in_ticks
 
 SHA256 = "0" * 64
 HAIR = Fraction(1, 10**12)

@@ -10,16 +10,16 @@ import pytest
 from graph_strategies import random_graph
 from plan_documents import embedded_document
 
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.graph import embedded_in_ticks
 from mtpp.errors import Infeasible
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers import recheck
 from mtpp.solvers.recheck import recheck_downset
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
-from mtpp.system import System
-from mtpp.verify_claim import BoundClaim
-from mtpp.verify_graph import embedded_in_ticks
 
 
 def random_system(graph: CostGraph, pick: random.Random) -> System:

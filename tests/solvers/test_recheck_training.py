@@ -17,15 +17,15 @@ from hypothesis import strategies as st
 from training_models import problems, random_problem
 from training_plan_documents import SHA256, no_plan_document, training_plan_document
 
+from mtpp.checker.training.bounds import TrainingClaim
+from mtpp.checker.training.model import TickModel, training_model_in_ticks
+from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.training_models import read_training_model
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers import recheck_pipelines
 from mtpp.solvers.kernels.recheck_choices import can_choose
 from mtpp.solvers.recheck_pipelines import TooLarge, Unwatched, all_downsets, search_all
 from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
-from mtpp.verify_training import training_claim, verify_training_plan
-from mtpp.verify_training_bounds import TrainingClaim
-from mtpp.verify_training_model import TickModel, training_model_in_ticks
+from mtpp.training.problem import PlanningProblem
 
 
 def claim_of(problem: PlanningProblem, plan: dict[str, Any]) -> TrainingClaim:

@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from merging_graphs import NO_MEMORY, merging_graph, partitions
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck, stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
 from mtpp.solvers.reduction import ALL_RULES, Reduction, merge_record, reduce_instance
-from mtpp.system import System
 
 EACH_AND_ALL = [*((rule,) for rule in ALL_RULES), ALL_RULES]
 GRAPHS_PER_CASE = 400

@@ -18,10 +18,10 @@ from profile_graphs import pipedream_graph, placement_graph, placement_instance
 from mtpp.datasets.layered import layered_network
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.series_parallel import CORE, EDGE, PARALLEL, SERIES, Decomposition, decompose, expand
-from mtpp.system import load_system
 
 Edges = list[tuple[int, int]]
 

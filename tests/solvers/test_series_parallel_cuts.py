@@ -16,10 +16,11 @@ from graph_strategies import chain, random_graph
 
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.native import read_native
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import stage_costs
-from mtpp.partition import Partition
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System, load_system, override
 from mtpp.solvers import core_items
 from mtpp.solvers.kernels.fronts import MOST_SHARED, Terms
 from mtpp.solvers.memory_arrays import memory_arrays
@@ -29,7 +30,6 @@ from mtpp.solvers.search import UNLIMITED, SearchLimits
 from mtpp.solvers.series_parallel import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel_cuts import Cutter
 from mtpp.solvers.slicing import slice_order
-from mtpp.system import System, load_system, override
 
 SYSTEM = load_system()
 

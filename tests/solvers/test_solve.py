@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.errors import Infeasible, InputError
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
-from mtpp.system import System, load_system, override
 
 SYSTEM = System("s", 1, 1, 10**9)
 

@@ -17,7 +17,7 @@ import onnx
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.topology import reads, subgraphs
-from mtpp.topological import first_come_order
+from mtpp.inference.topological import first_come_order
 
 FunctionKey = tuple[str, str, str]
 

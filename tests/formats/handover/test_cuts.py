@@ -12,7 +12,7 @@ from handover_requests import cut, transformer
 from mtpp.errors import InputError
 from mtpp.formats.handover.registry import EMITTERS, NAMES, emit
 from mtpp.formats.handover.request import Request
-from mtpp.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 
 
 def _staged(seed: int, k: int) -> Request:

@@ -18,7 +18,7 @@ from mtpp.formats.handover.request import Request
 from mtpp.formats.handover.vllm import emit_vllm
 from mtpp.formats.onnx.module_names import module_names
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.system import load_system
+from mtpp.inference.system import load_system
 
 
 def _rows(layout: str) -> list[str]:

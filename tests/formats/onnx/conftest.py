@@ -12,8 +12,8 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.formats.onnx import read_onnx
-from mtpp.graph import CostGraph
-from mtpp.system import System
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.system import System
 
 Shape = Sequence[int | str | None]
 Typed = Shape | tuple[int, Shape]

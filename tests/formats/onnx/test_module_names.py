@@ -11,7 +11,7 @@ from onnx import helper
 
 from mtpp.formats.onnx.module_names import module_names
 from mtpp.formats.onnx.reader import read_with_nodes
-from mtpp.system import load_system
+from mtpp.inference.system import load_system
 
 
 def _modules(model: onnx.ModelProto) -> dict[str, str]:

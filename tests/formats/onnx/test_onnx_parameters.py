@@ -7,7 +7,7 @@ from onnx import TensorProto, helper
 
 from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_onnx
-from mtpp.system import load_system
+from mtpp.inference.system import load_system
 
 node = helper.make_node
 

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from unruly_jobs import UnrulyJob
 
-from mtpp.deadline import Deadline
 from mtpp.errors import InputError, MtppError
+from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline import crew as crews
 from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped
 from mtpp.runtime.pipeline.worker_process import WorkerDied

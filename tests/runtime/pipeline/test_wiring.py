@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from stage_folders import bypass, single
 
-from mtpp.deadline import Deadline
 from mtpp.errors import InputError
 from mtpp.formats.stage_manifest import Described, manifest_text, read_manifest
+from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.crew import Patience
 from mtpp.runtime.pipeline.measuring import RunRequest, measure
 from mtpp.runtime.pipeline.memory import Ring

@@ -12,19 +12,19 @@ import pytest
 from graph_strategies import LINK, random_graph
 from merging_graphs import merging_graph
 
-from mtpp.certificate import SOLVER_TOLERANCE
-from mtpp.deadline import Deadline
 from mtpp.errors import Infeasible
-from mtpp.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck
-from mtpp.partition import Partition
+from mtpp.host.deadline import Deadline
+from mtpp.inference.certificate import SOLVER_TOLERANCE
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certifying import CertifyLimits, certify
 from mtpp.solvers.reduction import reduce_instance
-from mtpp.system import System
 from mtpp.units import Exact
 
 LARGEST_SCALE = {"1": 9, "ps": 9, "ns": 9, "us": 8, "ms": 5, "s": 2}

@@ -6,8 +6,8 @@ import pytest
 from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
-from mtpp.deadline import Deadline
-from mtpp.instance import Instance
+from mtpp.host.deadline import Deadline
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.configuration import bound
 

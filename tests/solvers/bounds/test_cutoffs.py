@@ -9,11 +9,11 @@ import pytest
 from cutoff_cases import LIMIT_S, MIPS, NAMES, Tally, tallied
 from graph_strategies import LINK
 
-from mtpp.deadline import Deadline
 from mtpp.formats.recognise import read_graph
 from mtpp.formats.source import read_source
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound

@@ -8,7 +8,7 @@ import oracles
 import pytest
 from graph_strategies import LINK, random_graph
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.downset import bound
 from mtpp.solvers.certifying import CertifyLimits, certify

@@ -10,7 +10,7 @@ from graph_strategies import LINK, random_graph
 from oracles import brute_force_optimum
 
 from mtpp.errors import InputError
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.exported_model import EXPORTED, export_mps
 from mtpp.solvers.bounds.registry import bound_entry

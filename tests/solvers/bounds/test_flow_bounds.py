@@ -10,13 +10,13 @@ import pytest
 from graph_strategies import LINK, chain, problems, random_graph
 from hypothesis import given, settings
 
-from mtpp.contraction import contract_named
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.contraction import contract_named
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.reduction import reduce_instance
-from mtpp.system import System
 
 NAMES = ["node", "fraction", "crossings"]
 

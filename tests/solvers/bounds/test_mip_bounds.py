@@ -14,11 +14,12 @@ from graph_strategies import LINK, random_graph
 from oracles import NEVER, brute_force_optimum, monotone_assignments, stage_cost
 from profile_graphs import pipedream_graph
 
-from mtpp.deadline import Deadline
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
-from mtpp.objective import bottleneck, check_stage_memory, stage_costs
-from mtpp.partition import Partition
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System, load_system
 from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds import exact_mip
 from mtpp.solvers.bounds.block_problem import BlockProblem
@@ -28,7 +29,6 @@ from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.partitioners.slice import partition as slice_partition
 from mtpp.solvers.search import SearchLimits
-from mtpp.system import System, load_system
 
 MIDDLE = ("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck")
 NAMES = (*MIDDLE, "bottleneck-guess", "node-convex", "exact-mip")

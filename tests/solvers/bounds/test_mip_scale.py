@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from mtpp.certificate import SOLVER_TOLERANCE
+from mtpp.inference.certificate import SOLVER_TOLERANCE
 from mtpp.solvers.bounds.mip_scale import MARGIN, Scale, beyond_precision
 
 

@@ -9,11 +9,11 @@ from fractions import Fraction
 import pytest
 from graph_strategies import chain, random_graph
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.cells.cell import CellLimits
 from mtpp.solvers.cells.keys import cell_key, graph_digest
-from mtpp.system import load_system
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
 

@@ -17,12 +17,12 @@ from graph_strategies import chain
 from processes import ROOT, environment
 
 from mtpp.errors import MtppError
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.cells import worker_process
 from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
 from mtpp.solvers.cells.processes import run_in_processes
 from mtpp.solvers.cells.serial import run_here
-from mtpp.system import load_system
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
 

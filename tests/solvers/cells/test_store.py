@@ -14,9 +14,9 @@ import pytest
 from certificate_rows import row
 from processes import ROOT, environment
 
-from mtpp.certificate import LowerBound
-from mtpp.certificate_table import CertificateRow
 from mtpp.errors import InputError
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate_table import CertificateRow
 from mtpp.solvers.cells.keys import CellKey
 from mtpp.solvers.cells.store import VERSION, Store
 

@@ -9,8 +9,8 @@ import oracles
 import pytest
 from graph_strategies import LINK, random_graph
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
 from mtpp.solvers.anchored_network import anchored_network
 from mtpp.solvers.kernels.anchored_cut import AFTER, APART, BEFORE, cut_around, cut_scratch, relate
 from mtpp.solvers.kernels.dearest_node import dearest_node

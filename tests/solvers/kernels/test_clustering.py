@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from graph_strategies import LINK, random_graph
 
-from mtpp.graph import CostGraph, Op, Tensor
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
 from mtpp.solvers.coarsening import singletons
 from mtpp.solvers.kernels.cluster_order import Clusters
 from mtpp.solvers.kernels.clustering import (

@@ -12,13 +12,13 @@ from graph_strategies import random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
 from mtpp.solvers.core_items import make_core
 from mtpp.solvers.kernels.fronts import HEAD_USED, TAIL_USED, Ends, Terms, condense, nondominated, side_by_side, thinned
 from mtpp.solvers.memory_arrays import MemoryArrays, memory_arrays
 from mtpp.solvers.pieces import Pieces
 from mtpp.solvers.series_parallel import decompose
-from mtpp.system import load_system
 
 NO_MEMORY = MemoryArrays(0, 2**62 - 1, 2**62 - 1, 0, 1, 1, 1)
 CHARGES = (3, 3, 5, 5)

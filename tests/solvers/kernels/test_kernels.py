@@ -8,13 +8,13 @@ from graph_strategies import graphs, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.kernels.random_orders import best_random_order
 from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 from mtpp.solvers.kernels.topological import kahn_order
-from mtpp.system import System
 
 SYSTEM = System("s", 1, 1, 10**9)
 PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_size=8)

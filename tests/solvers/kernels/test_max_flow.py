@@ -9,7 +9,7 @@ from graph_strategies import LINK, random_graph
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import maximum_flow
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.downset_arrays import downset_arrays
 from mtpp.solvers.kernels.ancestor_work import ancestor_work
 from mtpp.solvers.kernels.max_flow import max_flow

@@ -11,15 +11,15 @@ from graph_strategies import problems, random_graph
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System, load_system
 from mtpp.solvers.annealing import COOL, HOT, run_schedule
 from mtpp.solvers.assignment import AssignmentState, MoveArrays, assignment_state, move_arrays
 from mtpp.solvers.kernels.moves import NO_OP, move_op
 from mtpp.solvers.kernels.polishing import polish
 from mtpp.solvers.kernels.random_stream import next_below, next_float, next_word
 from mtpp.solvers.kernels.stage_memory import NEVER
-from mtpp.system import System, load_system
 
 
 def _started(instance: Instance, stage: list[int]) -> tuple[MoveArrays, AssignmentState]:
@@ -119,7 +119,7 @@ def test_polishing_ends_where_no_single_move_helps(problem: tuple[CostGraph, Sys
 
 def test_polishing_swaps_and_chains() -> None:
     """Ops of 5, 4 | 3, 3, 1 become 5, 3 | 4, 3, 1 by a swap: no single move helps."""
-    from mtpp.graph import Op
+    from mtpp.inference.graph import Op
 
     ops = [Op(f"op{i}", work) for i, work in enumerate((5, 4, 3, 3, 1))]
     graph = CostGraph.build(name="swap", time_unit="1", ops=ops, tensors=[])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from merging_graphs import NO_MEMORY, merging_graph
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.reduction import PAIR_RULES, find_moves
 
 ALL = np.ones(len(PAIR_RULES), dtype=np.uint8)

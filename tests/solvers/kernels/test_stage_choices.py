@@ -8,14 +8,14 @@ import random
 import pytest
 from training_models import random_problem
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, NOTHING_FITS, UNBOUNDED, least_cost
 from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck
 from mtpp.solvers.planners.layer_downsets import layer_bits
 from mtpp.solvers.planners.piper_arrays import choice_arrays
-from mtpp.training_model import Configuration, Layer, TrainingModel
-from mtpp.training_plan import Stage
+from mtpp.training.model import Configuration, Layer, TrainingModel
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 
 
 def _problem(layers: list[list[tuple[int, int, int]]], memory: int) -> PlanningProblem:

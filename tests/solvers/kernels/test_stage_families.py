@@ -7,7 +7,7 @@ import oracles
 import pytest
 from graph_strategies import LINK, random_graph
 
-from mtpp.instance import Instance
+from mtpp.inference.instance import Instance
 from mtpp.solvers.configuration.families import StageSets
 from mtpp.solvers.kernels.stage_families import IN, OUT, Fill, SetCache, fill_families
 

@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mtpp.graph import CostGraph, Op
-from mtpp.instance import Instance
+from mtpp.inference.graph import CostGraph, Op
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers.kernels.stage_memory import NEVER, ceil_scaled, most_held, stage_memory_cost
 from mtpp.solvers.memory_arrays import memory_arrays
-from mtpp.system import System
 
 BANDWIDTHS = [1, 7, 25 * 10**9, 25 * 2**30, 999_999_999_989, 2**41 - 1, 2039 * 10**9]
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from training_models import random_problem
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.kernels.stage_staircases import fit_until, staircases, stands
 from mtpp.solvers.planners.hierarchical_segments import Nested, nested_downsets
 from mtpp.solvers.planners.layer_downsets import every_downset
 from mtpp.solvers.planners.piper_arrays import ChoiceArrays, choice_arrays
-from mtpp.training_plan import Stage, stage_figures
+from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.problem import PlanningProblem
 
 MOST = 4
 """Micro-batches in flight, from a stage on, that are looked at."""

@@ -8,15 +8,15 @@ from graph_strategies import graphs, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mtpp.contraction import contract
-from mtpp.graph import CostGraph
-from mtpp.instance import Instance
+from mtpp.inference.contraction import contract
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import System
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation
 from mtpp.solvers.kernels.topological import kahn_order
 from mtpp.solvers.kernels.working_memory import NO_PEAK, peak_of_ops, peak_scratch, window_peaks
 from mtpp.solvers.memory_arrays import ground_arrays
-from mtpp.system import System
 
 IN_ORDER = System("s", 1, 1, 10**9, peak="order", stage_memory_bytes=0)
 PRIORITIES = st.lists(st.sampled_from([0.0, 0.25, 0.5, 0.75]), min_size=8, max_size=8)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from given_training_plans import chain_problem, chain_stages
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.bang_per_buck import bang_per_buck, slower_by_bang_per_buck
-from mtpp.training_model import Configuration, Layer, TrainingModel
-from mtpp.training_plan import Stage
+from mtpp.training.model import Configuration, Layer, TrainingModel
+from mtpp.training.plan import Stage
+from mtpp.training.problem import PlanningProblem
 
 
 def _problem(layers: list[list[tuple[int, int]]], memory: int) -> PlanningProblem:

@@ -6,7 +6,7 @@ import pytest
 from training_models import random_model
 
 from mtpp.solvers.planners.equal_division import divisions, kind_of, repeated_layers
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
 
 def model_of(names: list[str], ends: list[tuple[int, int]]) -> TrainingModel:

@@ -11,12 +11,12 @@ import pytest
 from training_models import random_problem
 from training_oracles import best_time, is_plan, time_of
 
-from mtpp.deadline import Deadline
-from mtpp.planning_problem import PlanningProblem, Schemes
+from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners import equi, pipedream_2bw
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
-from mtpp.training_plan import Stage, TrainingPlan
+from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.problem import PlanningProblem, Schemes
 
 
 def family(problem: PlanningProblem) -> Iterator[list[Stage]]:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from mtpp.formats.training_models import read_training_model
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.equi import plan
 from mtpp.solvers.planners.planning import PlanLimits
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
 

@@ -9,15 +9,15 @@ from hierarchical_models import random_question
 from hierarchical_oracles import Oracle
 from training_models import random_problem
 
-from mtpp.deadline import Deadline
 from mtpp.errors import InputError
-from mtpp.hierarchical_plan import HierarchicalPlan, all_superstages
-from mtpp.hierarchical_problem import HierarchicalProblem
+from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners import hierarchical, piper
 from mtpp.solvers.planners.hierarchical import plan_hierarchical
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
-from mtpp.topology import Level, Topology
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
+from mtpp.training.nested_problem import HierarchicalProblem
 
 
 def question(seed: int) -> HierarchicalProblem | None:

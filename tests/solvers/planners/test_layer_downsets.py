@@ -6,9 +6,9 @@ import pytest
 from training_models import random_problem
 from training_oracles import last_stages
 
-from mtpp.planning_problem import PlanningProblem
 from mtpp.solvers.planners.layer_downsets import every_downset, layer_bits, layer_downsets, prefixes
 from mtpp.solvers.planners.piper_arrays import choice_arrays
+from mtpp.training.problem import PlanningProblem
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -11,13 +11,13 @@ import pytest
 from training_models import random_problem
 from training_oracles import best_plan, is_plan, least_memory, time_of
 
-from mtpp.deadline import Deadline
 from mtpp.formats.training_models import read_training_model
-from mtpp.planning_problem import PlanningProblem, Schemes
+from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners import piper, threshold
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem, Schemes
 
 GIB = 2**30
 BATCHES = {"gnmt": 256, "resnet": 7680, "bert32a100": 1920}

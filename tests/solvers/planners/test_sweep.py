@@ -9,13 +9,13 @@ import pytest
 from training_models import random_problem
 from training_oracles import best_plan
 
-from mtpp.deadline import Deadline
 from mtpp.errors import InputError
-from mtpp.planning_problem import PlanningProblem
-from mtpp.progress import Silent
+from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Silent
 from mtpp.solvers.planners import sweep as sweeping
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.solvers.planners.sweep import sweep
+from mtpp.training.problem import PlanningProblem
 
 
 def _problem(seed: int) -> PlanningProblem:

@@ -6,7 +6,7 @@ import pytest
 from training_models import random_model
 
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
-from mtpp.training_model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -10,8 +10,7 @@ from training_models import random_problem
 from training_oracles import best_plan
 
 from mtpp.datasets.multi_branch_training import candle_uno, multi_modal_transformer
-from mtpp.planning_problem import PlanningProblem
-from mtpp.progress import Silent
+from mtpp.host.progress import Silent
 from mtpp.solvers.planners import piper, wide
 from mtpp.solvers.planners.layer_downsets import Sets
 from mtpp.solvers.planners.piper_arrays import choice_arrays
@@ -19,7 +18,8 @@ from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.threshold import PipelineSearch
 from mtpp.solvers.planners.work_bound import work_bound
 from mtpp.solvers.threads import Threads
-from mtpp.training_plan import TrainingPlan
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
 
 
 def _plan_wide(problem: PlanningProblem) -> TrainingPlan | NoPlan:

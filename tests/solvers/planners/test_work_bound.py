@@ -9,9 +9,9 @@ import pytest
 from training_models import random_model, random_problem
 from training_oracles import best_time
 
-from mtpp.planning_problem import PlanningProblem, Schemes
 from mtpp.solvers.planners.work_bound import least_memory, work_bound
-from mtpp.training_model import Configuration, Layer, TrainingModel
+from mtpp.training.model import Configuration, Layer, TrainingModel
+from mtpp.training.problem import PlanningProblem, Schemes
 
 
 def problem_of(times: list[dict[int, int]], *, weights: int = 0, **asked: object) -> PlanningProblem:

@@ -1,0 +1,1 @@
+"""The checkers of lower bounds of tier exact, one bound a module."""

@@ -1,0 +1,27 @@
+"""The checkers of proofs of the exact tier, by method: each re-checks a bound from the document that states it alone.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). A checker gets what a document claims and the graph in
+ticks; it says whether the value is proven for every partition into k stages that keeps the groups together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mtpp.checker.bounds.configuration import check_configuration
+from mtpp.checker.bounds.crossings import check_crossings
+from mtpp.checker.bounds.fraction import check_fraction
+from mtpp.checker.bounds.node import check_node
+from mtpp.checker.bounds.simple import check_simple
+from mtpp.checker.claim import BoundClaim, Verdict
+
+Checker = Callable[[BoundClaim], Verdict]
+
+CHECKERS: dict[str, Checker] = {
+    "simple": check_simple,
+    "node": check_node,
+    "fraction": check_fraction,
+    "crossings": check_crossings,
+    "configuration": check_configuration,
+}
+"""Method name → checker of its proofs; a method that is not here proves nothing in the exact tier."""

@@ -1,0 +1,261 @@
+"""Checks that plans and tables of certificates share: of partitions, bounds, and the gap between them.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). *said_by* is what a failed check calls the document: ``the
+plan`` or ``the row``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.document import ABSTRACT, Path, refuse
+from mtpp.checker.downset import check_enumerated
+from mtpp.checker.graph import TickGraph, model_in_ticks
+from mtpp.checker.report import BOUND_CHECK, FALSE, NO_TIER, OK, UNCHECKED, Check, Search, fact
+from mtpp.checker.stages import StageFigures
+from mtpp.errors import InputError
+
+PARTITION = ("assignment", "edges", "together", "stage memory")
+"""Rows on a partition being one at all, on which all that is said of its bottleneck rests."""
+
+
+def model_graph(document: Any, system: dict[str, Any], k: int) -> TickGraph:
+    """Return the model in ticks; what is wrong with it is said of the source ``model``."""
+    try:
+        return model_in_ticks(document, system["bandwidth_bytes_per_s"], k)
+    except InputError as error:
+        raise InputError(error.problem, source="model", where=error.where, remedy=error.remedy) from None
+
+
+def refuse_impossible_system(system: dict[str, Any], graph: TickGraph, path: Path) -> None:
+    """Raise InputError if the system at *path* goes with no graph, or not with this one."""
+    if system["fast_memory_bytes"] is not None and graph.time_unit == ABSTRACT:
+        refuse("a fast memory needs a graph with a time unit", (*path, "fast_memory_bytes"))
+    for memory, what in (("fast_memory_bytes", "fast memory"), ("stage_memory_bytes", "stage memory")):
+        size = system.get(memory)
+        if size is not None and system["activation_reserve_bytes"] > size:
+            refuse(f"the activation reserve is above the {what}", (*path, "activation_reserve_bytes"))
+
+
+def compare(name: str, stated: int, derived: int, unit: str, said_by: str) -> Check:
+    """Check a figure."""
+    if stated == derived:
+        return Check(name, True, f"{derived} {unit}")
+    return Check(name, False, f"{said_by} says {stated} {unit}, it is {derived}")
+
+
+def check_file(stated: str | None, actual: str, said_by: str) -> Check:
+    """Check that a model file is the one that a document was made from, by SHA-256."""
+    if stated != actual:
+        return Check("model file", False, f"{said_by} was made from SHA-256 {stated}, this file has {actual}")
+    return Check("model file", True, f"SHA-256 {actual}")
+
+
+def check_costs(stated: str | None, actual: str | None, said_by: str) -> list[Check]:
+    """Check that a file with measured costs is the one that a document was made with; none is due without either."""
+    name = "measured costs"
+    if stated is None and actual is None:
+        return []
+    if stated is None:
+        return [Check(name, False, f"{said_by} was made without measured costs, these have SHA-256 {actual}")]
+    if stated != actual:
+        found = "none were given" if actual is None else f"these have {actual}"
+        return [Check(name, False, f"{said_by} was made with SHA-256 {stated}, {found}")]
+    return [Check(name, True, f"SHA-256 {actual}")]
+
+
+def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Check:
+    """Check the numbers of ops and tensors."""
+    name = "op and tensor counts"
+    ops, tensors = graph.op_count, len(graph.tensor_names)
+    if (stated["ops"], stated["tensors"]) != (ops, tensors):
+        claim = f"{said_by} says {stated['ops']} ops and {stated['tensors']} tensors"
+        return Check(name, False, f"{claim}, the graph has {ops} and {tensors}")
+    return Check(name, True, f"{ops} ops, {tensors} tensors")
+
+
+def check_model_ticks(unit: str, stated: int, model: TickGraph, said_by: str) -> Check:
+    """Check the unit of a model's times, and how many ticks are in it."""
+    name = "ticks"
+    if unit != model.time_unit:
+        return Check(name, False, f"{said_by}'s time unit is {unit!r}, the model's {model.time_unit!r}")
+    if stated != model.ticks_per_unit:
+        return Check(name, False, f"{said_by} says {stated} ticks per unit ({unit}), it is {model.ticks_per_unit}")
+    return Check(name, True, f"{stated} per unit ({unit})")
+
+
+def check_assignment(assignment: dict[str, int], k: int, graph: TickGraph) -> Check:
+    """Check that every op has a stage, from 0 to k - 1."""
+    name = "assignment"
+    known = set(graph.op_names)
+    missing = [op for op in graph.op_names if op not in assignment]
+    unknown = [op for op in assignment if op not in known]
+    outside = [op for op, stage in assignment.items() if not 0 <= stage < k]
+    if missing:
+        return Check(name, False, f"{len(missing)} ops have no stage, the first is {missing[0]!r}")
+    if unknown:
+        return Check(name, False, f"{len(unknown)} ops are not in the graph, the first is {unknown[0]!r}")
+    if outside:
+        op = outside[0]
+        return Check(name, False, f"op {op!r} is in stage {assignment[op]}, the stages are 0 to {k - 1}")
+    return Check(name, True, f"each of {graph.op_count} ops in one of {k} stages")
+
+
+def check_edges(graph: TickGraph, stage_of: list[int]) -> Check:
+    """Check that no edge goes to an earlier stage."""
+    count = 0
+    for t, u, v in graph.edges():
+        count += 1
+        if stage_of[u] > stage_of[v]:
+            edge = f"{graph.op_names[u]!r} (stage {stage_of[u]}) to {graph.op_names[v]!r} (stage {stage_of[v]})"
+            return Check("edges", False, f"tensor {graph.tensor_names[t]!r} goes back from {edge}")
+    return Check("edges", True, f"none of {count} goes to an earlier stage")
+
+
+def check_together(groups: list[list[str]], assignment: dict[str, int]) -> list[Check]:
+    """Check that the ops of each group share a stage; nothing is claimed without groups."""
+    name = "together"
+    for group in groups:
+        unknown = next((op for op in group if op not in assignment), None)
+        if unknown is not None:
+            return [Check(name, False, f"the graph has no op {unknown!r}")]
+        apart = next((op for op in group if assignment[op] != assignment[group[0]]), None)
+        if apart is not None:
+            first = f"{group[0]!r} (stage {assignment[group[0]]})"
+            return [Check(name, False, f"{first} and {apart!r} (stage {assignment[apart]}) are apart")]
+    return [Check(name, True, f"{len(groups)} groups kept")] if groups else []
+
+
+def check_group_names(groups: list[list[str]], graph: TickGraph) -> list[Check]:
+    """Check that groups are of ops that there are, where no assignment says so."""
+    known = set(graph.op_names)
+    unknown = next((op for group in groups for op in group if op not in known), None)
+    return [] if unknown is None else [Check("together", False, f"the graph has no op {unknown!r}")]
+
+
+def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
+    """Check that no stage needs more memory than there may be."""
+    name = "stage memory"
+    if limit is None:
+        return fact(name, "no limit")
+    held, stage = max((figures.param_bytes + figures.peak_bytes, -s) for s, figures in stages.items())
+    if held > limit:
+        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
+    return Check(name, True, f"at most {held} of {limit} bytes")
+
+
+def check_bound(
+    claim: BoundClaim, method: str, tier: str, reached: int | None, search: Search | None, name: str = BOUND_CHECK
+) -> tuple[Check, str]:
+    """Check a lower bound, as far as its tier allows, and return the tier that it has then.
+
+    Parameters
+    ----------
+    reached
+        Bottleneck of a partition, which no lower bound is above; None where there is none.
+    search
+        Runs an exhaustive search again (:func:`mtpp.checker.downset.check_enumerated`); None: searches are left out.
+    name
+        Of the row.
+
+    Raises
+    ------
+    InputError
+        If its proof is malformed.
+    """
+    if reached is not None and claim.value > reached:
+        return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), NO_TIER
+    passed: bool | None
+    if tier == "solver":
+        return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
+    if tier == "enumerated":
+        passed, detail = check_enumerated(claim, method, search)
+    elif method in CHECKERS:
+        passed, detail = CHECKERS[method](claim)
+    else:
+        passed, detail = False, f"no checker for method {method[:60]!r}"
+    if passed and claim.together:
+        detail += "; among partitions that keep the groups together"
+    return Check(name, passed, detail), NO_TIER if passed is False else tier
+
+
+def quotient(bottleneck: int, bound: int) -> float | None:
+    """Return the approximation ratio; None if the bound is zero below a positive bottleneck."""
+    if bound == 0:
+        return 1.0 if bottleneck == 0 else None
+    return bottleneck / bound
+
+
+def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check], said_by: str, name: str) -> Check:
+    """Check an approximation ratio, which holds only if what it rests on was re-derived in this run.
+
+    Parameters
+    ----------
+    due
+        Of the figures in the document.
+    rests_on
+        The rows of those figures.
+    """
+    said = None if stated is None else float(stated)
+    if said != due:
+        return Check(name, False, f"{said_by} says {said!r}, it is {due!r}")
+    text = "none: the lower bound is zero" if due is None else f"{due!r}"
+    return resting(name, text, rests_on)
+
+
+def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[Check], said_by: str) -> Check:
+    """Check whether a document says rightly that its partition is proven optimal, or that it is not.
+
+    Parameters
+    ----------
+    closed
+        Whether bottleneck and lower bound meet.
+    tier
+        Of the bound, as stated: one of tier ``solver`` proves nothing.
+    rests_on
+        Rows of the figures that it rests on.
+    """
+    name = "optimal"
+    if stated and tier == "solver":
+        return Check(name, False, f"{said_by} says true, but a bound of tier solver is no proof")
+    if stated and not closed:
+        return Check(name, False, f"{said_by} says true, but the lower bound is below the bottleneck")
+    if not stated and closed and tier != "solver":
+        return Check(name, False, f"{said_by} says false, but bottleneck and lower bound meet")
+    if not stated and closed:
+        return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
+    return resting(name, "proven" if stated else "not proven", rests_on, "claimed" if stated else "not claimed")
+
+
+def resting(name: str, text: str, rests_on: Sequence[Check], otherwise: str | None = None) -> Check:
+    """Return the row of something that is true if all it rests on is; *otherwise* is what it says if that is not."""
+    for verdict, passed, why in ((FALSE, False, "is false"), (UNCHECKED, None, "was not checked")):
+        row = next((check.name for check in rests_on if check.verdict == verdict), None)
+        if row is not None:
+            return Check(name, passed, f"{otherwise or text}: rests on {row}, which {why}")
+    return Check(name, True, text)
+
+
+def rows_named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
+    """Return the rows of these names, as far as there are any."""
+    return [check for check in checks if check.name in names]
+
+
+def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
+    """Tell whether none of the rows of these names is false or unchecked."""
+    return all(check.verdict in (OK, None) for check in rows_named(checks, names))
+
+
+def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False) -> str:
+    """Say what a bound and a bottleneck prove together."""
+    into = "1 stage" if k == 1 else f"{k} stages"
+    among = " that keeps the groups together" if together else ""
+    of = " of the embedded graph" if embedded else ""
+    if bottleneck == bound:
+        return f"proven optimal: no partition{of} into {into}{among} has a smaller bottleneck"
+    if not bound:
+        return f"but only the partition{of} and its costs: a lower bound of zero says nothing of better ones"
+    return f"proven to be within a factor of {bottleneck / bound:.6g} of the best partition{of} into {into}{among}"

@@ -1,0 +1,307 @@
+"""The shape of the documents that the verifier reads: whatever is malformed is named by its JSON pointer.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`), so it shares no code with the readers of these formats.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import sys
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NoReturn
+
+from mtpp.errors import InputError
+
+Path = tuple[str | int, ...]
+Rule = Callable[[Any, Path], None]
+"""Returns if a value is well-formed, raises InputError at its path if not."""
+
+TIERS = ("exact", "enumerated", "solver")
+"""How far a lower bound can be trusted, the strongest first."""
+
+PICOSECONDS_PER_UNIT = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
+ABSTRACT = "1"
+_TIME_UNITS = (*PICOSECONDS_PER_UNIT, ABSTRACT)
+
+_SIZE_LIMIT = 2**62
+_SIGNED_LIMIT = 2**127
+_MOST_DECIMALS = 1000
+
+
+def pointer(path: Path) -> str:
+    """Write *path* as a JSON pointer (RFC 6901); the whole document is the empty string."""
+    text = "".join("/" + str(part).replace("~", "~0").replace("/", "~1") for part in path)
+    # JSON can hold lone surrogates, which no terminal takes.
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def refuse(problem: str, path: Path, remedy: str | None = None) -> NoReturn:
+    """Raise InputError at *path*."""
+    raise InputError(problem, where=pointer(path) or None, remedy=remedy)
+
+
+def _shown(value: Any) -> str:
+    # Never repr() of a container: it may be nested deeper than the interpreter's stack.
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    names = {None: "null", True: "true", False: "false"}
+    if value is None or isinstance(value, bool):
+        return names[value]
+    if isinstance(value, int) and abs(value) >= 10**40:
+        return "a number of more than 40 digits"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def record(required: dict[str, Rule], optional: dict[str, Rule] | None = None) -> Rule:
+    """Make the rule for an object with exactly these keys."""
+    rules = {**required, **(optional or {})}
+
+    def check(value: Any, path: Path) -> None:
+        if not isinstance(value, dict):
+            refuse(f"expected an object, found {_shown(value)}", path)
+        for key in value:
+            if key not in rules:
+                refuse("unknown key", (*path, key), f"the keys are {', '.join(rules)}")
+        for key in required:
+            if key not in value:
+                refuse("missing key", (*path, key))
+        for key, item in value.items():
+            rules[key](item, (*path, key))
+
+    return check
+
+
+def array(rule: Rule) -> Rule:
+    """Make the rule for an array whose items all follow *rule*."""
+
+    def check(value: Any, path: Path) -> None:
+        if not isinstance(value, list | tuple):
+            refuse(f"expected an array, found {_shown(value)}", path)
+        for i, item in enumerate(value):
+            rule(item, (*path, i))
+
+    return check
+
+
+def mapping(rule: Rule) -> Rule:
+    """Make the rule for an object with any keys whose values all follow *rule*."""
+
+    def check(value: Any, path: Path) -> None:
+        anything(value, path)
+        for key, item in value.items():
+            rule(item, (*path, key))
+
+    return check
+
+
+def nullable(rule: Rule) -> Rule:
+    """Make the rule that also takes null."""
+
+    def check(value: Any, path: Path) -> None:
+        if value is not None:
+            rule(value, path)
+
+    return check
+
+
+def whole(minimum: int = 0, below: int = 2**63) -> Rule:
+    """Make the rule for an integer from *minimum* up to *below*, a power of two, written as ``5``, not ``5.0``."""
+
+    def check(value: Any, path: Path) -> None:
+        if isinstance(value, bool) or not isinstance(value, int):
+            refuse(f"expected a whole number, found {_shown(value)}", path)
+        if not minimum <= value < below:
+            refuse(
+                f"{_shown(value)} is out of range",
+                path,
+                f"it must be at least {minimum} and below 2^{below.bit_length() - 1}",
+            )
+
+    return check
+
+
+def signed(value: Any, path: Path) -> None:
+    """Take an integer of up to 127 bits, of either sign, written as one."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        refuse(f"expected a whole number, found {_shown(value)}", path)
+    if abs(value) >= _SIGNED_LIMIT:
+        refuse(f"{_shown(value)} is out of range", path, "it must be below 2^127 in magnitude")
+
+
+def signed_rows(value: Any, path: Path) -> None:
+    """Take an array of arrays of :func:`signed` integers: proofs have millions of them, so paths are made when due."""
+    array(lambda _value, _path: None)(value, path)
+    for i, row in enumerate(value):
+        plain = type(row) is list and all(type(item) is int and abs(item) < _SIGNED_LIMIT for item in row)
+        if not plain:
+            array(signed)(row, (*path, i))
+
+
+def choice(*values: str) -> Rule:
+    """Make the rule for one of a few strings."""
+
+    def check(value: Any, path: Path) -> None:
+        if not isinstance(value, str) or value not in values:
+            refuse(f"unknown value {_shown(value)}", path, f"use one of {', '.join(values)}")
+
+    return check
+
+
+def text(value: Any, path: Path) -> None:
+    """Take any string."""
+    if not isinstance(value, str):
+        refuse(f"expected a string, found {_shown(value)}", path)
+
+
+def flag(value: Any, path: Path) -> None:
+    """Take true or false."""
+    if not isinstance(value, bool):
+        refuse(f"expected true or false, found {_shown(value)}", path)
+
+
+def anything(value: Any, path: Path) -> None:
+    """Take an object with any content, which is not looked at."""
+    if not isinstance(value, dict):
+        refuse(f"expected an object, found {_shown(value)}", path)
+
+
+def number(value: Any, path: Path) -> None:
+    """Take a finite number of any kind that is at least zero."""
+    if isinstance(value, bool) or not isinstance(value, int | float | Decimal | Fraction):
+        refuse(f"expected a number, found {_shown(value)}", path)
+    finite = value.is_finite() if isinstance(value, Decimal) else not isinstance(value, float) or math.isfinite(value)
+    if not finite:
+        refuse(f"{_shown(value)} is not finite", path)
+    if value < 0:
+        refuse(f"{_shown(value)} is negative", path)
+    if value > sys.float_info.max:
+        refuse(f"{_shown(value)} is out of range", path)
+
+
+def exact_cost(value: Any, path: Path) -> None:
+    """Take a number that stands for exactly one rational: an integer, Decimal or Fraction, at least zero."""
+    number(value, path)
+    if isinstance(value, float):
+        refuse(f"{_shown(value)} has been rounded", path, "read JSON numbers as decimals")
+    # The integers behind 1e-999999999 would fill the memory.
+    if isinstance(value, Decimal) and int(value.as_tuple().exponent) < -_MOST_DECIMALS:
+        refuse(f"{_shown(value)} has too many decimals", path)
+
+
+def sha256(value: Any, path: Path) -> None:
+    """Take a SHA-256 in lower-case hexadecimal."""
+    if not isinstance(value, str) or re.fullmatch("[0-9a-f]{64}", value) is None:
+        refuse(f"{_shown(value)} is no SHA-256 in 64 lower-case hexadecimal digits", path)
+
+
+def tagged(format_name: str, required: dict[str, Rule], optional: dict[str, Rule] | None = None) -> Rule:
+    """Make the rule of a document of version 1 with these keys beside format and version.
+
+    It looks at format and version before anything else, so that a wrong file is called that.
+    """
+    rule = record({"format": _constant, "version": _constant, **required}, optional)
+
+    def check(value: Any, path: Path) -> None:
+        if not isinstance(value, dict) or value.get("format") != format_name:
+            at = (*path, "format") if isinstance(value, dict) else path
+            refuse(f"not an {format_name} document", at, f'its "format" must be "{format_name}"')
+        version = value.get("version")
+        if type(version) is not int or version != 1:
+            found = _shown(version) if "version" in value else "none"
+            refuse(f"unknown version: {found}", (*path, "version"), "this program reads version 1")
+        rule(value, path)
+
+    return check
+
+
+def _constant(_value: Any, _path: Path) -> None:
+    """Take what :func:`tagged` has looked at."""
+
+
+time_unit = choice(*_TIME_UNITS)
+"""Rule of the name of a unit."""
+
+
+def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
+    sizes: dict[str, Rule] = {"bytes": whole(below=_SIZE_LIMIT)}
+    transfer: dict[str, Rule] = {"transfer": cost}
+    op = record({"name": text, "work": cost}, {"kind": text, "param_bytes": whole(below=_SIZE_LIMIT)})
+    ends: dict[str, Rule] = {"name": text, "producer": text, "consumers": array(text)}
+    tensor = record({**ends, **transfer}, sizes) if in_ticks else record(ends, {**sizes, **transfer})
+    required: dict[str, Rule] = {
+        "name": text,
+        "time_unit": time_unit,
+        "ops": array(op),
+        "tensors": array(tensor),
+    }
+    return tagged("mtpp-graph", required, {"metadata": anything})
+
+
+check_model_graph = _graph(exact_cost, in_ticks=False)
+"""Rule of an mtpp-graph whose costs are in its time unit."""
+
+check_embedded_graph = _graph(whole(), in_ticks=True)
+"""Rule of an mtpp-graph in ticks: whole numbers, and a transfer on every tensor."""
+
+any_whole = whole(-(2**63))
+"""Rule of an integer of 64 bits."""
+
+system = record(
+    {
+        "name": text,
+        "peak_flops_per_s": whole(1),
+        "memory_bandwidth_bytes_per_s": whole(1),
+        "bandwidth_bytes_per_s": whole(1),
+        "fast_memory_bytes": nullable(whole()),
+        "activation_reserve_bytes": whole(),
+        "peak": choice("reserve", "order"),
+    },
+    {"stage_memory_bytes": nullable(whole())},  # plans from before there was such a limit lack it
+)
+"""Rule of what a graph runs on."""
+
+STAGE_FIGURES = ("ops", "first", "last", "work", "input", "output", "overflow", "cost", "param_bytes", "peak_bytes")
+"""What a plan says of each stage beside its index, in the order in which it is compared."""
+
+_STAGE = record(
+    {"index": whole()}
+    | {figure: nullable(text) if figure in ("first", "last") else whole() for figure in STAGE_FIGURES}
+)
+
+check_plan = tagged(
+    "mtpp-plan",
+    {
+        "model": record(
+            {
+                "name": text,
+                "sha256": nullable(sha256),
+                "ops": whole(),
+                "tensors": whole(),
+                "dims": mapping(whole(1)),
+            },
+            {"costs_sha256": sha256},
+        ),
+        "system": system,
+        "k": whole(1),
+        "algorithm": text,
+        "seed": nullable(whole()),
+        "ticks_per_unit": whole(1),
+        "time_unit": time_unit,
+        "bottleneck": whole(),
+        "lower_bound": record({"value": whole(), "method": text, "tier": choice(*TIERS), "proof": anything}),
+        "ratio": nullable(number),
+        "optimal": flag,
+        "together": array(array(text)),
+        "stages": array(_STAGE),
+        "assignment": mapping(any_whole),
+        "elapsed_s": number,
+    },
+    {"graph": check_embedded_graph, "found_by": text, "evaluations": whole(), "stopped": text},
+)
+"""Rule of a plan; what it embeds included, the content of the lower bound's proof not."""

@@ -1,0 +1,87 @@
+"""Proofs by exhaustive search over downsets: their shape, what can be said of them without the search, and the search.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). The search itself is not plain Python: the caller brings
+it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from mtpp.checker.claim import PLAN_PROOF, BoundClaim, merges_hold
+from mtpp.checker.document import Path, array, record, refuse, text, whole
+from mtpp.checker.report import SHALLOW, Outcome, Search
+
+METHOD = "downset"
+"""The only method of tier ``enumerated``."""
+
+RULES = (["fit"], ["fit", "maximal"], ["crossings", "fit"], ["crossings", "fit", "maximal"])
+"""Rules by which a proof may have left pairs of downsets out."""
+
+
+def check_downset_proof(proof: Any, path: Path = PLAN_PROOF) -> None:
+    """Take the proof of a downset search, which stands at *path* of its document, apart from its merges.
+
+    Raises
+    ------
+    InputError
+        If it has other keys, or values of other types.
+    """
+    record(
+        {
+            "merges": array(lambda _value, _path: None),  # looked at when they are replayed
+            "cutoff": whole(),
+            "k": whole(1),
+            "rules": array(text),
+            "downsets": whole(1),
+            "pairs": whole(),
+            "digest": text,
+        }
+    )(proof, path)
+    if re.fullmatch("[0-9a-f]{64}", proof["digest"]) is None:
+        refuse("the digest is no SHA-256 in 64 lower-case hexadecimal digits", (*path, "digest"))
+
+
+def fault_in_terms(k: int, value: int, proof: dict[str, Any]) -> str | None:
+    """Return in what a proof is not one for k stages and this bound, None if it is."""
+    if proof["k"] != k:
+        return f"the proof is for k = {proof['k']}, the claim for k = {k}"
+    if proof["cutoff"] != value:
+        return f"the proof's cutoff is {proof['cutoff']} ticks, the claim is {value}"
+    if list(proof["rules"]) not in RULES:
+        return f"no search goes by these rules: {', '.join(proof['rules'])[:60] or 'none'}"
+    return None
+
+
+def check_enumerated(claim: BoundClaim, method: str, search: Search | None) -> Outcome:
+    """Check a bound of tier ``enumerated``: replay its merges, and run its search again.
+
+    Parameters
+    ----------
+    search
+        Is given the claim and the graph as merged; None: leave it out.
+
+    Returns
+    -------
+    Whether the bound is proven, None if that stays open, and that in words.
+
+    Raises
+    ------
+    InputError
+        If the proof is malformed.
+    """
+    if method != METHOD:
+        return False, f"no search is known by the name of {method[:60]!r}"
+    check_downset_proof(claim.proof, claim.path)
+    fault = fault_in_terms(claim.k, claim.value, claim.proof)
+    if fault is not None:
+        return False, f"{method}: {fault}"
+    merged = claim.merged()
+    if isinstance(merged, str):
+        return False, f"{method}: {merged}"
+    hold = merges_hold(len(claim.proof["merges"]))
+    if search is None:
+        return None, f"{method}: {hold}; {SHALLOW}"
+    passed, detail = search(claim, merged)
+    return passed, f"{method}: {hold}; {detail}"

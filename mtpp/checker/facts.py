@@ -1,0 +1,103 @@
+"""Setting of a claim, which the document chose: the system, sizes, and groups of ops, held to what the user asks for.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). These rows have no verdict, except where the user says what
+they have to be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from mtpp.checker.report import Check, fact
+
+DECIMAL = (("P", 10**15), ("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3))
+BINARY = (("Ti", 2**40), ("Gi", 2**30), ("Mi", 2**20), ("Ki", 2**10))
+
+
+def quantity(value: int, unit: str, prefixes: Sequence[tuple[str, int]] = DECIMAL) -> str:
+    """Write a number exactly: with the largest prefix that leaves three decimals at most."""
+    for prefix, size in prefixes:
+        if value >= size:
+            if value * 1000 % size or value >= 10**6 * size:
+                break
+            thousandths = value * 1000 // size
+            digits = f"{thousandths // 1000}.{thousandths % 1000:03}".rstrip("0").rstrip(".")
+            return f"{digits} {prefix}{unit}"
+    return f"{value} {unit}"
+
+
+def _bytes(value: int | None) -> str:
+    return "none" if value is None else quantity(value, "B", BINARY)
+
+
+def _rate(value: int) -> str:
+    return quantity(value, "B/s")
+
+
+_KEYS: dict[str, dict[str, tuple[str, Any]]] = {
+    "system": {
+        "peak_flops_per_s": ("{}", lambda value: quantity(value, "FLOP/s")),
+        "memory_bandwidth_bytes_per_s": ("memory {}", _rate),
+    },
+    "bandwidth": {"bandwidth_bytes_per_s": ("{}", _rate)},
+    "memory": {
+        "fast_memory_bytes": ("fast memory {}", _bytes),
+        "stage_memory_bytes": ("stage memory limit {}", _bytes),
+        "activation_reserve_bytes": ("activation reserve {}", _bytes),
+        "peak": ("activations by {}", str),
+    },
+}
+"""Row → key of a system → how its value is written."""
+
+
+def system_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: str) -> list[Check]:
+    """Return the rows on what a graph runs on.
+
+    Parameters
+    ----------
+    due
+        The same keys with what the user says that they are; those that are not here are the document's to choose.
+    """
+    return [_system_row(name, keys, system, due, said_by) for name, keys in _KEYS.items()]
+
+
+def _system_row(
+    name: str, keys: dict[str, tuple[str, Any]], system: Mapping[str, Any], due: Mapping[str, Any], said_by: str
+) -> Check:
+    stated = {key: system.get(key) for key in keys}
+    wrong = [
+        f"{said_by} says {template.format(write(stated[key]))}, it has to be {write(due[key])}"
+        for key, (template, write) in keys.items()
+        if key in due and stated[key] != due[key]
+    ]
+    if wrong:
+        return Check(name, False, "; ".join(wrong))
+    text = ", ".join(template.format(write(stated[key])) for key, (template, write) in keys.items())
+    if name == "system":
+        text = f"{system['name']}: {text}"
+    if name == "memory" and stated["fast_memory_bytes"] is None and stated["stage_memory_bytes"] is None:
+        text = "no limit on any stage"
+    return Check(name, True, f"{text}, as asked for") if set(keys) & set(due) else fact(name, text)
+
+
+def dims_rows(dims: Mapping[str, int], due: Mapping[str, int] | None, said_by: str) -> list[Check]:
+    """Return the row on sizes that a model was given, if it was given any or should have been; *due*: by the user."""
+    name = "dims"
+    text = ", ".join(f"{key} = {value}" for key, value in dims.items()) or "none"
+    for key, value in (due or {}).items():
+        if dims.get(key) != value:
+            return [Check(name, False, f"{said_by} says {key} = {dims.get(key, 'nothing')}, it has to be {value}")]
+    if due:
+        return [Check(name, True, f"{text}, as asked for")]
+    return [fact(name, text)] if dims else []
+
+
+def groups_row(groups: Iterable[Sequence[str]], op_count: int) -> Check:
+    """Return the row on ops that had to share a stage: a claim is about partitions that keep them together."""
+    groups = list(groups)
+    if not groups:
+        return fact("groups", "none: any op may be in any stage")
+    held = len({op for group in groups for op in group})
+    count = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
+    return fact("groups", f"{count}, {held} of {op_count} ops: only partitions that keep each together count")

@@ -1,0 +1,246 @@
+"""The graph in ticks, re-derived from an mtpp-graph document in plain Python integers.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`): it repeats on purpose what the solvers' side does with
+arrays, so that a mistake has to be made twice to go unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, Path, check_model_graph, refuse
+
+TICKS_PER_S = 10**12
+_ABSTRACT_LIMIT = 2**53
+_FINEST = 10**18
+_FEWEST_TICKS = 10**6
+_TICKS_LIMIT = 2**62
+
+
+def ceil_div(numerator: int, denominator: int) -> int:
+    """Return the quotient rounded up; *denominator* is positive."""
+    return -(-numerator // denominator)
+
+
+def _ticks(numerator: int, denominator: int, ticks_per_unit: int, path: Path) -> int:
+    ticks = ceil_div(numerator * ticks_per_unit, denominator)
+    if ticks >= _TICKS_LIMIT:
+        refuse("the cost is too large", path, "in ticks it must stay below 2^62")
+    return ticks
+
+
+@dataclass(frozen=True)
+class TickGraph:
+    """Ops and tensors by number, with costs in ticks.
+
+    Attributes
+    ----------
+    order
+        The graph's own order: file order if that is topological, else of all ops whose inputs are done the
+        first in the file comes next.
+    tensor_bytes
+        None where the document does not say.
+    """
+
+    time_unit: str
+    ticks_per_unit: int
+    op_names: list[str]
+    work: list[int]
+    param_bytes: list[int]
+    tensor_names: list[str]
+    producer: list[int]
+    consumers: list[list[int]]
+    tensor_bytes: list[int | None]
+    transfer: list[int]
+    order: list[int]
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops."""
+        return len(self.op_names)
+
+    def edges(self) -> Iterable[tuple[int, int, int]]:
+        """Yield tensor, producer and consumer of every pin."""
+        for t, readers in enumerate(self.consumers):
+            for v in readers:
+                yield t, self.producer[t], v
+
+
+def model_in_ticks(document: Any, bandwidth_bytes_per_s: int, k: int) -> TickGraph:
+    """Convert a graph whose costs are in its time unit.
+
+    Raises
+    ------
+    InputError
+        If the document is no valid graph; *where* is a JSON pointer into it.
+
+    Notes
+    -----
+    Timed: one tick is a picosecond. Abstract: one tick is a unit if all costs are whole, else as many ticks per
+    unit as the largest power of ten p with k·(Σ work + Σ transfer)·p < 2^53, at least one and at most 10^18; there
+    costs have to be whole ticks, or a million of them on average.
+    """
+    check_model_graph(document, ())
+    unit = document["time_unit"]
+    # int, Decimal and Fraction all give their exact ratio; adding up Fractions is only worth its time where needed.
+    works: list[tuple[int, int]] = [op["work"].as_integer_ratio() for op in document["ops"]]
+    transfers: list[tuple[int, int] | None] = []
+    for t, tensor in enumerate(document["tensors"]):
+        if "transfer" not in tensor and "bytes" not in tensor:
+            refuse("the tensor has no cost", ("tensors", t), "give bytes or transfer")
+        if "transfer" not in tensor and unit == ABSTRACT:
+            refuse("bytes without transfer in a graph without a time unit", ("tensors", t), "give transfer")
+        transfers.append(tensor["transfer"].as_integer_ratio() if "transfer" in tensor else None)
+    if unit == ABSTRACT:
+        scale = _abstract_scale([*works, *(cost for cost in transfers if cost is not None)], k)
+    else:
+        scale = PICOSECONDS_PER_UNIT[unit]
+    work_ticks = [_ticks(*cost, scale, ("ops", i, "work")) for i, cost in enumerate(works)]
+    transfer_ticks = [
+        _ticks(tensor["bytes"], bandwidth_bytes_per_s, TICKS_PER_S, ("tensors", t, "bytes"))
+        if cost is None
+        else _ticks(*cost, scale, ("tensors", t, "transfer"))
+        for t, (tensor, cost) in enumerate(zip(document["tensors"], transfers, strict=True))
+    ]
+    return _connect(document, scale, work_ticks, transfer_ticks, ())
+
+
+def embedded_in_ticks(document: Any) -> TickGraph:
+    """Take a graph whose costs are ticks already, as a plan that passed ``check_plan`` embeds it.
+
+    Raises
+    ------
+    InputError
+        If names, edges or their lack of cycles are not in order; *where* is a JSON pointer into the plan.
+    """
+    works = [op["work"] for op in document["ops"]]
+    return _connect(document, 1, works, [tensor["transfer"] for tensor in document["tensors"]], ("graph",))
+
+
+def _abstract_scale(costs: list[tuple[int, int]], k: int) -> int:
+    if all(denominator == 1 for _, denominator in costs):
+        return 1
+    total = sum(Fraction(*cost) for cost in costs)
+    scale = 1
+    while scale < _FINEST and k * total * scale * 10 < _ABSTRACT_LIMIT:
+        scale *= 10
+    if scale == _FINEST and any(numerator * scale % denominator for numerator, denominator in costs):
+        above_zero = sum(numerator > 0 for numerator, _ in costs)
+        if total * scale < _FEWEST_TICKS * above_zero:
+            refuse("the costs are too small", ("ops",), "give them in a larger unit: a tick is at least 10^-18 of one")
+    return scale
+
+
+def _numbered(items: list[dict[str, Any]], path: Path) -> dict[str, int]:
+    numbers: dict[str, int] = {}
+    for i, item in enumerate(items):
+        name = item["name"]
+        if not name:
+            refuse("empty name", (*path, i, "name"))
+        if name in numbers:
+            refuse(f"duplicate name {name!r}", (*path, i, "name"))
+        numbers[name] = i
+    return numbers
+
+
+def _connect(document: Any, ticks_per_unit: int, work: list[int], transfer: list[int], path: Path) -> TickGraph:
+    ops, tensors = document["ops"], document["tensors"]
+    if not ops:
+        refuse("the graph has no ops", (*path, "ops"))
+    number = _numbered(ops, (*path, "ops"))
+    _numbered(tensors, (*path, "tensors"))
+    producer: list[int] = []
+    consumers: list[list[int]] = []
+    for t, tensor in enumerate(tensors):
+        at = (*path, "tensors", t)
+        if tensor["producer"] not in number:
+            refuse(f"no op is called {tensor['producer']!r}", (*at, "producer"))
+        maker = number[tensor["producer"]]
+        readers: dict[int, None] = {}
+        for c, name in enumerate(tensor["consumers"]):
+            if name not in number:
+                refuse(f"no op is called {name!r}", (*at, "consumers", c))
+            if number[name] == maker:
+                refuse(f"op {name!r} consumes its own output", (*at, "consumers", c))
+            if number[name] in readers:
+                refuse(f"duplicate consumer {name!r}", (*at, "consumers", c))
+            readers[number[name]] = None
+        producer.append(maker)
+        consumers.append(list(readers))
+    order = _own_order(len(ops), producer, consumers)
+    if len(order) < len(ops):
+        refuse("the graph has a cycle", (*path, "tensors"))
+    return TickGraph(
+        time_unit=document["time_unit"],
+        ticks_per_unit=ticks_per_unit,
+        op_names=[op["name"] for op in ops],
+        work=work,
+        param_bytes=[op.get("param_bytes", 0) for op in ops],
+        tensor_names=[tensor["name"] for tensor in tensors],
+        producer=producer,
+        consumers=consumers,
+        tensor_bytes=[tensor.get("bytes") for tensor in tensors],
+        transfer=transfer,
+        order=order,
+    )
+
+
+def _own_order(op_count: int, producer: list[int], consumers: list[list[int]]) -> list[int]:
+    """Return the topological order that always takes the first op in the file; shorter if there is a cycle."""
+    successors: list[list[int]] = [[] for _ in range(op_count)]
+    missing = [0] * op_count
+    for u, readers in zip(producer, consumers, strict=True):
+        for v in readers:
+            successors[u].append(v)
+            missing[v] += 1
+    ready = [v for v in range(op_count) if missing[v] == 0]
+    heapify(ready)
+    order: list[int] = []
+    while ready:
+        u = heappop(ready)
+        order.append(u)
+        for v in successors[u]:
+            missing[v] -= 1
+            if missing[v] == 0:
+                heappush(ready, v)
+    return order
+
+
+def first_difference(embedded: TickGraph, model: TickGraph) -> str | None:
+    """Name the first op or tensor in which an embedded graph departs from the model's; None if they agree."""
+    for what, ours, theirs in (
+        ("op", _op_rows(embedded), _op_rows(model)),
+        ("tensor", _tensor_rows(embedded), _tensor_rows(model)),
+    ):
+        if len(ours) != len(theirs):
+            return f"{len(ours)} {what}s, the model has {len(theirs)}"
+        columns = _OP_COLUMNS if what == "op" else _TENSOR_COLUMNS
+        for mine, given in zip(ours, theirs, strict=True):
+            if mine != given:
+                c = next(c for c, value in enumerate(mine) if value != given[c])
+                return f"{what} {mine[0]!r}: {columns[c]} is {_short(mine[c])}, the model gives {_short(given[c])}"
+    return None
+
+
+_OP_COLUMNS = ("name", "work", "param_bytes")
+_TENSOR_COLUMNS = ("name", "bytes", "transfer", "producer", "consumers")
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+def _op_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
+    return list(zip(graph.op_names, graph.work, graph.param_bytes, strict=True))
+
+
+def _tensor_rows(graph: TickGraph) -> list[tuple[Any, ...]]:
+    names = graph.op_names
+    producers = [names[u] for u in graph.producer]
+    consumers = [sorted(names[v] for v in readers) for readers in graph.consumers]
+    return list(zip(graph.tensor_names, graph.tensor_bytes, graph.transfer, producers, consumers, strict=True))

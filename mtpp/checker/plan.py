@@ -1,0 +1,239 @@
+"""The independent verifier: everything a plan says, re-derived from documents in plain Python integers.
+
+It imports nothing from the rest of the program but the errors, so that a mistake made there is not repeated here.
+:mod:`mtpp.checker.document` knows the documents' shape, :mod:`mtpp.checker.graph` turns costs into ticks,
+:mod:`mtpp.checker.stages` adds up stages, :mod:`mtpp.checker.bounds.registry` re-checks the proofs of lower bounds,
+:mod:`mtpp.checker.merges` the merges that some of them rest on, and :mod:`mtpp.checker.table` does for tables of
+certificates what this module does for plans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any
+
+from mtpp.checker.checks import (
+    PARTITION,
+    check_assignment,
+    check_bound,
+    check_costs,
+    check_counts,
+    check_edges,
+    check_file,
+    check_memory,
+    check_model_ticks,
+    check_optimal,
+    check_ratio,
+    check_together,
+    compare,
+    hold,
+    model_graph,
+    proven_words,
+    quotient,
+    refuse_impossible_system,
+    rows_named,
+)
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
+from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
+from mtpp.checker.report import (
+    BOUND_CHECK,
+    OUT_OF_TIME,
+    Check,
+    Interrupts,
+    Report,
+    Search,
+    complete,
+    fact,
+    meets_tier,
+)
+from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.errors import InputError
+
+__all__ = ["Check", "Report", "meets_tier", "verify_plan"]
+
+_PLAN = "the plan"
+_ON_STAGES = ("edges", "stage costs", "stage memory", "bottleneck")
+
+
+def verify_plan(
+    plan: Any,
+    graph: Any | None,
+    *,
+    graph_sha256: str | None = None,
+    costs_sha256: str | None = None,
+    model_given: bool = False,
+    search: Search | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    dims_due: Mapping[str, int] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
+    """Re-derive what *plan* says and compare.
+
+    Parameters
+    ----------
+    plan
+        Parsed plan file; non-integer numbers as Decimal.
+    graph
+        The model as an mtpp-graph document (numbers int, Decimal or Fraction), or None to use the graph that the
+        plan embeds.
+    graph_sha256
+        Of the model file that *graph* was read from, in lower-case hexadecimal.
+    costs_sha256
+        Of the file with measured costs that *graph* was given, if any.
+    model_given
+        Whether *graph* comes from a model file, whose SHA-256 then has to be the plan's.
+    search
+        Runs the exhaustive search behind a bound again; without it such a bound stays unchecked.
+    system_due, dims_due
+        Values of the plan's system and dimensions that the user holds it to.
+    ended_by
+        Exceptions that end work: what was not checked by then is unchecked.
+
+    Returns
+    -------
+    A report with one row per claim. A well-formed plan that is wrong fails checks; it raises nothing.
+
+    Raises
+    ------
+    InputError
+        If the plan or the graph is malformed (*where* is a JSON pointer; *source* is ``model`` if it points into the
+        graph), or if there is no graph to compare with.
+
+    Notes
+    -----
+    O(n log n + pins) time and O(n + pins) memory, besides the bound's proof; recursion depth does not depend on the
+    input.
+    """
+    check_plan(plan, ())
+    embedded = embedded_in_ticks(plan["graph"]) if "graph" in plan else None
+    model = None if graph is None else model_graph(graph, plan["system"], plan["k"])
+    subject = embedded if model is None else model
+    if subject is None:
+        raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with --model")
+    refuse_impossible_system(plan["system"], subject, ("system",))
+
+    checks = [
+        *system_rows(plan["system"], system_due or {}, _PLAN),
+        *dims_rows(plan["model"]["dims"], dims_due, _PLAN),
+        groups_row(plan["together"], subject.op_count),
+        _check_file(plan, graph_sha256, model_given=model_given),
+        *_check_costs(plan, costs_sha256, model_given=model_given),
+        *_check_embedded(plan, embedded, model),
+        check_counts(plan["model"], subject, _PLAN),
+        _check_ticks(plan, model),
+    ]
+    bottleneck, ended = _check_partition(plan, subject, checks, ended_by)
+    stated = plan["lower_bound"]
+    method, tier, value = stated["method"], stated["tier"], stated["value"]
+    bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
+    if not ended:
+        with suppress(*ended_by):
+            limit = bottleneck if hold(checks, PARTITION) else None
+            bound, tier = check_bound(_claim(plan, subject), method, tier, limit, search)
+    rests_on = [*rows_named(checks, PARTITION), bound]
+    reached = plan["bottleneck"] if bottleneck is None else bottleneck
+    due = quotient(reached, value)
+    checks += [
+        bound,
+        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_optimal(
+            stated=plan["optimal"], closed=reached == value, tier=stated["tier"], rests_on=rests_on, said_by=_PLAN
+        ),
+    ]
+    rechecked = bound.passed is True
+    return Report(
+        tuple(checks),
+        tier,
+        due if rechecked and bottleneck is not None else None,
+        bound_rechecked=rechecked,
+        proven=proven_words(reached, value, plan["k"], together=bool(plan["together"]), embedded=model is None),
+    )
+
+
+def _check_partition(
+    plan: dict[str, Any], subject: TickGraph, checks: list[Check], ended_by: Interrupts
+) -> tuple[int | None, bool]:
+    """Add the rows on stages; return the bottleneck if it could be derived, and whether work was ended."""
+    bottleneck: int | None = None
+    try:
+        assigned = check_assignment(plan["assignment"], plan["k"], subject)
+        checks.append(assigned)
+        if not assigned.passed:
+            checks[:] = complete(checks, _ON_STAGES, "the assignment is wrong")
+            return None, False
+        stage_of = [plan["assignment"][name] for name in subject.op_names]
+        stages = stage_figures(subject, stage_of, plan["system"])
+        checks += [
+            check_edges(subject, stage_of),
+            *check_together(plan["together"], plan["assignment"]),
+            _check_stages(plan, stages),
+            check_memory(stages, plan["system"].get("stage_memory_bytes")),
+        ]
+        bottleneck = max(stage.cost for stage in stages.values())
+        checks.append(compare("bottleneck", plan["bottleneck"], bottleneck, "ticks", _PLAN))
+    except ended_by:
+        checks[:] = complete(checks, ("assignment", *_ON_STAGES), OUT_OF_TIME)
+        return bottleneck, True
+    return bottleneck, False
+
+
+def _claim(plan: dict[str, Any], graph: TickGraph) -> BoundClaim:
+    bound = plan["lower_bound"]
+    return BoundClaim(graph, plan["system"], plan["k"], plan["together"], bound["value"], bound["proof"])
+
+
+def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> Check:
+    if actual is not None:
+        return check_file(plan["model"]["sha256"], actual, _PLAN)
+    if model_given:
+        return Check("model file", False, "the model file's SHA-256 is not known")
+    return fact("model file", "not given: nothing holds the plan to a file")
+
+
+def _check_costs(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> list[Check]:
+    stated = plan["model"].get("costs_sha256")
+    if model_given or actual is not None or stated is None:
+        return check_costs(stated, actual, _PLAN)
+    return [fact("measured costs", f"not given (SHA-256 recorded: {stated})")]
+
+
+def _check_embedded(plan: dict[str, Any], embedded: TickGraph | None, model: TickGraph | None) -> list[Check]:
+    name = "embedded graph"
+    if embedded is None:
+        return []
+    due = ABSTRACT if (model.time_unit if model else plan["time_unit"]) == ABSTRACT else "ps"
+    if embedded.time_unit != due:
+        said = f"its time unit is {embedded.time_unit!r}; ticks of this plan are written as {due!r}"
+        return [Check(name, False, said)]
+    if model is None:
+        return [fact(name, "in ticks; taken as the model")]
+    difference = first_difference(embedded, model)
+    return [Check(name, difference is None, difference or "the model's, in ticks")]
+
+
+def _check_ticks(plan: dict[str, Any], model: TickGraph | None) -> Check:
+    unit, stated = plan["time_unit"], plan["ticks_per_unit"]
+    if model is not None:
+        return check_model_ticks(unit, stated, model, _PLAN)
+    due = PICOSECONDS_PER_UNIT[unit] if unit != ABSTRACT else 10 ** (len(str(stated)) - 1)
+    if stated != due:
+        return Check("ticks", False, f"the plan says {stated} ticks per unit ({unit}), it is {due}")
+    return fact("ticks", f"{stated} per unit ({unit}): the embedded graph is in ticks already")
+
+
+def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Check:
+    name = "stage costs"
+    if len(plan["stages"]) != plan["k"]:
+        return Check(name, False, f"the plan lists {len(plan['stages'])} stages, k is {plan['k']}")
+    for s, stated in enumerate(plan["stages"]):
+        if stated["index"] != s:
+            return Check(name, False, f"stage {s}: the plan says index {stated['index']}, it is {s}")
+        derived = stages.get(s, StageFigures())
+        for figure in STAGE_FIGURES:
+            mine = getattr(derived, figure)
+            if stated[figure] != mine:
+                return Check(name, False, f"stage {s}: the plan says {figure} {stated[figure]}, it is {mine}")
+    return Check(name, True, f"{plan['k']} stages, {plan['k'] - len(stages)} of them empty")

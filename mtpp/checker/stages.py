@@ -1,0 +1,82 @@
+"""The figures of each stage, re-derived from the graph in ticks and the definition of a stage's cost.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import Any
+
+from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
+
+
+@dataclass
+class StageFigures:
+    """Figures of one stage; the field names are the plan's."""
+
+    ops: int = 0
+    first: str | None = None
+    last: str | None = None
+    work: int = 0
+    input: int = 0
+    output: int = 0
+    overflow: int = 0
+    cost: int = 0
+    param_bytes: int = 0
+    peak_bytes: int = 0
+    live: list[int] = field(default_factory=list)
+    """Change of the bytes live at each step of the stage, and after the last."""
+
+
+def stage_figures(graph: TickGraph, stage_of: list[int], system: dict[str, Any]) -> dict[int, StageFigures]:
+    """Return the figures of every stage that has ops (Archer et al. 2024, eq. 1 to 3)."""
+    stages: defaultdict[int, StageFigures] = defaultdict(StageFigures)
+    step = [0] * graph.op_count
+    for v in graph.order:
+        stage = stages[stage_of[v]]
+        step[v] = stage.ops
+        stage.first = graph.op_names[v] if stage.ops == 0 else stage.first
+        stage.last = graph.op_names[v]
+        stage.ops += 1
+        stage.work += graph.work[v]
+        stage.param_bytes += graph.param_bytes[v]
+    for stage in stages.values():
+        stage.live = [0] * (stage.ops + 1)
+
+    for t, readers in enumerate(graph.consumers):
+        maker = graph.producer[t]
+        home = stage_of[maker]
+        uses: defaultdict[int, list[int]] = defaultdict(list)
+        for v in readers:
+            uses[stage_of[v]].append(step[v])
+        # Steps during which the tensor is live, by stage: where it is made, to its last use there or, if it is
+        # wanted elsewhere, to the end; where it is read, from its first use to its last.
+        spans = {s: (min(steps), max(steps)) for s, steps in uses.items() if s != home}
+        for s in spans:
+            stages[s].input += graph.transfer[t]
+        last = max(uses.get(home, [step[maker]]))
+        if spans:
+            stages[home].output += graph.transfer[t]
+            last = stages[home].ops - 1
+        spans[home] = (step[maker], last)
+        for s, (begin, end) in spans.items():
+            stages[s].live[begin] += graph.tensor_bytes[t] or 0
+            stages[s].live[end + 1] -= graph.tensor_bytes[t] or 0
+
+    for stage in stages.values():
+        stage.peak_bytes = system["activation_reserve_bytes"] if system["peak"] == "reserve" else _peak(stage.live)
+        if system["fast_memory_bytes"] is not None:
+            excess = max(0, stage.param_bytes + stage.peak_bytes - system["fast_memory_bytes"])
+            stage.overflow = ceil_div(excess * TICKS_PER_S, system["bandwidth_bytes_per_s"])
+        stage.cost = stage.work + stage.input + stage.output + stage.overflow
+    return dict(stages)
+
+
+def _peak(changes: list[int]) -> int:
+    peak = live = 0
+    for change in changes:
+        live += change
+        peak = max(peak, live)
+    return peak

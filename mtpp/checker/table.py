@@ -1,0 +1,322 @@
+"""Tables of certificates, re-derived row by row in plain Python integers.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). A row with an upper side is checked like a plan, a row of
+bounds alone for its bound. Of the bounds that a row lists beside its best one, no proof is kept: they are only held
+against the bottleneck, which none may be above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from mtpp.checker.checks import (
+    PARTITION,
+    check_assignment,
+    check_bound,
+    check_costs,
+    check_counts,
+    check_edges,
+    check_file,
+    check_group_names,
+    check_memory,
+    check_model_ticks,
+    check_optimal,
+    check_ratio,
+    check_together,
+    compare,
+    hold,
+    model_graph,
+    proven_words,
+    quotient,
+    refuse_impossible_system,
+    rows_named,
+)
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.document import (
+    TIERS,
+    Path,
+    Rule,
+    any_whole,
+    anything,
+    array,
+    choice,
+    flag,
+    mapping,
+    nullable,
+    number,
+    record,
+    refuse,
+    sha256,
+    system,
+    tagged,
+    text,
+    time_unit,
+    whole,
+)
+from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.graph import TickGraph
+from mtpp.checker.means import check_summary
+from mtpp.checker.report import (
+    BOUND_CHECK,
+    NO_TIER,
+    OUT_OF_TIME,
+    Check,
+    Interrupts,
+    Report,
+    Search,
+    complete,
+    fact,
+)
+from mtpp.checker.stages import stage_figures
+
+FORMAT = "mtpp-certificates"
+_ROW = "the row"
+
+_UPPER_SIDE: dict[str, Rule] = {
+    "upper": whole(),
+    "upper_algorithm": text,
+    "ratio": nullable(number),
+    "optimal": flag,
+    "assignment": mapping(any_whole),
+}
+
+_PROVEN = record(
+    {"value": whole(), "method": text, "tier": choice("exact", "enumerated"), "proof": anything},
+    {"ratio": nullable(number)},
+)
+
+_row = record(
+    {
+        "model": text,
+        "path": text,
+        "sha256": sha256,
+        "dims": mapping(whole(1)),
+        "ops": whole(),
+        "tensors": whole(),
+        "time_unit": time_unit,
+        "ticks_per_unit": whole(1),
+        "system": system,
+        "k": whole(1),
+        "lower": whole(),
+        "lower_method": text,
+        "tier": choice(*TIERS),
+        "lower_proof": anything,
+        "bounds": mapping(nullable(whole())),
+        "solved": array(text),
+        "seconds": mapping(number),
+        "stopped": text,
+    },
+    {**_UPPER_SIDE, "together": array(array(text)), "costs_sha256": sha256, "proven": _PROVEN},
+)
+
+
+def _whole_row(value: Any, path: Path) -> None:
+    _row(value, path)
+    present = [key for key in _UPPER_SIDE if key in value]
+    if present and len(present) < len(_UPPER_SIDE):
+        missing = next(key for key in _UPPER_SIDE if key not in value)
+        refuse("missing key", (*path, missing), f"a row with {present[0]} needs all of {', '.join(_UPPER_SIDE)}")
+    if "proven" in value and value["tier"] != "solver":
+        refuse("is for rows whose best bound is of tier solver", (*path, "proven"))
+    if "proven" in value and ("ratio" in value["proven"]) != bool(present):
+        refuse("belongs to rows with an upper side, and to all of them", (*path, "proven", "ratio"))
+
+
+check_table = tagged(FORMAT, {"rows": array(_whole_row), "summary": check_summary})
+"""Rule of a table of certificates; the content of proofs is not looked at."""
+
+
+def row_path(index: int) -> Path:
+    """Return where a row stands in its table."""
+    return ("rows", index)
+
+
+def verify_row(
+    row: dict[str, Any],
+    index: int,
+    graph: Any,
+    graph_sha256: str,
+    costs_sha256: str | None = None,
+    *,
+    search: Search | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    dims_due: Mapping[str, int] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
+    """Re-derive what a row of a table says and compare.
+
+    Parameters
+    ----------
+    row
+        Of a table that :data:`check_table` took.
+    index
+        Its place there, for messages.
+    graph
+        The model as an mtpp-graph document (numbers int, Decimal or Fraction).
+    graph_sha256
+        Of the file that it was read from.
+    costs_sha256
+        Of the file with measured costs that it was given, if any.
+    search, system_due, dims_due, ended_by
+        As :func:`mtpp.checker.plan.verify_plan` takes them.
+
+    Raises
+    ------
+    InputError
+        If the proof or the graph is malformed; *source* is ``model`` for the latter.
+    """
+    subject = model_graph(graph, row["system"], row["k"])
+    refuse_impossible_system(row["system"], subject, (*row_path(index), "system"))
+    checks = [
+        *system_rows(row["system"], system_due or {}, _ROW),
+        *dims_rows(row["dims"], dims_due, _ROW),
+        groups_row(row.get("together", []), subject.op_count),
+        check_file(row["sha256"], graph_sha256, _ROW),
+        *check_costs(row.get("costs_sha256"), costs_sha256, _ROW),
+        check_counts(row, subject, _ROW),
+        check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject, _ROW),
+    ]
+    if "upper" not in row:
+        checks += check_group_names(row.get("together", []), subject)
+    bottleneck: int | None = None
+    tier = row["tier"]
+    try:
+        if "upper" in row:
+            bottleneck = _check_partition(row, subject, checks)
+        limit = bottleneck if hold(checks, PARTITION) else None
+        bound, tier = check_bound(_claim(row, index, subject), row["lower_method"], tier, limit, search)
+        checks.append(bound)
+        if "proven" in row:
+            proven = row["proven"]
+            claim = _proven_claim(row, index, subject)
+            checks.append(check_bound(claim, proven["method"], proven["tier"], limit, search, PROVEN_BOUND)[0])
+    except ended_by:
+        checks = list(complete(checks, _derived(row), OUT_OF_TIME))
+    reached = _reached(row, bottleneck)
+    checks += _check_gaps(row, reached, checks)
+    if "upper" in row:
+        checks.append(_check_other_bounds(row["bounds"], row["upper"] if reached is None else reached))
+    rechecked = any(check.name == BOUND_CHECK and check.passed for check in checks)
+    ratio = None if bottleneck is None or not rechecked else quotient(bottleneck, row["lower"])
+    return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=_proven_words(row))
+
+
+def unchecked_row(
+    row: dict[str, Any],
+    why: str,
+    *,
+    system_due: Mapping[str, Any] | None = None,
+    dims_due: Mapping[str, int] | None = None,
+) -> Report:
+    """Return the report on a row of which nothing can be checked, such as one whose model was not found.
+
+    What it says of its own figures is compared all the same, and held to what the user asks for.
+    """
+    checks = [
+        *system_rows(row["system"], system_due or {}, _ROW),
+        *dims_rows(row["dims"], dims_due, _ROW),
+        groups_row(row.get("together", []), row["ops"]),
+        fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
+    ]
+    tier = row["tier"]
+    if "upper" in row and row["lower"] > row["upper"]:
+        above = f"the lower bound {row['lower']} is above the bottleneck {row['upper']} that the row states"
+        checks.append(Check(BOUND_CHECK, False, above))
+        tier = NO_TIER
+    checks = list(complete(checks, ("op and tensor counts", *_derived(row)), why))
+    checks += _check_gaps(row, row.get("upper"), checks)
+    return Report(tuple(checks), tier, None, bound_rechecked=False, proven=_proven_words(row))
+
+
+def unseen_report(row: dict[str, Any], why: str, system_due: Mapping[str, Any]) -> Report:
+    """Return the report on a row whose figures were not as much as compared: no time is left.
+
+    It is the same for all rows of one kind (:func:`kind_of_row`), so that a hundred thousand of them can share it.
+    """
+    held = [check for check in system_rows(row["system"], system_due, _ROW) if not check.fact]
+    gaps = ["ratio", "optimal", *([_PROVEN_RATIO] if "proven" in row else [])] if "upper" in row else []
+    checks = complete(held, ("op and tensor counts", *_derived(row), *gaps), why)
+    return Report(checks, row["tier"], None, bound_rechecked=False, proven=_proven_words(row))
+
+
+def kind_of_row(row: dict[str, Any], system_due: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what :func:`unseen_report` depends on."""
+    return "upper" in row, "proven" in row, row["tier"], *(row["system"].get(key) for key in system_due)
+
+
+PROVEN_BOUND, _PROVEN_RATIO = "proven lower bound", "proven ratio"
+"""Rows on the best bound that can be checked, where the best one cannot."""
+
+
+def _derived(row: dict[str, Any]) -> list[str]:
+    """Return the claims of a row that ratios rest on."""
+    upper = ["assignment", *_ON_STAGES] if "upper" in row else []
+    return [*upper, BOUND_CHECK, *([PROVEN_BOUND] if "proven" in row else [])]
+
+
+_ON_STAGES = ("edges", "stage memory", "bottleneck")
+
+
+def _reached(row: dict[str, Any], bottleneck: int | None) -> int | None:
+    return row.get("upper") if bottleneck is None else bottleneck
+
+
+def _check_gaps(row: dict[str, Any], reached: int | None, checks: Sequence[Check]) -> list[Check]:
+    """Check the ratios of a row to its bounds; none is due without an upper side."""
+    if reached is None:
+        return []
+    rests_on, closed = rows_named(checks, (*PARTITION, BOUND_CHECK)), reached == row["lower"]
+    found = [
+        check_ratio(quotient(reached, row["lower"]), row["ratio"], rests_on, _ROW, "ratio"),
+        check_optimal(stated=row["optimal"], closed=closed, tier=row["tier"], rests_on=rests_on, said_by=_ROW),
+    ]
+    if "proven" in row:
+        due, rests_on = quotient(reached, row["proven"]["value"]), rows_named(checks, (*PARTITION, PROVEN_BOUND))
+        found.append(check_ratio(due, row["proven"]["ratio"], rests_on, _ROW, _PROVEN_RATIO))
+    return found
+
+
+def _proven_words(row: dict[str, Any]) -> str:
+    together = bool(row.get("together"))
+    if "upper" in row:
+        return proven_words(row["upper"], row["lower"], row["k"], together=together)
+    return f"proven: no partition into {row['k']} stages has a bottleneck below {row['lower']} ticks"
+
+
+def _claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:
+    path = (*row_path(index), "lower_proof")
+    return BoundClaim(graph, row["system"], row["k"], row.get("together", []), row["lower"], row["lower_proof"], path)
+
+
+def _proven_claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:
+    path = (*row_path(index), "proven", "proof")
+    groups, bound = row.get("together", []), row["proven"]
+    return BoundClaim(graph, row["system"], row["k"], groups, bound["value"], bound["proof"], path)
+
+
+def _check_partition(row: dict[str, Any], graph: TickGraph, checks: list[Check]) -> int | None:
+    """Add the rows on a row's assignment, and return its bottleneck if that could be derived."""
+    assigned = check_assignment(row["assignment"], row["k"], graph)
+    checks.append(assigned)
+    if not assigned.passed:
+        checks[:] = complete(checks, _ON_STAGES, "the assignment is wrong")
+        return None
+    stage_of = [row["assignment"][name] for name in graph.op_names]
+    stages = stage_figures(graph, stage_of, row["system"])
+    checks += [
+        check_edges(graph, stage_of),
+        *check_together(row.get("together", []), row["assignment"]),
+        check_memory(stages, row["system"].get("stage_memory_bytes")),
+    ]
+    bottleneck = max(stage.cost for stage in stages.values())
+    checks.append(compare("bottleneck", row["upper"], bottleneck, "ticks", _ROW))
+    return bottleneck
+
+
+def _check_other_bounds(bounds: dict[str, int | None], bottleneck: int) -> Check:
+    name = "bounds tried"
+    for method, value in bounds.items():
+        if value is not None and value > bottleneck:
+            return Check(name, False, f"{method}: {value} ticks are above the bottleneck {bottleneck}")
+    return fact(name, f"none of {len(bounds)} is above the bottleneck; their proofs are not in the table")

@@ -1,0 +1,151 @@
+"""Whether the stages of a training plan are a plan at all: section 3.1 and 3.6 of Tarnawski et al. (2021).
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). Every layer is in one stage; no edge goes to an earlier
+one, so that each stage is contiguous and the order of stages is one in which they can run; degrees are allowed and add
+up to no more than there is; every layer runs in a way that is there for its stage's t.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mtpp.checker.report import Check, fact
+from mtpp.checker.training.bounds import usable_ways
+from mtpp.checker.training.levels import check_superstages
+from mtpp.checker.training.model import LayerId, TickModel, Way
+from mtpp.checker.training.stages import PipelineStage
+
+
+def pipeline_checks(plan: dict[str, Any], model: TickModel) -> list[Check]:
+    """Check the stages of a plan, all but what they take."""
+    layers = _check_layers(plan, model)
+    levels = [] if plan["system"]["topology"] is None else [check_superstages(plan)]
+    return [
+        layers,
+        *levels,
+        _check_edges(plan, model) if layers.passed else Check("edges", None, "the layers are wrong"),
+        _check_degrees(plan),
+        _check_devices(plan),
+        _check_ways(plan, model) if layers.passed else Check(_WAYS, None, "the layers are wrong"),
+        _check_knapsack(plan),
+    ]
+
+
+_WAYS = "configurations"
+
+
+def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
+    """Return the stages of a plan that passed :func:`pipeline_checks`."""
+    place = {name: i for i, name in enumerate(model.ids)}
+    return [
+        PipelineStage(
+            {place[layer]: _chosen(stage, model, place, layer) for layer in stage["layers"]}, stage["data_parallel"]
+        )
+        for stage in plan["stages"]
+    ]
+
+
+def _chosen(stage: dict[str, Any], model: TickModel, place: Mapping[LayerId, int], layer: LayerId) -> Way:
+    ways = model.ways[place[layer]][stage["tensor_parallel"]]
+    return next(way for way in ways if way.name == stage["configurations"][str(layer)])
+
+
+def _check_layers(plan: dict[str, Any], model: TickModel) -> Check:
+    name = "layers"
+    known = set(model.ids)
+    stage_of: dict[LayerId, int] = {}
+    for i, stage in enumerate(plan["stages"]):
+        if stage["index"] != i:
+            return Check(name, False, f"stage {i}: the plan says index {stage['index']}, it is {i}")
+        if not stage["layers"]:
+            return Check(name, False, f"stage {i} has no layers")
+        for layer in stage["layers"]:
+            if layer not in known:
+                return Check(name, False, f"stage {i}: the model has no layer {str(layer)[:60]!r}")
+            if layer in stage_of:
+                return Check(name, False, f"layer {layer!r} is in stage {stage_of[layer]} and in stage {i}")
+            stage_of[layer] = i
+    missing = [layer for layer in model.ids if layer not in stage_of]
+    if missing:
+        return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
+    return Check(name, True, f"each of {len(model.ids)} in one of {len(plan['stages'])} stages")
+
+
+def _check_edges(plan: dict[str, Any], model: TickModel) -> Check:
+    stage_of = {layer: i for i, stage in enumerate(plan["stages"]) for layer in stage["layers"]}
+    for u, v, _ in model.edges:
+        source, target = model.ids[u], model.ids[v]
+        if stage_of[source] > stage_of[target]:
+            edge = f"layer {source!r} (stage {stage_of[source]}) to {target!r} (stage {stage_of[target]})"
+            return Check("edges", False, f"one goes back from {edge}")
+    return Check("edges", True, f"none of {len(model.edges)} goes to an earlier stage")
+
+
+def _check_degrees(plan: dict[str, Any]) -> Check:
+    name, system = "degrees", plan["system"]
+    most = system["max_micro_batches"]
+    degrees = [_copies(stage) for stage in plan["stages"]]
+    for i, stage in enumerate(plan["stages"]):
+        d, t = stage["data_parallel"], stage["tensor_parallel"]
+        if d > 1 and not system["data_parallel"]:
+            return Check(name, False, f"stage {i}: a data-parallel degree of {d}, without data parallelism")
+        if t > 1 and not system["tensor_parallel"]:
+            return Check(name, False, f"stage {i}: a tensor-parallel degree of {t}, without tensor parallelism")
+        if system["convention"] == "program" and most % d:
+            return Check(name, False, f"stage {i}: a data-parallel degree of {d} does not divide {most}")
+    total = sum(degrees)
+    if plan["degrees_sum"] != total:
+        return Check(
+            name, False, f"the plan says that data-parallel degrees come to {plan['degrees_sum']}, it is {total}"
+        )
+    if total > most:
+        return Check(name, False, f"data-parallel degrees come to {total}, at most {most} micro-batches are allowed")
+    if system["exact_micro_batches"] and total != most:
+        return Check(name, False, f"data-parallel degrees come to {total}, not exactly {most}")
+    return Check(name, True, f"data-parallel ones come to {total} of {most}")
+
+
+def _copies(stage: dict[str, Any]) -> int:
+    """Return how often a stage is there: its degree of data parallelism, times those around it."""
+    return int(stage.get("replicas", stage["data_parallel"]))
+
+
+def _check_devices(plan: dict[str, Any]) -> Check:
+    name, most = "devices", plan["system"]["devices"]
+    for i, stage in enumerate(plan["stages"]):
+        due = _copies(stage) * stage["tensor_parallel"]
+        if stage["devices"] != due:
+            return Check(name, False, f"stage {i}: the plan says {stage['devices']} devices, it is {due}")
+    total = sum(stage["devices"] for stage in plan["stages"])
+    if plan["devices_used"] != total:
+        return Check(name, False, f"the plan says {plan['devices_used']} devices, it is {total}")
+    if total > most:
+        return Check(name, False, f"stages take {total} devices, there are {most}")
+    return Check(name, True, f"{total} of {most}")
+
+
+def _check_ways(plan: dict[str, Any], model: TickModel) -> Check:
+    place = {layer: i for i, layer in enumerate(model.ids)}
+    for i, stage in enumerate(plan["stages"]):
+        chosen, t = stage["configurations"], stage["tensor_parallel"]
+        for layer in stage["layers"]:
+            if str(layer) not in chosen:
+                return Check(_WAYS, False, f"stage {i}: layer {layer!r} has none")
+            named, ways = chosen[str(layer)], model.ways[place[layer]].get(t, ())
+            what = f"stage {i}: {named[:60]!r} of layer {layer!r}, for a tensor-parallel degree of {t},"
+            if not any(way.name == named for way in ways):
+                return Check(_WAYS, False, f"{what} is not in the model")
+            if not any(way.name == named for way in usable_ways(model, plan["system"], place[layer], t)):
+                return Check(_WAYS, False, f"{what} recomputes activations, which is not allowed")
+        outside = set(chosen) - {str(layer) for layer in stage["layers"]}
+        if outside:
+            return Check(_WAYS, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
+    return Check(_WAYS, True, f"one for each of {len(model.ids)} layers")
+
+
+def _check_knapsack(plan: dict[str, Any]) -> Check:
+    stated = plan["knapsack"]["heuristic_differs"]
+    if stated != sorted(set(stated)) or any(i >= len(plan["stages"]) for i in stated):
+        return Check("knapsack", False, f"it differs in {stated}, which are not stages in ascending order")
+    return fact("knapsack", "recorded: what the heuristic would choose")

@@ -1,0 +1,327 @@
+"""The independent verifier of training plans: everything that one says, re-derived from the model in exact fractions.
+
+It imports nothing from the rest of the program but the errors: :mod:`mtpp.checker.training.document` knows the shape of
+the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`mtpp.checker.training.pipeline` checks
+that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
+:mod:`mtpp.checker.training.bounds` re-derives lower bounds. Not checked: how the plan was found (planner, times), its
+notes, what other ways of choosing configurations would have come to, and the model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from mtpp.checker.checks import check_file, check_optimal, check_ratio, hold, rows_named
+from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
+from mtpp.checker.report import (
+    BOUND_CHECK,
+    NO_TIER,
+    OUT_OF_TIME,
+    SHALLOW,
+    Check,
+    Interrupts,
+    Report,
+    complete,
+)
+from mtpp.checker.training.bounds import TrainingClaim, check_work
+from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan, fraction
+from mtpp.checker.training.facts import training_rows
+from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
+from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages
+from mtpp.checker.training.model import StatedModel, TickModel, training_model_in_ticks
+from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
+from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
+
+METHOD = "downset"
+"""Name of the search among the methods of lower bounds."""
+
+_PLAN = "the plan"
+_TIME = "time per sample"
+_DERIVED = ("stage figures", "stage memory", _TIME)
+_SHAPE = ("layers", "edges", "degrees", "devices", "configurations")
+_PIPELINE = (*_SHAPE, "superstages", "stage memory")
+
+
+class TrainingSearches(NamedTuple):
+    """Exhaustive searches behind training plans, which the caller of the verifier brings.
+
+    Attributes
+    ----------
+    bound
+        Is given a lower bound and its method; returns the row on it.
+    no_plan
+        Is given a document that says that there is no plan, and the model; returns the rows on that.
+    """
+
+    bound: Callable[[TrainingClaim, str], Check]
+    no_plan: Callable[[dict[str, Any], TickModel], list[Check]]
+
+
+def verify_training_plan(
+    plan: Any,
+    model: StatedModel,
+    model_sha256: str,
+    *,
+    searches: TrainingSearches | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
+    """Re-derive what *plan* says and compare.
+
+    Parameters
+    ----------
+    plan
+        Parsed document; numbers that are not whole are exact rationals.
+    model
+        The model, as read from its file.
+    model_sha256
+        Of that file, in lower-case hexadecimal.
+    searches
+        Run the exhaustive searches behind a document again; without them what rests on one stays unchecked.
+    system_due
+        Values of the plan's system that the user holds it to.
+    ended_by
+        Exceptions that end work: what was not checked by then is unchecked.
+
+    Returns
+    -------
+    A report with one row per claim. A well-formed document that is wrong fails checks; it raises nothing.
+
+    Raises
+    ------
+    InputError
+        If the document is malformed (*where* is a JSON pointer), or its layers cannot be told apart.
+
+    Notes
+    -----
+    O(stages · (layers + edges)), times the degrees of data parallelism for some bounds; and the searches.
+    """
+    check_training_plan(plan, ())
+    ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
+    checks = [
+        *training_rows(plan["system"], system_due or {}, _PLAN),
+        check_file(plan["model"]["sha256"], model_sha256, _PLAN),
+        _check_counts(plan["model"], ticks),
+        _check_ticks(plan, ticks),
+    ]
+    if not plan["feasible"]:
+        return _no_plan(plan, ticks, checks, searches, ended_by)
+    return _feasible(plan, model, ticks, checks, searches, ended_by)
+
+
+def _no_plan(
+    plan: dict[str, Any],
+    ticks: TickModel,
+    checks: list[Check],
+    searches: TrainingSearches | None,
+    ended_by: Interrupts,
+) -> Report:
+    found: list[Check] = []
+    tier = "enumerated" if plan["proven"] else NO_TIER
+    try:
+        found, tier = infeasible_checks(plan, ticks)
+        open_ = [check.name for check in found if check.verdict == "unchecked"]
+        if open_ and searches is not None:
+            outcome = {check.name: check for check in searches.no_plan(plan, ticks)}
+            found = [outcome.get(check.name, check) if check.name in open_ else check for check in found]
+    except ended_by:
+        claims = [NO_PLAN, *([LEAST_MEMORY] if plan["least_memory_bytes"] is not None else [])]
+        checked = [check for check in found if check.verdict != "unchecked"]
+        found = list(complete(checked, claims, OUT_OF_TIME))
+    shown = next(check for check in found if check.name == NO_PLAN)
+    tier = NO_TIER if any(check.passed is False for check in found) else tier
+    words = (
+        "proven that there is no plan within the memory of the devices"
+        if shown.passed
+        else "but all it says is that no plan was found"
+    )
+    subject = "that there is no plan"
+    return Report((*checks, *found), tier, None, shown.passed is True, words, subject=subject)
+
+
+def _feasible(
+    plan: dict[str, Any],
+    model: StatedModel,
+    ticks: TickModel,
+    checks: list[Check],
+    searches: TrainingSearches | None,
+    ended_by: Interrupts,
+) -> Report:
+    stated, tier = plan["lower_bound"], plan["lower_bound"]["tier"]
+    value = as_fraction(stated["value"])
+    time: Fraction | None = None
+    try:
+        time = _check_stages(plan, model, ticks, checks)
+        bound, tier = _check_bound(plan, ticks, time if hold(checks, _PIPELINE) else None, searches)
+        checks.append(bound)
+    except ended_by:
+        checks[:] = complete(checks, (*_SHAPE, *_DERIVED, BOUND_CHECK), OUT_OF_TIME)
+        bound = checks[-1]
+    reached = as_fraction(plan["time_per_sample_ticks"]) if time is None else time
+    rests_on = [*rows_named(checks, _PIPELINE), bound]
+    due, closed = _quotient(reached, value), reached == value
+    checks += [
+        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_optimal(stated=plan["optimal"], closed=closed, tier=stated["tier"], rests_on=rests_on, said_by=_PLAN),
+    ]
+    rechecked = bound.passed is True
+    words = (
+        "proven optimal: no plan for these devices is faster"
+        if closed
+        else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
+        if due is not None
+        else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
+    )
+    ratio = due if rechecked and time is not None else None
+    return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=words)
+
+
+def _check_stages(plan: dict[str, Any], model: StatedModel, ticks: TickModel, checks: list[Check]) -> Fraction | None:
+    """Add the rows on stages, and return the time per sample, None if they are no plan."""
+    system = plan["system"]
+    shape = pipeline_checks(plan, ticks)
+    checks += shape
+    if any(check.passed is False for check in shape):
+        checks[:] = complete(checks, _DERIVED, "the stages are no plan")
+        return None
+    stages = pipeline_of(plan, ticks)
+    outer: list[SuperstageFigures] = []
+    if system["topology"] is None:
+        figures = pipeline_figures(ticks, stages, system["convention"], system["max_micro_batches"])
+    else:
+        levels = LevelFigures(plan, stages, ticks, model)
+        figures, outer = levels.stages, levels.superstages
+    time = max([stage.time for stage in figures] + [communicated.time for communicated in outer])
+    checks += [
+        _check_figures(plan, figures, outer, time),
+        _check_memory(figures, system["memory_bytes"]),
+        _check_time(plan, time),
+    ]
+    return time
+
+
+def _check_counts(stated: dict[str, Any], model: TickModel) -> Check:
+    name = "layer and edge counts"
+    layers, edges = len(model.ids), len(model.edges)
+    if (stated["layers"], stated["edges"]) != (layers, edges):
+        claim = f"{_PLAN} says {stated['layers']} layers and {stated['edges']} edges"
+        return Check(name, False, f"{claim}, the model has {layers} and {edges}")
+    return Check(name, True, f"{layers} layers, {edges} edges")
+
+
+def _check_ticks(plan: dict[str, Any], model: TickModel) -> Check:
+    name, unit, stated = "ticks", plan["time_unit"], plan["ticks_per_unit"]
+    if unit != model.time_unit:
+        return Check(name, False, f"{_PLAN}'s time unit is {unit!r}, the model's {model.time_unit!r}")
+    due = PICOSECONDS_PER_UNIT[unit]
+    if stated != due:
+        return Check(name, False, f"{_PLAN} says {stated} ticks per unit ({unit}), it is {due}")
+    return Check(name, True, f"{stated} per unit ({unit})")
+
+
+def _check_figures(
+    plan: dict[str, Any], figures: list[TrainingFigures], outer: list[SuperstageFigures], time: Fraction
+) -> Check:
+    name = "stage figures"
+    unit = PICOSECONDS_PER_UNIT[plan["time_unit"]]
+    for i, (stated, mine) in enumerate(zip(plan["stages"], figures, strict=True)):
+        said: list[tuple[str, Any, Any]] = [
+            ("in_flight", stated["in_flight"], mine.in_flight),
+            ("memory_bytes", stated["memory_bytes"], mine.memory_bytes),
+            ("time_ticks", as_fraction(stated["time_ticks"]), mine.time),
+            ("utilization", _real(stated["utilization"]), _utilization(mine.time, time)),
+        ]
+        said += [(key, _real(stated[key]), float(getattr(mine, key) / unit)) for key in STAGE_TIMES]
+        for key, claimed, due in said:
+            if claimed != due:
+                return Check(name, False, f"stage {i}: {_PLAN} says {key} {claimed}, it is {due}")
+    for row, communicated in zip(all_superstages(plan.get("superstages", ())), outer, strict=True):
+        said = [
+            ("time_ticks", as_fraction(row["time_ticks"]), communicated.time),
+            ("utilization", _real(row["utilization"]), _utilization(communicated.time, time)),
+        ]
+        said += [(key, _real(row[key]), float(getattr(communicated, key) / unit)) for key in SUPERSTAGE_TIMES]
+        for key, claimed, due in said:
+            if claimed != due:
+                run = f"superstage of level {row['level']} from stage {row['stages'][0]} on"
+                return Check(name, False, f"{run}: {_PLAN} says {key} {claimed}, it is {due}")
+    return Check(name, True, f"{len(figures)} stages" + (f", {len(outer)} superstages" if outer else ""))
+
+
+def _check_memory(figures: list[TrainingFigures], limit: int) -> Check:
+    name = "stage memory"
+    held, stage = max((stage.memory_bytes, -i) for i, stage in enumerate(figures))
+    if held > limit:
+        return Check(name, False, f"stage {-stage} needs {held} bytes, the limit is {limit}")
+    return Check(name, True, f"at most {held} of {limit} bytes")
+
+
+def _check_time(plan: dict[str, Any], time: Fraction) -> Check:
+    name = "time per sample"
+    stated = as_fraction(plan["time_per_sample_ticks"])
+    if stated != time:
+        return Check(name, False, f"{_PLAN} says {stated} ticks, it is {time}")
+    unit = plan["time_unit"]
+    due = float(time / PICOSECONDS_PER_UNIT[unit])
+    throughput = float(PICOSECONDS_PER_UNIT["s"] / time) if time else None
+    for key, mine in (("time_per_sample", due), ("throughput_per_s", throughput)):
+        if _real(plan[key]) != mine:
+            return Check(name, False, f"{_PLAN} says {key} {_real(plan[key])}, it is {mine}")
+    return Check(name, True, f"{time} ticks, {due!r} {unit}")
+
+
+def training_claim(plan: dict[str, Any], model: StatedModel) -> TrainingClaim:
+    """Return what a plan claims of its lower bound."""
+    return _claim(plan, training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"]))
+
+
+def _claim(plan: dict[str, Any], model: TickModel) -> TrainingClaim:
+    stated = plan["lower_bound"]
+    return TrainingClaim(model, plan["system"], as_fraction(stated["value"]), stated["proof"])
+
+
+def _check_bound(
+    plan: dict[str, Any], model: TickModel, reached: Fraction | None, searches: TrainingSearches | None
+) -> tuple[Check, str]:
+    """Check the lower bound, as far as its tier allows, and return the tier that it has then."""
+    claim = _claim(plan, model)
+    method, tier = plan["lower_bound"]["method"], plan["lower_bound"]["tier"]
+    if reached is not None and claim.value > reached:
+        found = Check(BOUND_CHECK, False, f"the lower bound {claim.value} is above the time per sample {reached}")
+    elif tier == "enumerated":
+        found = _check_enumerated(claim, method, searches)
+    elif tier != "exact":
+        found = Check(BOUND_CHECK, False, f"no bound of tier {tier} is known for training plans")
+    elif method != "work":
+        found = Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}")
+    else:
+        found = Check(BOUND_CHECK, *check_work(claim))
+    return found, NO_TIER if found.passed is False else tier
+
+
+def _check_enumerated(claim: TrainingClaim, method: str, searches: TrainingSearches | None) -> Check:
+    if method != METHOD:
+        return Check(BOUND_CHECK, False, f"no search is known by the name of {method[:60]!r}")
+    record({}, {"less_than": fraction, "downsets": whole()})(claim.proof, claim.path)
+    if "less_than" in claim.proof and as_fraction(claim.proof["less_than"]) != claim.value:
+        return Check(BOUND_CHECK, False, f"{method}: the proof is not for the value of the bound")
+    if searches is None:
+        return Check(BOUND_CHECK, None, f"{method}: {SHALLOW}")
+    return searches.bound(claim, method)
+
+
+def _quotient(time: Fraction, bound: Fraction) -> float | None:
+    if bound == 0:
+        return 1.0 if time == 0 else None
+    return float(time / bound)
+
+
+def _utilization(time: Fraction, slowest: Fraction) -> float:
+    return float(time / slowest) if slowest else 1.0
+
+
+def _real(value: Any) -> float | None:
+    """Return the float that a number in the document was written from."""
+    return None if value is None else float(value)

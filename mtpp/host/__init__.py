@@ -1,0 +1,1 @@
+"""The machine that mtpp itself runs on: clocks, memory, child processes, progress."""

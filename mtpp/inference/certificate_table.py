@@ -1,0 +1,184 @@
+"""A table of certificates: one row per graph and k, with the partition, the bound and all that was tried."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.inference.certificate import Certificate, LowerBound, approximation_ratio
+
+FORMAT = "mtpp-certificates"
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class BoundFigure:
+    """What one bound came to on one cell.
+
+    Attributes
+    ----------
+    value
+        In ticks; None if it proved nothing in the time.
+    seconds
+        That it took.
+    solved
+        Whether it came to its own end: more time would not raise it.
+    """
+
+    value: int | None
+    seconds: float
+    solved: bool
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    """What is known of one graph cut into at most k stages.
+
+    Attributes
+    ----------
+    model, path, sha256
+        The graph's name, the file it was read from and that file's SHA-256.
+    dims
+        Symbolic dimensions that were set.
+    ops, tensors, time_unit, ticks_per_unit, system
+        Of the instance; *system* as in a plan.
+    upper, upper_algorithm, assignment
+        Bottleneck of the best partition in ticks, what found it, and the stage of each op by name; all None in a table
+        of bounds alone.
+    lower
+        The best bound, with its proof.
+    proven
+        The best bound of tier ``exact`` or ``enumerated``, where *lower* is of tier ``solver``; else None.
+    bounds
+        Every bound that was tried, by name, in the order tried.
+    partition_seconds, total_seconds
+        That the search for a partition took, and everything together.
+    costs_sha256
+        Of the file with measured costs, where there was one.
+    stopped
+        Why the work at the cell ended: ``target`` (the ratio asked for is proven), ``solver-target`` (a bound of tier
+        ``solver`` reaches it, to its tolerance), ``finished`` (nothing left to try), ``time-limit``, ``memory-limit``
+        or ``interrupted``.
+    """
+
+    model: str
+    path: str
+    sha256: str
+    dims: Mapping[str, int]
+    ops: int
+    tensors: int
+    time_unit: str
+    ticks_per_unit: int
+    system: Mapping[str, Any]
+    k: int
+    upper: int | None
+    upper_algorithm: str | None
+    assignment: Mapping[str, int] | None
+    lower: LowerBound
+    bounds: Mapping[str, BoundFigure]
+    partition_seconds: float
+    total_seconds: float
+    stopped: str
+    costs_sha256: str | None = None
+    proven: LowerBound | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Approximation ratio; None without a partition, or where the bound is 0 and the bottleneck is not."""
+        return None if self.upper is None else approximation_ratio(self.upper, self.lower.value)
+
+    @property
+    def best_proof(self) -> LowerBound | None:
+        """The best bound of tier ``exact`` or ``enumerated``; None if none is known."""
+        return self.lower if self.lower.is_proof else self.proven
+
+    @property
+    def optimal(self) -> bool:
+        """Whether bound and bottleneck meet in ticks, and the bound is a proof."""
+        return self.upper is not None and Certificate(self.upper, self.lower).optimal
+
+    @property
+    def closed(self) -> bool:
+        """Whether the partition is optimal, or a bound of tier ``solver`` meets it to the solver's tolerance."""
+        if self.upper is None:
+            return False
+        certificate = Certificate(self.upper, self.lower)
+        return certificate.optimal or certificate.closed_by_solver
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the row as JSON values."""
+        row: dict[str, Any] = {
+            "model": self.model,
+            "path": self.path,
+            "sha256": self.sha256,
+            **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
+            "dims": dict(self.dims),
+            "ops": self.ops,
+            "tensors": self.tensors,
+            "time_unit": self.time_unit,
+            "ticks_per_unit": self.ticks_per_unit,
+            "system": dict(self.system),
+            "k": self.k,
+            "lower": self.lower.value,
+            "lower_method": self.lower.method,
+            "tier": self.lower.tier,
+            "lower_proof": dict(self.lower.proof),
+        }
+        if self.proven is not None and not self.lower.is_proof:
+            row["proven"] = self.proven.to_document()
+            if self.upper is not None:
+                row["proven"]["ratio"] = approximation_ratio(self.upper, self.proven.value)
+        if self.upper is not None:
+            row |= {
+                "upper": self.upper,
+                "upper_algorithm": self.upper_algorithm,
+                "ratio": self.ratio,
+                "optimal": self.optimal,
+                "assignment": dict(self.assignment or {}),
+            }
+        seconds = {name: figure.seconds for name, figure in self.bounds.items()}
+        return row | {
+            "bounds": {name: figure.value for name, figure in self.bounds.items()},
+            "solved": [name for name, figure in self.bounds.items() if figure.solved],
+            "seconds": {"partition": self.partition_seconds, **seconds, "total": self.total_seconds},
+            "stopped": self.stopped,
+        }
+
+    @classmethod
+    def from_document(cls, row: Mapping[str, Any]) -> CertificateRow:
+        """Return the row that :meth:`to_document` wrote."""
+        solved = set(row["solved"])
+        proven = row.get("proven")
+        return cls(
+            **{key: row[key] for key in _SAME},
+            upper=row.get("upper"),
+            upper_algorithm=row.get("upper_algorithm"),
+            assignment=row.get("assignment"),
+            lower=LowerBound(row["lower"], row["lower_method"], row["tier"], row["lower_proof"]),
+            bounds={
+                name: BoundFigure(value, row["seconds"][name], name in solved) for name, value in row["bounds"].items()
+            },
+            partition_seconds=row["seconds"]["partition"],
+            total_seconds=row["seconds"]["total"],
+            costs_sha256=row.get("costs_sha256"),
+            proven=None
+            if proven is None
+            else LowerBound(proven["value"], proven["method"], proven["tier"], proven["proof"]),
+        )
+
+
+_SAME = (
+    *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
+    *("system", "k", "stopped"),
+)
+
+
+def table_document(rows: Sequence[CertificateRow], summary: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a table of certificates as JSON values."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "rows": [row.to_document() for row in rows],
+        "summary": [dict(entry) for entry in summary],
+    }

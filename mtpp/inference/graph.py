@@ -1,0 +1,327 @@
+"""The computation graph: ops, tensors between them, and what each costs.
+
+A tensor is a hyperedge: one producer op and any number of consumer ops. The papers' "one output per op"
+(Archer et al. 2024, section 2.1) is the special case of one tensor per op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InputError
+from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
+from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
+from mtpp.units import Exact
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
+
+TIME_UNITS = ("ps", "ns", "us", "ms", "s", "1")
+"""Units of time a graph may be written in; ``"1"`` is abstract: costs compare, but are no seconds."""
+
+UNKNOWN_BYTES = -1
+"""Stands in ``tensor_bytes`` for a tensor whose size was not given (only its transfer time was)."""
+
+
+class Op(NamedTuple):
+    """One operation, as a reader hands it over."""
+
+    name: str
+    work: Exact
+    kind: str = ""
+    param_bytes: int = 0
+
+
+class Tensor(NamedTuple):
+    """One tensor, as a reader hands it over; *producer* and *consumers* are names of ops."""
+
+    name: str
+    producer: str
+    consumers: tuple[str, ...]
+    bytes: int | None = None
+    transfer: Exact | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CostGraph:
+    """A directed acyclic graph of ops and tensors with exact costs. Make one with :meth:`build`.
+
+    Attributes
+    ----------
+    time_unit
+        Unit of *work* and *transfer*, one of :data:`TIME_UNITS`.
+    op_names, op_kinds, work
+        One entry per op, in file order; work is an exact number of time units.
+    param_bytes
+        Bytes of parameters that each op reads, int64, shape (n,).
+    tensor_names
+        One entry per tensor, in file order.
+    tensor_producer
+        Op that makes each tensor, int32, shape (m,).
+    consumer_offsets, consumers
+        Ops that read each tensor, CSR: tensor t is read by ``consumers[consumer_offsets[t]:
+        consumer_offsets[t + 1]]``; int64, shape (m + 1,) and int32.
+    tensor_bytes
+        Size of each tensor, int64, shape (m,); :data:`UNKNOWN_BYTES` where not given.
+    transfer
+        Time to move each tensor, in time units; None where it follows from the bytes and the system's bandwidth.
+    metadata
+        What a reader wants to keep (inputs, outputs, what was folded …); never read by a solver.
+    """
+
+    name: str
+    time_unit: str
+    op_names: tuple[str, ...]
+    op_kinds: tuple[str, ...]
+    work: tuple[Exact, ...]
+    param_bytes: Int64Array
+    tensor_names: tuple[str, ...]
+    tensor_producer: Int32Array
+    consumer_offsets: Int64Array
+    consumers: Int32Array
+    tensor_bytes: Int64Array
+    transfer: tuple[Exact | None, ...]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+
+    @classmethod
+    def build(
+        cls,
+        *,
+        name: str,
+        time_unit: str,
+        ops: Iterable[Op],
+        tensors: Iterable[Tensor],
+        metadata: Mapping[str, Any] | None = None,
+    ) -> CostGraph:
+        """Check ops and tensors once and lay them out as arrays.
+
+        Raises
+        ------
+        InputError
+            On an empty graph, a duplicate or empty name, a negative or oversized cost, an unknown op, a duplicate
+            consumer, a self-loop, a cycle, a tensor without a cost; *where* is a JSON pointer into the graph
+            format (``/tensors/3/consumers/0``).
+
+        Notes
+        -----
+        O(n + pins) time and memory.
+        """
+        return cls.from_columns(
+            name=name,
+            time_unit=time_unit,
+            ops=OpColumns(*_transposed(ops, len(OpColumns._fields))),
+            tensors=TensorColumns(*_transposed(tensors, len(TensorColumns._fields))),
+            metadata=metadata,
+        )
+
+    @classmethod
+    def from_columns(
+        cls,
+        *,
+        name: str,
+        time_unit: str,
+        ops: OpColumns,
+        tensors: TensorColumns,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> CostGraph:
+        """Do what :meth:`build` does, with a sequence per field in place of an object per row."""
+        if time_unit not in TIME_UNITS:
+            units = ", ".join(TIME_UNITS)
+            raise InputError(f"unknown time unit {time_unit!r}", where="/time_unit", remedy=f"use one of {units}")
+        if not ops.name:
+            raise InputError("the graph has no ops", where="/ops", remedy="give at least one")
+        links = checked_links(ops, tensors, abstract=time_unit == "1")
+        graph = cls(
+            name=name,
+            time_unit=time_unit,
+            op_names=tuple(ops.name),
+            op_kinds=tuple(ops.kind),
+            work=tuple(ops.work),
+            param_bytes=np.array(ops.param_bytes, dtype=np.int64),
+            tensor_names=tuple(tensors.name),
+            tensor_producer=links.producer,
+            consumer_offsets=links.offsets,
+            consumers=links.consumers,
+            tensor_bytes=np.array([UNKNOWN_BYTES if size is None else size for size in tensors.bytes], dtype=np.int64),
+            transfer=tuple(tensors.transfer),
+            metadata=dict(metadata or {}),
+        )
+        for array in (graph.param_bytes, *links, graph.tensor_bytes):
+            array.setflags(write=False)
+        _ = graph.order  # raises on a cycle
+        return graph
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops, the papers' n."""
+        return len(self.op_names)
+
+    @property
+    def tensor_count(self) -> int:
+        """Number of tensors."""
+        return len(self.tensor_names)
+
+    def tensor_consumers(self, tensor: int) -> Int32Array:
+        """Return the ops that read *tensor*, int32."""
+        return self.consumers[self.consumer_offsets[tensor] : self.consumer_offsets[tensor + 1]]
+
+    @cached_property
+    def edges(self) -> tuple[Int32Array, Int32Array]:
+        """Producer and consumer of every pin: two int32 arrays with one entry per (tensor, consumer)."""
+        return np.repeat(self.tensor_producer, np.diff(self.consumer_offsets)), self.consumers
+
+    @cached_property
+    def order(self) -> Int32Array:
+        """The graph's own order: file order where that is topological, else the topological order nearest to it.
+
+        int32, shape (n,): of all ops whose inputs are done, the first in the file comes next (Kahn 1962).
+
+        Raises
+        ------
+        InputError
+            If the graph has a cycle; the message names the ops on one.
+        """
+        sources, targets = self.edges
+        if bool(np.all(sources < targets)):
+            order = np.arange(self.op_count, dtype=np.int32)
+        else:
+            edges = list(zip(sources.tolist(), targets.tolist(), strict=True))
+            found = first_come_order(self.op_count, edges)
+            if len(found) < self.op_count:
+                cycle = [self.op_names[v] for v in find_cycle(self.op_count, edges, found)]
+                raise InputError(f"the graph has a cycle: {cycle_text(cycle)}", where="/tensors")
+            order = np.array(found, dtype=np.int32)
+        order.setflags(write=False)
+        return order
+
+    def to_networkx(self) -> nx.DiGraph:
+        """Return the graph as a ``networkx.DiGraph`` on op names.
+
+        Nodes carry ``work``, ``kind`` and ``param_bytes``; an edge carries ``tensors``, the list of names of the
+        tensors that flow along it. The graph's attributes hold ``name``, ``time_unit``, ``metadata`` and
+        ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from which
+        :meth:`from_networkx` restores the hyperedges.
+        """
+        import networkx as nx
+
+        result: nx.DiGraph = nx.DiGraph(name=self.name, time_unit=self.time_unit, metadata=dict(self.metadata))
+        for v, op in enumerate(self.op_names):
+            result.add_node(op, work=self.work[v], kind=self.op_kinds[v], param_bytes=int(self.param_bytes[v]))
+        tensors: dict[str, dict[str, Any]] = {}
+        for t, tensor in enumerate(self.tensor_names):
+            producer = self.op_names[self.tensor_producer[t]]
+            readers = [self.op_names[v] for v in self.tensor_consumers(t)]
+            size = int(self.tensor_bytes[t])
+            tensors[tensor] = {
+                "producer": producer,
+                "consumers": readers,
+                "bytes": None if size == UNKNOWN_BYTES else size,
+                "transfer": self.transfer[t],
+            }
+            for reader in readers:
+                if result.has_edge(producer, reader):
+                    result.edges[producer, reader]["tensors"].append(tensor)
+                else:
+                    result.add_edge(producer, reader, tensors=[tensor])
+        result.graph["tensors"] = tensors
+        return result
+
+    @classmethod
+    def from_networkx(cls, graph: nx.DiGraph, *, time_unit: str | None = None) -> CostGraph:
+        """Make a graph from a ``networkx.DiGraph``.
+
+        Parameters
+        ----------
+        graph
+            Nodes carry ``work`` (required, in time units; floats are read as the decimals they print as), and
+            may carry ``kind``, ``size_param`` or ``param_bytes``, and ``size_out`` or ``bytes`` or ``transfer``
+            of the one tensor that the node sends along all its out-edges. A graph made by :meth:`to_networkx`
+            brings its tensors in ``graph.graph["tensors"]`` instead.
+        time_unit
+            Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
+
+        Raises
+        ------
+        InputError
+            As :meth:`build`, and for a node without ``work``.
+        """
+        unit = time_unit or str(graph.graph.get("time_unit", "1"))
+        ops = [_op_of_node(str(node), data) for node, data in graph.nodes(data=True)]
+        stored = graph.graph.get("tensors")
+        if isinstance(stored, Mapping):
+            tensors = [
+                _tensor(str(t), d["producer"], tuple(d["consumers"]), d, f"tensor {t!r}") for t, d in stored.items()
+            ]
+        else:
+            tensors = [
+                _tensor(str(node), str(node), tuple(str(v) for v in graph.successors(node)), data, f"node {node!r}")
+                for node, data in graph.nodes(data=True)
+                if graph.out_degree(node) or _first(data, "size_out", "bytes", "transfer") is not None
+            ]
+        return cls.build(
+            name=str(graph.graph.get("name", "") or "graph"),
+            time_unit=unit,
+            ops=ops,
+            tensors=tensors,
+            metadata=graph.graph.get("metadata"),
+        )
+
+
+def _transposed(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[Any]]:
+    """Return the columns of *rows*, also where there are none."""
+    return list(zip(*rows, strict=True)) or [()] * width
+
+
+def _first(data: Mapping[str, Any], *keys: str) -> Any:
+    return next((data[key] for key in keys if data.get(key) is not None), None)
+
+
+def _exact(value: Any, where: str) -> Exact:
+    from mtpp.units import exact_decimal
+
+    if isinstance(value, bool) or value is None:
+        raise InputError(f"{value!r} is not a number", where=where)
+    if isinstance(value, int | Fraction):
+        return value
+    try:
+        return exact_decimal(str(value))
+    except ValueError as error:
+        raise InputError(str(error), where=where) from None
+
+
+def _whole(value: Any, where: str) -> int:
+    exact = _exact(value, where)
+    if exact.denominator != 1:
+        raise InputError(f"{value!r} is not a whole number of bytes", where=where)
+    return int(exact)
+
+
+def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
+    where = f"node {name!r}"
+    if "work" not in data:
+        raise InputError("the node has no work", where=where, remedy="give it the attribute work")
+    size = _first(data, "param_bytes", "size_param")
+    params = 0 if size is None else _whole(size, f"{where}, param_bytes")
+    return Op(name, _exact(data["work"], f"{where}, work"), str(data.get("kind", "")), params)
+
+
+def _tensor(name: str, producer: str, consumers: tuple[str, ...], data: Mapping[str, Any], where: str) -> Tensor:
+    size = _first(data, "bytes", "size_out")
+    transfer = _first(data, "transfer")
+    return Tensor(
+        name,
+        producer,
+        consumers,
+        None if size is None else _whole(size, f"{where}, bytes"),
+        None if transfer is None else _exact(transfer, f"{where}, transfer"),
+    )

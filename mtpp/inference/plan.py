@@ -1,0 +1,161 @@
+"""A plan: a partition with everything that is said about it, ready to be shown, written and verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.graph import CostGraph, Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import StageCosts, crossing_tensors, stage_costs
+from mtpp.inference.partition import Partition
+
+FORMAT = "mtpp-plan"
+VERSION = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """A partition of a graph, its costs, its certificate and where they come from.
+
+    Raises
+    ------
+    InconsistentBound
+        From :attr:`certificate`, if *lower* is above the bottleneck.
+
+    Attributes
+    ----------
+    graph, instance, partition
+        What was partitioned, and how.
+    lower
+        The best lower bound on the bottleneck of any partition into k stages.
+    algorithm, found_by, seed, evaluations, stopped
+        What was asked for, which part of it found the partition, and why it ended (``solvers.search.STOPS``).
+    together
+        Groups of op names that had to share a stage.
+    coverage
+        What the search left out of that which its algorithm is to look through; empty if nothing.
+    """
+
+    graph: CostGraph
+    instance: Instance
+    partition: Partition
+    lower: LowerBound
+    algorithm: str
+    found_by: str
+    seed: int
+    evaluations: int
+    stopped: str
+    together: Sequence[Sequence[str]] = field(default=())
+    coverage: str = ""
+
+    @cached_property
+    def costs(self) -> StageCosts:
+        """Cost of every stage and its parts."""
+        return stage_costs(self.instance, self.partition)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """Bottleneck and lower bound, checked against each other."""
+        return Certificate(self.costs.bottleneck, self.lower)
+
+    @cached_property
+    def crossing(self) -> Int32Array:
+        """Tensors that cross a stage boundary, int32."""
+        return crossing_tensors(self.instance, self.partition)
+
+    @cached_property
+    def ends(self) -> list[tuple[str | None, str | None]]:
+        """Names of the first and last op of each stage in the graph's order; None in empty stages."""
+        order = self.instance.order
+        stage = self.partition.assignment[order]
+        first = np.full(self.partition.k, len(order), dtype=np.int64)
+        last = np.full(self.partition.k, -1, dtype=np.int64)
+        np.minimum.at(first, stage, np.arange(len(order)))
+        np.maximum.at(last, stage, np.arange(len(order)))
+        names = self.instance.op_names
+        return [
+            (names[order[i]], names[order[j]]) if j >= 0 else (None, None)
+            for i, j in zip(first.tolist(), last.tolist(), strict=True)
+        ]
+
+    def stage_rows(self) -> list[dict[str, Any]]:
+        """Return the JSON objects of the stages, times in ticks and sizes in bytes."""
+        costs = self.costs
+        return [
+            {
+                "index": b,
+                "ops": int(costs.ops[b]),
+                "first": self.ends[b][0],
+                "last": self.ends[b][1],
+                "work": int(costs.work[b]),
+                "input": int(costs.input[b]),
+                "output": int(costs.output[b]),
+                "overflow": int(costs.overflow[b]),
+                "cost": int(costs.cost[b]),
+                "param_bytes": int(costs.param_bytes[b]),
+                "peak_bytes": int(costs.peak_bytes[b]),
+            }
+            for b in range(self.partition.k)
+        ]
+
+    def to_document(
+        self,
+        *,
+        sha256: str,
+        dims: Mapping[str, int],
+        elapsed_s: float,
+        costs_sha256: str | None = None,
+        graph_document: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        """Return the ``mtpp-plan`` document, version 1.
+
+        Parameters
+        ----------
+        sha256
+            Hex digest of the model's file.
+        dims
+            Values that were given to symbolic dimensions.
+        costs_sha256
+            Hex digest of the file with measured costs, where there was one.
+        graph_document
+            The graph in ticks, to embed.
+        """
+        graph = self.graph
+        document: dict[str, Any] = {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": {
+                "name": graph.name,
+                "sha256": sha256,
+                "ops": graph.op_count,
+                "tensors": graph.tensor_count,
+                "dims": dict(dims),
+                **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
+            },
+            "system": self.instance.system.to_document(),
+            "k": self.partition.k,
+            "algorithm": self.algorithm,
+            "found_by": self.found_by,
+            "seed": self.seed,
+            "evaluations": self.evaluations,
+            "stopped": self.stopped,
+            "ticks_per_unit": self.instance.ticks_per_unit,
+            "time_unit": self.instance.time_unit,
+            "together": [list(group) for group in self.together],
+            "bottleneck": self.certificate.upper,
+            "lower_bound": self.lower.to_document(),
+            "ratio": self.certificate.ratio,
+            "optimal": self.certificate.optimal,
+            "stages": self.stage_rows(),
+            "assignment": dict(zip(graph.op_names, self.partition.assignment.tolist(), strict=True)),
+        }
+        if graph_document is not None:
+            document["graph"] = graph_document
+        document["elapsed_s"] = round(elapsed_s, 3)
+        return document

@@ -1,0 +1,1 @@
+"""Training plans: models with configurations, devices, plans of one level or several."""

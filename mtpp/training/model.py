@@ -1,0 +1,278 @@
+"""A model to be trained: layers that can be run in several ways on several devices, and the tensors between them.
+
+The input of planners for training (Tarnawski et al. 2021, section 3.6). A layer has *configurations* for some degrees
+of tensor parallelism, the paper's TMPCs: what it takes of time and memory on each of t devices. Costs of communication
+belong to edges, as in that paper: a tensor that two layers read is paid for twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
+from mtpp.training.model_places import OWN_FORMAT, ModelPlaces
+from mtpp.units import PICOSECONDS, Exact
+
+TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
+"""Units that times may be in."""
+
+LARGEST_COST = 2**62
+"""No time comes to as many picoseconds, and nothing has as many bytes."""
+
+LayerId = int | str
+"""What a file calls a layer: a number in Piper's files, a name in the native ones."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """One way to run a layer on t devices, the paper's TMPC.
+
+    Attributes
+    ----------
+    time_per_sample
+        X.p: forward and backward pass of one micro-batch, with what the t devices tell each other; in the model's unit.
+    parameter_bytes
+        X.w: parameters on each device.
+    memory_a, memory_b
+        X.a, X.b: bytes on each device, a for each micro-batch in flight, and b.
+    forward_sync_bytes, backward_sync_bytes
+        X.c^fw by predecessor, X.c^bw by successor: bytes that handing a tensor from another stage to all t devices
+        takes. Neighbours that are not named cost nothing.
+    recomputes
+        Whether activations are computed a second time in place of being kept.
+    """
+
+    id: str
+    time_per_sample: Exact
+    parameter_bytes: int
+    memory_a: int
+    memory_b: int
+    forward_sync_bytes: Mapping[LayerId, int] = field(default_factory=dict)
+    backward_sync_bytes: Mapping[LayerId, int] = field(default_factory=dict)
+    recomputes: bool = False
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One layer; *configurations* are by degree of tensor parallelism. *name* is the only one of its kind."""
+
+    id: LayerId
+    name: str
+    configurations: Mapping[int, Sequence[Configuration]]
+
+
+@dataclass(frozen=True)
+class Edge:
+    """Layer *target* needs the output of *source*: c(u, v) bytes if they are in different stages."""
+
+    source: LayerId
+    target: LayerId
+    communication_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingModel:
+    """Layers and edges, with the unit of the layers' times. Make one with :meth:`build`.
+
+    Attributes
+    ----------
+    time_unit
+        One of :data:`TIME_UNITS`.
+    defaults
+        What the file says of the machine it was written for: any of ``devices``, ``memory_bytes``,
+        ``bandwidth_bytes_per_s`` and ``micro_batches``. Shown, never used unasked.
+    metadata
+        Any JSON; kept, and nothing is computed from it. ``assumptions``, where a reader made some, lists them.
+    places
+        Where the file has all this.
+    """
+
+    name: str
+    time_unit: str
+    layers: Sequence[Layer]
+    edges: Sequence[Edge]
+    defaults: Mapping[str, Any]
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    places: ModelPlaces = OWN_FORMAT
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        time_unit: str,
+        layers: Sequence[Layer],
+        edges: Sequence[Edge],
+        defaults: Mapping[str, Any] | None = None,
+        *,
+        metadata: Mapping[str, Any] | None = None,
+        places: ModelPlaces = OWN_FORMAT,
+    ) -> TrainingModel:
+        """Check that layers and edges make an acyclic graph and that all costs belong to something.
+
+        Raises
+        ------
+        InputError
+            If a layer has no configuration, an id or a name is taken, an edge leads to no layer, to itself or where
+            another one leads, the layers make a cycle, a cost is negative or too large for 64 bits, or a configuration
+            names a neighbour that is none; *where* is what *places* says.
+        """
+        if time_unit not in TIME_UNITS:
+            remedy = f"use one of {', '.join(TIME_UNITS)}"
+            raise InputError(
+                f"unknown unit of time {time_unit!r}", source=places.source, where="/time_unit", remedy=remedy
+            )
+        model = cls(name, time_unit, tuple(layers), tuple(edges), dict(defaults or {}), dict(metadata or {}), places)
+        if not layers:
+            raise model.fault("the model has no layers", f"/{places.layers}", "give at least one")
+        _check_layers(model)
+        _check_edges(model)
+        _check_neighbours(model)
+        _check_costs(model)
+        return model
+
+    def fault(self, problem: str, where: str, remedy: str | None = None) -> InputError:
+        """Return the error that something is wrong with the file of this model, at a place from :attr:`places`."""
+        return InputError(problem, source=self.places.source, where=where, remedy=remedy)
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """What a reader assumed where the file leaves something open, for people; from :attr:`metadata`."""
+        said = self.metadata.get("assumptions")
+        return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
+
+    @cached_property
+    def index_of(self) -> Mapping[LayerId, int]:
+        """Position of each layer in :attr:`layers`, by id."""
+        return {layer.id: i for i, layer in enumerate(self.layers)}
+
+    @cached_property
+    def ends(self) -> Sequence[tuple[int, int]]:
+        """Positions of source and target of each edge."""
+        return [(self.index_of[edge.source], self.index_of[edge.target]) for edge in self.edges]
+
+    @cached_property
+    def degrees(self) -> Sequence[int]:
+        """Degrees of tensor parallelism that some layer has a configuration for, ascending."""
+        return sorted({t for layer in self.layers for t, choices in layer.configurations.items() if choices})
+
+    @cached_property
+    def order(self) -> Sequence[int]:
+        """Positions of the layers in the topological order that always takes the earliest in file order.
+
+        Raises
+        ------
+        InputError
+            If there is none: the edges make a cycle; the message names the layers on it.
+        """
+        order = first_come_order(len(self.layers), self.ends)
+        if len(order) < len(self.layers):
+            cycle = find_cycle(len(self.layers), self.ends, order)
+            names = cycle_text([self.layers[i].name for i in cycle])
+            remedy = "remove an edge: every layer comes after those that it needs"
+            raise self.fault(
+                f"the layers make a cycle: {names}", self.places.edge(self.ends.index(_step(cycle))), remedy
+            )
+        return order
+
+    def each_configuration(self) -> Iterator[tuple[int, int, int, Configuration]]:
+        """Go through all configurations: the position of the layer, its degree, the position in that list, itself."""
+        for i, layer in enumerate(self.layers):
+            for t, choices in layer.configurations.items():
+                for c, choice in enumerate(choices):
+                    yield i, t, c, choice
+
+    @cached_property
+    def neighbours(self) -> Mapping[LayerId, tuple[Sequence[LayerId], Sequence[LayerId]]]:
+        """Ids of the layers before and after each, in the order of the edges."""
+        around: dict[LayerId, tuple[list[LayerId], list[LayerId]]] = {layer.id: ([], []) for layer in self.layers}
+        for edge in self.edges:
+            around[edge.target][0].append(edge.source)
+            around[edge.source][1].append(edge.target)
+        return around
+
+
+def _step(cycle: Sequence[int]) -> tuple[int, int]:
+    return cycle[0], cycle[1]
+
+
+def _check_layers(model: TrainingModel) -> None:
+    places = model.places
+    for key in ("id", "name"):
+        first: dict[LayerId, int] = {}
+        for i, layer in enumerate(model.layers):
+            value = layer.id if key == "id" else layer.name
+            if first.setdefault(value, i) != i:
+                earlier = places.layer(first[value])
+                raise model.fault(f"duplicate {key} {value!r}, first used at {earlier}", places.layer(i))
+    for i, layer in enumerate(model.layers):
+        where = places.layer(i, places.configurations)
+        if not any(layer.configurations.values()):
+            remedy = "give one for at least one degree of tensor parallelism"
+            raise model.fault(f"layer {layer.name!r} has no configuration", where, remedy)
+        for t, choices in layer.configurations.items():
+            if t < 1:
+                raise model.fault("a degree of tensor parallelism must be at least 1", f"{where}/{t}")
+            taken: set[str] = set()
+            for c, choice in enumerate(choices):
+                if choice.id in taken:
+                    problem = f"layer {layer.name!r} has several configurations {choice.id!r} for t = {t}"
+                    raise model.fault(problem, places.configuration(i, t, c, "id"), "give each its own id")
+                taken.add(choice.id)
+
+
+def _check_edges(model: TrainingModel) -> None:
+    places = model.places
+    seen: dict[tuple[LayerId, LayerId], int] = {}
+    for e, edge in enumerate(model.edges):
+        for end in (edge.source, edge.target):
+            if end not in model.index_of:
+                raise model.fault(f"there is no layer {end!r}", places.edge(e))
+        if edge.source == edge.target:
+            raise model.fault(f"the edge leads from layer {edge.source!r} to itself", places.edge(e))
+        first = seen.setdefault((edge.source, edge.target), e)
+        if first != e:
+            problem = (
+                f"duplicate edge from layer {edge.source!r} to layer {edge.target!r}, first at {places.edge(first)}"
+            )
+            raise model.fault(problem, places.edge(e))
+    _ = model.order  # raises on a cycle
+
+
+def _check_neighbours(model: TrainingModel) -> None:
+    places = model.places
+    around = {identity: (set(before), set(after)) for identity, (before, after) in model.neighbours.items()}
+    for i, t, c, choice in model.each_configuration():
+        before, after = around[model.layers[i].id]
+        for sizes, real, key, what in (
+            (choice.forward_sync_bytes, before, places.forward_sync, "predecessor"),
+            (choice.backward_sync_bytes, after, places.backward_sync, "successor"),
+        ):
+            for other in sizes:
+                if other not in real:
+                    problem = f"a cost of synchronisation for an edge that does not exist: {other!r} is no {what}"
+                    where = places.configuration(i, t, c, key, other)
+                    raise model.fault(problem, where, "remove it, or add the edge")
+
+
+def _check_costs(model: TrainingModel) -> None:
+    for i, t, c, choice in model.each_configuration():
+        place = model.places.configuration(i, t, c)
+        if not 0 <= choice.time_per_sample * PICOSECONDS[model.time_unit] < LARGEST_COST:
+            problem = "a time must be at least 0 and below 2^62 ps (53 days)"
+            raise model.fault(problem, f"{place}/{model.places.time}", "check the time and its unit")
+        sizes = (
+            choice.parameter_bytes,
+            choice.memory_a,
+            choice.memory_b,
+            *choice.forward_sync_bytes.values(),
+            *choice.backward_sync_bytes.values(),
+        )
+        if not 0 <= min(sizes) <= max(sizes) < LARGEST_COST:
+            raise model.fault("a size must be at least 0 and below 2^62 bytes", place)
+    for e, edge in enumerate(model.edges):
+        if not 0 <= edge.communication_bytes < LARGEST_COST:
+            raise model.fault("a size must be at least 0 and below 2^62 bytes", model.places.edge(e))

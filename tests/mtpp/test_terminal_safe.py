@@ -1,0 +1,51 @@
+"""Names that a terminal would take for orders, in messages and tables."""
+
+from __future__ import annotations
+
+import json
+import sys
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from processes import run
+
+from mtpp.cli.output import write_stdout
+from mtpp.errors import InputError
+from mtpp.terminal_safe import visible
+
+ORDERS = "\x1b]0;title\x9b2J\u202egnp"
+SHOWN = "\\x1b]0;title\\x9b2J\\u202egnp"
+
+
+def test_only_what_cannot_be_seen_is_escaped() -> None:
+    """Letters of all scripts stay; ends of lines do not."""
+    assert visible(f"naïve 名 {ORDERS}\n\u2028") == f"naïve 名 {SHOWN}\\n\\u2028"
+
+
+def test_messages_are_safe() -> None:
+    """Wherever the name stands."""
+    assert str(InputError(ORDERS, source=ORDERS, where=ORDERS)) == ": ".join([SHOWN] * 3)
+
+
+def test_tables_are_safe(tmp_path: Path) -> None:
+    """They show the name of an op escaped, even where they go to a file."""
+    ops = [{"name": ORDERS, "work": 1}, {"name": "end", "work": 1}]
+    tensors = [{"name": "t", "producer": ORDERS, "consumers": ["end"], "bytes": 1}]
+    document = {"format": "mtpp-graph", "version": 1, "name": ORDERS, "time_unit": "ms", "ops": ops, "tensors": tensors}
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(document))
+    done = run("evaluate", path, "--cuts", "end")
+    assert done.returncode == 0, done.stderr
+    assert SHOWN in done.stdout
+    assert not set("\x1b\x9b\u202e") & set(done.stdout)
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_only_a_terminal_takes_orders(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There colours stay, and other orders are escaped; files get every character."""
+    stdout = StringIO()
+    monkeypatch.setattr(stdout, "isatty", lambda: terminal)
+    monkeypatch.setattr(sys, "stdout", stdout)
+    write_stdout(f"\x1b[1mname\x1b[0m\n{ORDERS}")
+    assert stdout.getvalue() == f"\x1b[1mname\x1b[0m\n{SHOWN if terminal else ORDERS}\n"
