@@ -25,8 +25,8 @@ from time import perf_counter
 
 from benchmarks.report import print_report
 from mtpp.datasets.regal_style import FAMILIES, regal_style
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system

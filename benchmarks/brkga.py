@@ -19,7 +19,7 @@ from benchmarks.report import print_report
 from benchmarks.textbook import textbook_slice
 from mtpp.datasets.layered import layered_network
 from mtpp.datasets.regal_style import regal_style
-from mtpp.formats.native import read_native
+from mtpp.formats.graphs.native import read_native
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system

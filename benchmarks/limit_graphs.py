@@ -22,7 +22,7 @@ def write_graph(shape: str, n: int, path: Path) -> None:
     """Write a graph of *n* ops of one of :data:`SHAPES` in the native format; the same on every run."""
     if shape == "layered":
         from mtpp.datasets.layered import layered_network
-        from mtpp.formats.native import write_native
+        from mtpp.formats.graphs.native import write_native
 
         path.write_text(write_native(layered_network(n, tensors=n + n // 2)), encoding="utf-8")
         return
@@ -65,7 +65,7 @@ def _dense(n: int, random: np.random.Generator) -> Iterator[Row]:
 def write_training_model(layers: int, path: Path) -> None:
     """Write a transformer of so many layers to be trained."""
     from mtpp.datasets.transformer_training import transformer_training
-    from mtpp.formats.training_native import write_training_model as written
+    from mtpp.formats.training.native import write_training_model as written
     from mtpp.inference.system import load_system
 
     path.write_text(written(transformer_training(layers=layers, system=load_system("a100"))), encoding="utf-8")

@@ -14,8 +14,8 @@ import numpy as np
 
 from benchmarks.report import print_report, seconds_per_call
 from mtpp.datasets.layered import layered_network
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system, override

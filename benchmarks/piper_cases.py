@@ -12,7 +12,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from mtpp.formats.training_models import read_training_model
+from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.model import TrainingModel

@@ -16,8 +16,8 @@ from time import perf_counter
 import onnx
 
 from benchmarks.report import print_report
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound

@@ -28,7 +28,7 @@ COLUMNS = ("ops", "tensors", "k", "file MB", "seconds", "exponent", "peak MB", "
 def write_network(n: int, path: str) -> None:
     """Write a layered network of *n* ops in the native format."""
     from mtpp.datasets.layered import layered_network
-    from mtpp.formats.native import write_native
+    from mtpp.formats.graphs.native import write_native
 
     text = write_native(layered_network(n, tensors=round(n * TENSORS_PER_OP)))
     Path(path).write_text(text, encoding="utf-8")

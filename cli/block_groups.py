@@ -18,16 +18,16 @@ def block_groups(model: Model, options: dict[str, Any]) -> tuple[tuple[str, ...]
     Raises
     ------
     InputError
-        If the model is no ONNX model, or has no such blocks (:func:`mtpp.formats.handover.blocks.find_blocks`).
+        If the model is no ONNX model, or has no such blocks (:func:`mtpp.formats.exporters.blocks.find_blocks`).
     """
     import numpy as np
 
     from mtpp.cli.options import input_limit
-    from mtpp.formats.handover.blocks import find_blocks
-    from mtpp.formats.handover.request import Request
+    from mtpp.formats.exporters.blocks import find_blocks
+    from mtpp.formats.exporters.request import Request
+    from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.module_names import module_names
-    from mtpp.formats.source import read_source
 
     source = model.source
     if not source.is_stdin:  # its bytes were not kept

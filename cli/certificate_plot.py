@@ -55,7 +55,7 @@ def check_plot(path: str) -> None:
     InputError
         If the ending is none of ``.png``, ``.svg`` and ``.pdf``, matplotlib is missing, or the folder is not writable.
     """
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
 
     if _format(path) not in _FORMATS:
         raise InputError(
@@ -82,7 +82,7 @@ def write_plot(path: str, rows: Sequence[CertificateRow], time_limit_s: float | 
     same everywhere. A bound that ended by itself is a full point, one that was stopped a hollow one. The simple bound
     is in the CSV only.
     """
-    from mtpp.formats.sink import write_text_atomically
+    from mtpp.formats.io.sink import write_text_atomically
 
     points = list(_points(rows))
     lines = [[one.model, one.ops, one.k, one.method, round(one.seconds, 6), str(one.solved).lower()] for one in points]

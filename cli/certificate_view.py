@@ -88,7 +88,7 @@ def certificates_text(
 
 def certificates_json(rows: Sequence[CertificateRow]) -> str:
     """Return the ``mtpp-certificates`` document, version 1, a line per row and k."""
-    from mtpp.formats.json_text import dump_lines
+    from mtpp.formats.io.json_text import dump_lines
     from mtpp.inference.certificate_table import table_document
     from mtpp.solvers.certificate_summary import summarise
 

@@ -11,8 +11,8 @@ from mtpp.terminal_safe import visible
 if TYPE_CHECKING:
     from mtpp.checker.plan import Report
     from mtpp.cli.verify_terms import Terms
-    from mtpp.formats.measured_costs import MeasuredCosts
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
 
 MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
 """Beginning of a row of a report, by its verdict."""
@@ -23,7 +23,7 @@ def check_plan_document(plan: Any, source: Source, model_path: str | None, terms
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan
     from mtpp.cli.deep_check import downset_search
-    from mtpp.formats.source import read_source
+    from mtpp.formats.io.source import read_source
     from mtpp.host.alarm import TimeIsUp
 
     try:
@@ -55,8 +55,8 @@ def check_plan_document(plan: Any, source: Source, model_path: str | None, terms
 
 def costs_for(path: str | None, limit: int) -> MeasuredCosts | None:
     """Read the file with measured costs that ``--costs`` names."""
-    from mtpp.formats.measured_costs import read_costs
-    from mtpp.formats.source import read_source
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import read_costs
 
     return None if path is None else read_costs(read_source(path, max_bytes=limit))
 
@@ -77,9 +77,9 @@ def model_document(
     costs: MeasuredCosts | None = None,
 ) -> dict[str, Any]:
     """Return a model as a graph document, read with the dimensions and the system that a document states."""
-    from mtpp.formats.measured_costs import with_costs
-    from mtpp.formats.native import to_document
-    from mtpp.formats.recognise import read_graph
+    from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.measured.measured_costs import with_costs
     from mtpp.inference.system import System
 
     graph = read_graph(source, dims=dims, system=System.from_document(system), **reading)
@@ -89,7 +89,7 @@ def model_document(
 def report_text(report: Report, output_format: str) -> str:
     """Return the report on a plan as ``table`` or ``json``."""
     if output_format == "json":
-        from mtpp.formats.json_text import dump_json
+        from mtpp.formats.io.json_text import dump_json
 
         return dump_json(report.to_document())
     marks = max(len(MARKS[check.verdict]) for check in report.checks)

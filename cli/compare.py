@@ -42,7 +42,7 @@ def command(
     from mtpp.cli.comparison_view import comparison_json, comparison_text
     from mtpp.cli.console import Console
     from mtpp.cli.results import deliver
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import process_age_s
 
     if output not in (None, "-"):

@@ -40,7 +40,7 @@ def comparison_text(comparison: Comparison, output_format: str) -> str:
 
 def comparison_json(comparison: Comparison, *, elapsed_s: float) -> str:
     """Return the ``mtpp-comparison`` document, version 1, a line per model, run and mean."""
-    from mtpp.formats.json_text import dump_lines
+    from mtpp.formats.io.json_text import dump_lines
 
     return dump_lines(_document(comparison, elapsed_s), ("models", "rows", "summary")) + "\n"
 

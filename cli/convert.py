@@ -40,7 +40,7 @@ def command(
     from mtpp.cli.converting import converted_text, writer_of
     from mtpp.cli.options import read_model
     from mtpp.cli.output import write_stdout
-    from mtpp.formats.sink import check_output, write_text_atomically
+    from mtpp.formats.io.sink import check_output, write_text_atomically
 
     if assignment == "-" and model == "-":
         raise click.UsageError("model and assignment cannot both be standard input", ctx)

@@ -9,7 +9,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
-    from mtpp.formats.graph_format import GraphFormat
+    from mtpp.formats.graphs.graph_format import GraphFormat
 
 
 def writer_of(output: str, to_format: str | None, assignment: str | None) -> GraphFormat:
@@ -19,10 +19,10 @@ def writer_of(output: str, to_format: str | None, assignment: str | None) -> Gra
     ------
     InputError
         If it has no place for stages and there are some, or the other way round; and as
-        :func:`mtpp.formats.recognise.writer_for`.
+        :func:`mtpp.formats.graphs.recognise.writer_for`.
     """
-    from mtpp.formats.recognise import writer_for
-    from mtpp.formats.registry import FORMATS
+    from mtpp.formats.graphs.recognise import writer_for
+    from mtpp.formats.graphs.registry import FORMATS
 
     writer = writer_for(output, to_format)
     if assignment is not None and writer.write_stages is None:

@@ -51,7 +51,7 @@ def command(
     from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts, plan_against
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import deliver_plan
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
 
     if (assignment is None) == (cuts is None):
         raise click.UsageError("give either --assignment or --cuts", ctx)

@@ -26,7 +26,7 @@ def check_export(path: str) -> None:
     InputError
         If the name does not say in which format, or there is no place for the file.
     """
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
 
     if path != "-":
         _ending(path)
@@ -106,7 +106,7 @@ def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
 
 def _deliver(draft: Path, target: str) -> None:
     from mtpp.cli.output import write_stdout
-    from mtpp.formats.sink import write_text_atomically
+    from mtpp.formats.io.sink import write_text_atomically
 
     if target == "-":
         write_stdout(draft.read_text(encoding="utf-8"))

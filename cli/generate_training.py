@@ -38,8 +38,8 @@ def transformer_training(output: str, system: str, quiet: bool, verbose: bool, *
     from mtpp.cli.console import Console
     from mtpp.cli.output import write_stdout
     from mtpp.datasets import transformer_training as recipe
-    from mtpp.formats.sink import check_output, write_text_atomically
-    from mtpp.formats.training_native import write_training_model
+    from mtpp.formats.io.sink import check_output, write_text_atomically
+    from mtpp.formats.training.native import write_training_model
     from mtpp.inference.system import load_system
 
     if output != "-":

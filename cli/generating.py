@@ -110,8 +110,8 @@ def write_graphs(
     """
     from mtpp.cli.console import Console
     from mtpp.cli.output import write_stdout
-    from mtpp.formats.native import write_native
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.graphs.native import write_native
+    from mtpp.formats.io.sink import check_output
 
     console = Console(quiet=quiet, verbose=verbose)
     if output == "-" and count == 1:
@@ -135,8 +135,8 @@ def _write_folder(draw: Callable[[int], CostGraph], seeds: range, folder: Path, 
 
 
 def _write_file(path: str, graph: CostGraph, tell: Callable[[str], None]) -> None:
-    from mtpp.formats.native import write_native
-    from mtpp.formats.sink import write_text_atomically
+    from mtpp.formats.graphs.native import write_native
+    from mtpp.formats.io.sink import write_text_atomically
 
     write_text_atomically(path, write_native(graph))
     tell(f"{path}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors")

@@ -17,7 +17,7 @@ from mtpp.inference.plan import Plan
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
 
 
@@ -32,8 +32,8 @@ def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = No
     InvalidPartition
         If an op has no stage.
     """
-    from mtpp.formats.placement_split import looks_like_split, stages_of_split
-    from mtpp.formats.source import read_source
+    from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
+    from mtpp.formats.io.source import read_source
 
     source = source or read_source(path)
     document = assignment_document(source)
@@ -70,8 +70,8 @@ def assignment_document(source: Source) -> Any:
     InputError
         If it is neither JSON nor such a CSV.
     """
-    from mtpp.formats.json_text import parse_json
-    from mtpp.formats.stage_csv import looks_like_stage_csv, read_stage_csv
+    from mtpp.formats.io.json_text import parse_json
+    from mtpp.formats.results.stage_csv import looks_like_stage_csv, read_stage_csv
 
     if looks_like_stage_csv(source.data):
         return read_stage_csv(source.data, source.display)

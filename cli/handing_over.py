@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
-    from mtpp.formats.handover.request import Request
+    from mtpp.formats.exporters.request import Request
 
 
 def check_forms(names: Sequence[str]) -> None:
@@ -21,7 +21,7 @@ def check_forms(names: Sequence[str]) -> None:
     InputError
         If one does not.
     """
-    from mtpp.formats.handover.registry import NAMES
+    from mtpp.formats.exporters.registry import NAMES
 
     for name in names:
         if name not in NAMES:
@@ -39,10 +39,10 @@ def read_request(model: str, plan: str, options: Mapping[str, Any], console: Con
     from mtpp.cli.given import given_plan, labels_of_assignment
     from mtpp.cli.options import Model, input_limit, parse_dims
     from mtpp.cli.split_plan import read_planned_model
-    from mtpp.formats.handover.request import Request
+    from mtpp.formats.exporters.request import Request
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
-    from mtpp.formats.recognise import read_graph
-    from mtpp.formats.source import read_source
     from mtpp.inference.system import load_system
 
     limit = input_limit(options["max_input_size"])
@@ -61,7 +61,7 @@ def request_of(model: PlannedModel) -> Request:
     """Return what a hand-over is made of, the modules that ops came from included."""
     import numpy as np
 
-    from mtpp.formats.handover.request import Request
+    from mtpp.formats.exporters.request import Request
     from mtpp.formats.onnx.module_names import module_names
 
     return Request(
@@ -80,6 +80,6 @@ def handover_text(request: Request, names: Sequence[str]) -> str:
     InputError
         If the stages cannot be said in one of them.
     """
-    from mtpp.formats.handover.registry import emit
+    from mtpp.formats.exporters.registry import emit
 
     return "".join(emit(name, request) for name in dict.fromkeys(names))

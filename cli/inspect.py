@@ -23,7 +23,7 @@ def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
     from mtpp.cli.inspection import inspection_document, inspection_text
     from mtpp.cli.options import read_model
     from mtpp.cli.output import write_stdout
-    from mtpp.formats.json_text import dump_json
+    from mtpp.formats.io.json_text import dump_json
 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)

@@ -16,7 +16,7 @@ from mtpp.host.deadline import Deadline, process_age_s
 
 if TYPE_CHECKING:
     from mtpp.cli.options import Model
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
 
 STDIN = "-"
 _LISTED = 8
@@ -178,7 +178,7 @@ class ModelFiles:
 
     def _check_folder(self, folder: Path, most_stages: int, found: dict[str, ModelFile]) -> Iterator[ModelFile]:
         """Give the models of a folder that were not found before."""
-        from mtpp.formats.folder import files_of, has_graph_suffix, may_be_graph
+        from mtpp.formats.io.folder import files_of, has_graph_suffix, may_be_graph
 
         from_format = self._options["from_format"]
         graphs, others = 0, []
@@ -207,7 +207,7 @@ class ModelFiles:
 
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
         from mtpp.cli.options import input_limit, read_model
-        from mtpp.formats.source import read_source
+        from mtpp.formats.io.source import read_source
 
         if path == STDIN and self._stdin is None:  # cannot be read a second time
             self._stdin = read_source(path, max_bytes=input_limit(self._options["max_input_size"]))

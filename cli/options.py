@@ -14,8 +14,8 @@ from mtpp.cli.limits import memory_limit_option
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.formats.measured_costs import MeasuredCosts
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System
@@ -46,7 +46,7 @@ class FormatOption(click.Option):
     Parameters
     ----------
     formats
-        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.registry`, which is not loaded before.
+        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.graphs.registry`, which is not loaded before.
     """
 
     def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
@@ -55,7 +55,7 @@ class FormatOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names and the help text."""
-        from mtpp.formats import registry
+        from mtpp.formats.graphs import registry
 
         *others, last = getattr(registry, self._formats)
         record = super().get_help_record(ctx)
@@ -141,7 +141,7 @@ def reading_options() -> Callable[[F], F]:
 
 
 def reading_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what :func:`reading_options` collected, as :func:`mtpp.formats.recognise.read_graph` takes it."""
+    """Return what :func:`reading_options` collected, as :func:`mtpp.formats.graphs.recognise.read_graph` takes it."""
     return {key: options[key] for key in ("from_format", "time_unit", "backward", "loading_time")}
 
 
@@ -206,7 +206,7 @@ class Model:
 
     def instance(self, k: int) -> Instance:
         """Return the instance for k stages; errors name the model's file."""
-        from mtpp.formats.json_shape import attributed
+        from mtpp.formats.io.json_shape import attributed
         from mtpp.inference.instance import Instance
 
         with attributed(self.source.display):
@@ -230,9 +230,9 @@ def read_model(
     spare_dims
         Whether ``--dim`` may name dimensions that this model, one of several, has not; it takes those it has.
     """
-    from mtpp.formats.graph_format import Content
-    from mtpp.formats.recognise import read_graph
-    from mtpp.formats.source import read_source
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.source import read_source
 
     system = system_of(options)
     dims = parse_dims(options["dims"])
@@ -252,7 +252,7 @@ def read_model(
         dims = {name: size for name, size in dims.items() if name in taken}
     costs = None
     if options.get("costs") is not None:
-        from mtpp.formats.measured_costs import caveats
+        from mtpp.formats.measured.measured_costs import caveats
 
         costs, graph = measured(graph, options["costs"], options["max_input_size"], path)
         for text in caveats(graph.metadata["costs"]):
@@ -273,8 +273,8 @@ def measured(graph: CostGraph, path: str, max_input_size: str, model_path: str) 
     InputError
         If they are not of this graph, or the file cannot be read.
     """
-    from mtpp.formats.measured_costs import read_costs, with_costs
-    from mtpp.formats.source import read_source
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import read_costs, with_costs
 
     if path == model_path == "-":
         raise InputError("model and costs cannot both be standard input", source="--costs", remedy="give a file")

@@ -152,8 +152,8 @@ def _is_read(member: str, folder: str) -> bool:
         return False
     if folder != MODELS:
         return True
-    from mtpp.formats.folder import may_be_graph
-    from mtpp.formats.registry import FORMATS, READERS
+    from mtpp.formats.graphs.registry import FORMATS, READERS
+    from mtpp.formats.io.folder import may_be_graph
 
     suffix = Path(member.removesuffix(".gz")).suffix.lower()
     told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in READERS)
@@ -162,7 +162,7 @@ def _is_read(member: str, folder: str) -> bool:
 
 def _is_result(path: str) -> bool:
     """Return whether a file begins like a result of a command, which is no input of a folder."""
-    from mtpp.formats.source import read_head
+    from mtpp.formats.io.source import read_head
 
     try:
         return _RESULT.match(read_head(path, _HEAD_BYTES)) is not None

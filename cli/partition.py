@@ -49,7 +49,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.limits import reading, refuse_too_late
     from mtpp.cli.options import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import Deadline, process_age_s
 
     if (options["k"] is None) == (options["max_bottleneck"] is None):

@@ -43,7 +43,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
     from mtpp.cli.training_sweep_view import sweep_json, sweep_text
     from mtpp.cli.training_texts import no_plan_text
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import Deadline
 
     if options["sums"] is not None and options["sweep"] is None:

@@ -276,8 +276,8 @@ def deliver_plan(
     from mtpp.cli.results import deliver
 
     def json_text() -> str:
-        from mtpp.formats.native import ticks_document
-        from mtpp.formats.plan import write_plan
+        from mtpp.formats.graphs.native import ticks_document
+        from mtpp.formats.results.plan import write_plan
         from mtpp.host.deadline import process_age_s
 
         embedded = None

@@ -46,8 +46,8 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     from mtpp.cli.profile_view import profile_text
     from mtpp.cli.profiling import profile_request, profile_source
     from mtpp.cli.results import deliver
-    from mtpp.formats.native import write_native
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.graphs.native import write_native
+    from mtpp.formats.io.sink import check_output
     from mtpp.runtime.profile_model import profile_model
 
     if output not in (None, "-"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
     from mtpp.runtime.profile_request import ProfileRequest
     from mtpp.runtime.random_values import Array
 
@@ -22,8 +22,8 @@ def profile_source(path: str, options: Mapping[str, Any]) -> Source:
         If it is no ONNX model: nothing else can be run.
     """
     from mtpp.cli.options import input_limit
+    from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
-    from mtpp.formats.source import read_source
 
     source = read_source(path, max_bytes=input_limit(options["max_input_size"]))
     if not looks_like_onnx(source.data):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.output import write_stdout
-from mtpp.formats.csv_text import csv_text
+from mtpp.formats.io.csv_text import csv_text
 from mtpp.host.interrupts import held
 from mtpp.terminal_safe import visible, visible_table
 
@@ -109,7 +109,7 @@ def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[]
             return
         try:
             if output is not None:
-                from mtpp.formats.sink import write_text_atomically
+                from mtpp.formats.io.sink import write_text_atomically
 
                 write_text_atomically(output, json_text())
         finally:

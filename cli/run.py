@@ -48,7 +48,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     from mtpp.cli.results import deliver
     from mtpp.cli.run_view import run_json, run_text
     from mtpp.cli.running import run_stages, warn_of_limits
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
 
     if output not in (None, "-"):
         check_output(output)

@@ -40,7 +40,7 @@ def run_text(comparison: Comparison, output_format: str) -> str:
 
 def run_json(comparison: Comparison) -> str:
     """Return the ``mtpp-run`` document, version 1; times are in seconds."""
-    from mtpp.formats.json_text import dump_lines
+    from mtpp.formats.io.json_text import dump_lines
 
     return dump_lines(_document(comparison), ("stages",)) + "\n"
 

@@ -13,8 +13,8 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.options import Model
+    from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
-    from mtpp.formats.source import Source
     from mtpp.inference.partition import Partition
 
 _HIGHEST_BANDWIDTH = 10**18
@@ -77,9 +77,9 @@ def read_planned_model(
     """
     from mtpp.cli.given import assignment_document
     from mtpp.cli.options import Model, input_limit, parse_dims
+    from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.onnx.reader import read_with_nodes
-    from mtpp.formats.source import read_source
     from mtpp.inference.system import load_system
 
     limit = input_limit(options["max_input_size"])
@@ -111,8 +111,8 @@ def read_planned_model(
 
 def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict[str, int]:
     """Return the sizes that a plan was made for; others must not be asked for."""
-    from mtpp.formats.json_shape import attributed, pointer, require_object, require_whole
-    from mtpp.formats.plan import as_plan
+    from mtpp.formats.io.json_shape import attributed, pointer, require_object, require_whole
+    from mtpp.formats.results.plan import as_plan
 
     as_plan(document, display)
     with attributed(display):
@@ -133,7 +133,7 @@ def _stages_of_plan(
 ) -> StagePlan:
     from mtpp.cli.given import labels_of_assignment
     from mtpp.cli.options import MOST_STAGES
-    from mtpp.formats.json_shape import attributed, require_object, require_text, require_whole
+    from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
 
     with attributed(source.display):
@@ -172,7 +172,7 @@ def _stages_of_plan(
 
 def _figures(document: Mapping[str, Any], labels: list[int], k: int) -> dict[str, list[int]]:
     """Return what a plan says of its stages, key by key."""
-    from mtpp.formats.json_shape import require_list, require_object, require_whole
+    from mtpp.formats.io.json_shape import require_list, require_object, require_whole
 
     rows = require_list(document.get("stages"), "/stages")
     if len(rows) != k:

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.results import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
-from mtpp.formats.json_text import dump_lines
+from mtpp.formats.io.json_text import dump_lines
 from mtpp.terminal_safe import visible
 from mtpp.units import PICOSECONDS, format_bytes
 
 if TYPE_CHECKING:
     from mtpp.cli.splitting import SplitResult
-    from mtpp.formats.stage_manifest import Described
+    from mtpp.formats.results.stage_manifest import Described
     from mtpp.runtime.split_check import OutputCheck, SplitCheck
 
 FORMAT = "mtpp-split"

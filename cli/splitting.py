@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
     from mtpp.formats.onnx.stages import Split
-    from mtpp.formats.stage_manifest import StageManifest
+    from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.runtime.split_check import SplitCheck
 
 

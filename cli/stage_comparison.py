@@ -89,7 +89,7 @@ class StageComparison:
     def shown(self, output_format: str, assumptions: Sequence[str]) -> str:
         """Return both as ``table``, ``markdown``, ``csv`` or ``json``; the last two are in ticks."""
         if output_format == "json":
-            from mtpp.formats.json_text import dump_lines
+            from mtpp.formats.io.json_text import dump_lines
 
             return dump_lines(self.to_document(), ("stages",)) + "\n"
         costs = common_unit(self.given)

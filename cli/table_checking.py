@@ -15,8 +15,8 @@ from mtpp.terminal_safe import visible
 if TYPE_CHECKING:
     from mtpp.checker.plan import Check, Report
     from mtpp.cli.verify_terms import Terms
-    from mtpp.formats.measured_costs import MeasuredCosts
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ class _Models:
         """Return the file with a row's SHA-256, or any that is where the row says, or None."""
         wanted = row["sha256"]
         while wanted not in self._by_digest and (path := next(self._unseen, None)) is not None:
-            from mtpp.formats.source import file_sha256
+            from mtpp.formats.io.source import file_sha256
 
             self._by_digest.setdefault(file_sha256(path), path)
         if wanted in self._by_digest:
@@ -198,7 +198,7 @@ class _Models:
 
     def read(self, path: str, row: dict[str, Any]) -> tuple[dict[str, Any], str]:
         """Return a model as a graph document, and its SHA-256; the one read last is kept for the next row."""
-        from mtpp.formats.source import read_source
+        from mtpp.formats.io.source import read_source
 
         key = (path, row["dims"], row["system"])
         if self._read is None or self._read[0] != key:
@@ -211,7 +211,7 @@ class _Models:
     def _digest(self, path: str) -> str | None:
         """Return the SHA-256 of a file, None if there is no such file."""
         if path not in self._digests:
-            from mtpp.formats.source import file_sha256
+            from mtpp.formats.io.source import file_sha256
 
             self._digests[path] = None
             with suppress(InputError, OSError, ValueError):
@@ -222,7 +222,7 @@ class _Models:
 
     @staticmethod
     def _files(given: Sequence[str]) -> Iterator[str]:
-        from mtpp.formats.folder import files_of, may_be_graph
+        from mtpp.formats.io.folder import files_of, may_be_graph
 
         for path in given:
             if Path(path).is_dir():
@@ -234,7 +234,7 @@ class _Models:
 def table_text(report: TableReport, output_format: str) -> str:
     """Return the report on a table as ``table``, a line for each row, or ``json``."""
     if output_format == "json":
-        from mtpp.formats.json_text import dump_json
+        from mtpp.formats.io.json_text import dump_json
 
         return dump_json(report.to_document())
     outcomes: dict[int, tuple[str, str]] = {}  # rows that the time limit came before share a report

@@ -18,7 +18,7 @@ def check_table_outputs(*, output: str | None = None, plot: str | None = None, e
     """
     from mtpp.cli.certificate_plot import check_plot
     from mtpp.cli.exporting import check_export
-    from mtpp.formats.sink import check_output
+    from mtpp.formats.io.sink import check_output
 
     if output not in (None, "-"):
         check_output(output)

@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.checker.plan import Report
     from mtpp.cli.verify_terms import Terms
-    from mtpp.formats.source import Source
+    from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
 
 _BANDWIDTH = "bandwidth_bytes_per_s"
@@ -24,8 +24,8 @@ def check_training_document(plan: Any, source: Source, model_path: str | None, t
     from mtpp.checker.training.document import check_training_plan
     from mtpp.checker.training.plan import verify_training_plan
     from mtpp.cli.training_deep_check import training_searches
-    from mtpp.formats.source import read_source
-    from mtpp.formats.training_models import EXPECTED
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.training.models import EXPECTED
     from mtpp.host.alarm import TimeIsUp
 
     try:
@@ -61,9 +61,9 @@ def _refuse_idle_options(terms: Terms) -> None:
 
 
 def _read(file: Source, plan_unit: str, reading: Mapping[str, Any]) -> TrainingModel:
-    from mtpp.formats import training_native
-    from mtpp.formats.graph_format import Content
-    from mtpp.formats.training_models import training_model_from_source
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.training import native as training_native
+    from mtpp.formats.training.models import training_model_from_source
 
     given = reading["time_unit"]
     content = Content(file)

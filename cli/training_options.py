@@ -17,8 +17,8 @@ from mtpp.solvers.planners.planning import KNAPSACKS
 from mtpp.training.problem import CONVENTIONS
 
 if TYPE_CHECKING:
-    from mtpp.formats.source import Source
-    from mtpp.formats.training_plan import Problem
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.results.training_plan import Problem
     from mtpp.training.device_tree import Topology
     from mtpp.training.model import TrainingModel
 
@@ -149,7 +149,7 @@ class TrainingSystem:
             If something was not given; the model's file may say what it was written for, but is not asked unsaid: its
             numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
         """
-        from mtpp.formats.json_shape import attributed
+        from mtpp.formats.io.json_shape import attributed
         from mtpp.training.nested_problem import HierarchicalProblem
         from mtpp.training.problem import PlanningProblem, Schemes
 

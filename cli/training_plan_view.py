@@ -19,7 +19,7 @@ from mtpp.cli.training_texts import (
     system_text,
     unit_of,
 )
-from mtpp.formats.training_plan import level_one
+from mtpp.formats.results.training_plan import level_one
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import visible
 from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
@@ -28,7 +28,7 @@ from mtpp.units import format_bytes, format_picoseconds, format_share
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import Planned
-    from mtpp.formats.training_plan import Plan
+    from mtpp.formats.results.training_plan import Plan
     from mtpp.training.plan import Stage
 
 _NAME_WIDTHS = (19, 21, 41)
@@ -235,7 +235,7 @@ def _knapsack_text(planned: Planned) -> str:
 
 
 def _csv_rows(plan: Plan) -> list[list[Any]]:
-    from mtpp.formats.training_plan import stage_document
+    from mtpp.formats.results.training_plan import stage_document
 
     rows = []
     for i, stage in enumerate(plan.stages):

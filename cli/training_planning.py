@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.training_options import MicroBatches
-    from mtpp.formats.source import Source
-    from mtpp.formats.training_plan import Plan, Problem
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.results.training_plan import Plan, Problem
     from mtpp.host.progress import Observer
     from mtpp.solvers.planners.planning import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
@@ -36,7 +36,7 @@ class TrainingTask:
     @property
     def flat(self) -> PlanningProblem:
         """The problem of the innermost level of devices; all of it where there is one level."""
-        from mtpp.formats.training_plan import level_one
+        from mtpp.formats.results.training_plan import level_one
 
         return level_one(self.problem)
 
@@ -74,8 +74,8 @@ def read_task(path: str, options: Mapping[str, Any], console: Console) -> Traini
     from dataclasses import replace
 
     from mtpp.cli.training_options import TrainingSystem
-    from mtpp.formats.source import read_source
-    from mtpp.formats.training_models import EXPECTED, training_model_from_source
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.solvers.planners.registry import PLANNERS
 
     system = TrainingSystem.of(options)
@@ -193,7 +193,7 @@ def planning_limits(options: Mapping[str, Any], observer: Observer, interruption
 
 def plan_json(planned: Planned) -> str:
     """Return the ``mtpp-training-plan`` document, version 1, of a plan or of there being none."""
-    from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
+    from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
 
     sha256, elapsed_s = planned.task.source.sha256, planned.elapsed_s
     if planned.plan is not None:

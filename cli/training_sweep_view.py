@@ -43,7 +43,7 @@ def sweep_text(swept: Swept, output_format: str) -> str:
 
 def sweep_json(swept: Swept) -> str:
     """Return the ``mtpp-training-sweep`` document, version 1."""
-    from mtpp.formats.training_sweep import sweep_document, write_training_sweep
+    from mtpp.formats.results.training_sweep import sweep_document, write_training_sweep
 
     return write_training_sweep(
         sweep_document(
@@ -58,7 +58,7 @@ def sweep_json(swept: Swept) -> str:
 
 
 def _rows(swept: Swept) -> list[dict[str, Any]]:
-    from mtpp.formats.training_sweep import sweep_row
+    from mtpp.formats.results.training_sweep import sweep_row
 
     rows = []
     for place in product(swept.devices, swept.sums):

@@ -10,7 +10,7 @@ from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import TrainingTask
-    from mtpp.formats.training_plan import Plan
+    from mtpp.formats.results.training_plan import Plan
     from mtpp.solvers.planners.planning import NoPlan
 
 _MIB = 2**20

@@ -67,8 +67,8 @@ def _verify(path: str, models: Sequence[str], terms: Terms) -> Report | TableRep
     from mtpp.cli.table_checking import check_table_document
     from mtpp.cli.training_checking import check_training_document
     from mtpp.errors import InputError
-    from mtpp.formats.source import read_source
-    from mtpp.formats.verifiable import is_table, is_training_plan, read_verifiable, refuse_bloated
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.results.verifiable import is_table, is_training_plan, read_verifiable, refuse_bloated
 
     source = read_source(path, max_bytes=terms.document_limit)
     if not terms.trusted_size:

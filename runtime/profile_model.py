@@ -17,8 +17,8 @@ from mtpp.runtime.profiled_graph import MeasuredOps, profiled_graph
 from mtpp.runtime.session import onnxruntime
 
 if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
     from mtpp.formats.onnx import Reading
-    from mtpp.formats.source import Source
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.errors import InputError
-from mtpp.formats.onnxruntime_profile import Trace, read_trace
+from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
 from mtpp.host.interrupts import unwinding
 from mtpp.runtime.company import company
 from mtpp.runtime.contents import contents_of

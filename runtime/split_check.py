@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.formats.stage_manifest import Described, StageManifest
+from mtpp.formats.results.stage_manifest import Described, StageManifest
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.contents import contents_of
 from mtpp.runtime.random_values import Array, random_input

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtpp.formats.stage_manifest import StageManifest
+    from mtpp.formats.results.stage_manifest import StageManifest
 
 TOLERANCES = {"float64": 1e-10, "float32": 1e-4, "float16": 1e-2, "bfloat16": 5e-2}
 """Largest |difference| over the largest |value| of an output that still passes; 0.1 for smaller floats."""
@@ -36,7 +36,7 @@ def tolerance(dtype: str, between: Collection[str]) -> float:
 
 def types_between(manifest: StageManifest) -> frozenset[str]:
     """Return the element types of the tensors between stages."""
-    from mtpp.formats.stage_manifest import MODEL_INPUT
+    from mtpp.formats.results.stage_manifest import MODEL_INPUT
 
     read = (tensor for stage in manifest.stages for tensor in stage.inputs if tensor.source != MODEL_INPUT)
     return frozenset(tensor.dtype.removeprefix("sequence(").removesuffix(")") for tensor in read)

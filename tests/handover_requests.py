@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mtpp.formats.handover.request import Request
+from mtpp.formats.exporters.request import Request
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
 OPS_PER_LAYER = ("norm", "attention", "residual", "up", "down", "add")

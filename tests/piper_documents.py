@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mtpp.formats.json_text import parse_json
+from mtpp.formats.io.json_text import parse_json
 
 
 def configuration(name: str = "vanilla", time: Any = 0.5, parameters: Any = 10**9, **more: Any) -> dict[str, Any]:

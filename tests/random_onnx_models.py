@@ -12,7 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mtpp.formats.onnx.reader import Reading, read_with_nodes
 from mtpp.formats.onnx.stages import Split, split_model
 from mtpp.formats.onnx.stages.folder import new_folder, write_split
-from mtpp.formats.stage_manifest import StageManifest
+from mtpp.formats.results.stage_manifest import StageManifest
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
 

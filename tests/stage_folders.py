@@ -10,7 +10,7 @@ import onnx
 from numpy.typing import NDArray
 from onnx import TensorProto, helper, numpy_helper
 
-from mtpp.formats.stage_manifest import Described, Stage, StageInput, StageManifest, StageOutput, manifest_text
+from mtpp.formats.results.stage_manifest import Described, Stage, StageInput, StageManifest, StageOutput, manifest_text
 
 SIZE = 8
 _SHAPE = (SIZE, SIZE)

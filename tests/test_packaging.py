@@ -111,7 +111,7 @@ def test_wheel_installs_one_top_level_package(checkout: Path, tmp_path: Path) ->
         assert {"mtpp/py.typed", "mtpp/systems.toml", "mtpp/datasets/samples/resnet50.onnx"} <= set(names)
         archive.extractall(tmp_path / "elsewhere")
     code = (
-        "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.recognise\n"
+        "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.graphs.recognise\n"
         "import mtpp.runtime.session\n"
         "from mtpp.inference.system import load_system\n"
         "assert 'elsewhere' in mtpp.__file__ and len(list(mtpp.__path__)) == 1\n"

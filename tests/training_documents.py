@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from mtpp.formats.json_text import parse_json
+from mtpp.formats.io.json_text import parse_json
 
 
 def configuration(name: str = "plain", time: Any = 1, **more: Any) -> dict[str, Any]:

@@ -25,9 +25,9 @@ from mtpp.cli.console import Console
 from mtpp.cli.deep_check import downset_search
 from mtpp.cli.training_deep_check import training_searches
 from mtpp.errors import Infeasible, InputError
-from mtpp.formats.json_text import dump_json, parse_json
-from mtpp.formats.native import ticks_document, to_document
-from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.graphs.native import ticks_document, to_document
+from mtpp.formats.io.json_text import dump_json, parse_json
+from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan

@@ -9,7 +9,7 @@ inside (``control_flow``); ``reader`` puts the graph together.
 Decisions
 ---------
 * A constant operand that only configures an op (a shape, axes, a count) is no parameter and no traffic: older
-  operator sets wrote it as an attribute (:data:`mtpp.formats.onnx.costs.CONFIGURATION_INPUTS`).
+  operator sets wrote it as an attribute (:data:`mtpp.formats.onnx.flops.costs.CONFIGURATION_INPUTS`).
 * Views (Reshape, Squeeze, Identity …) take no time; lookups (Gather) read the rows they take, not the table.
 * A folded parameter counts as its readers see it: a dequantized weight as floats. Views of one tensor, transposed
   ones included, are one parameter.

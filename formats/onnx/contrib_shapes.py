@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 from onnx import TensorProto
 
-from mtpp.formats.onnx.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
+from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.tensor_type import TensorType, broadcast
 

@@ -15,10 +15,10 @@ from pathlib import Path, PurePosixPath, PureWindowsPath
 import onnx
 
 from mtpp.errors import InputError
+from mtpp.formats.io.source import read_head, read_source
 from mtpp.formats.onnx.loading import looks_like_onnx, parse_model
 from mtpp.formats.onnx.tensor_type import TensorType, is_known_dtype
 from mtpp.formats.onnx.topology import subgraphs
-from mtpp.formats.source import read_head, read_source
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from onnx import NodeProto, TensorProto
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
-from mtpp.formats.onnx.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.dimensions import Dimensions
-from mtpp.formats.onnx.flops_movement import is_view
+from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
+from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.node_view import NodeView, kind_of
 from mtpp.formats.onnx.record import BodyRecord, GraphRecord, OpRecord
 from mtpp.formats.onnx.scope import Known, Parameter, Scope

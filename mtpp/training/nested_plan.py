@@ -1,6 +1,6 @@
 """A training plan for several levels of devices: superstages within superstages, with stages at the bottom.
 
-As JSON (:mod:`mtpp.formats.training_plan` writes it) such a plan is that of one level with
+As JSON (:mod:`mtpp.formats.results.training_plan` writes it) such a plan is that of one level with
 
 * ``system.topology``: ``[{"devices": K₁, "bandwidth_bytes_per_s": B₁}, …]``, the innermost level first;
   ``system.devices`` is the product, ``system.bandwidth_bytes_per_s`` is B₁;

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
-from mtpp.formats.stage_manifest import MODEL_INPUT
+from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped, no_process
 from mtpp.runtime.pipeline.memory import Array, Ring

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from mtpp.errors import InputError
-from mtpp.formats.json_shape import SIZE_LIMIT
-from mtpp.formats.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
+from mtpp.formats.io.json_shape import SIZE_LIMIT
+from mtpp.formats.results.stage_manifest import FILE_NAME, MODEL_INPUT, Described, StageManifest, read_manifest
 from mtpp.runtime.pipeline.memory import Layout
 
 _PLAIN_TYPES = frozenset(
@@ -75,8 +75,8 @@ def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring
     Raises
     ------
     InputError
-        If the manifest is not right (:func:`~mtpp.formats.stage_manifest.read_manifest`), there is no stage, or a
-        tensor is of a type or a size that cannot be laid out.
+        If the manifest is not right (:func:`~mtpp.formats.results.stage_manifest.read_manifest`), there is no stage, or
+        a tensor is of a type or a size that cannot be laid out.
 
     Notes
     -----

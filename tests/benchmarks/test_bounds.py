@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mtpp.datasets.regal_style import regal_style
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 
 @pytest.fixture(scope="module")

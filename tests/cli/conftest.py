@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from graph_strategies import chain, random_graph
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 
 @pytest.fixture

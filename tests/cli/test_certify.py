@@ -15,7 +15,7 @@ import pytest
 from graph_strategies import chain, random_graph
 from processes import MTPP, ROOT, environment, run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 MS = 10**9
 """Ticks in a millisecond."""

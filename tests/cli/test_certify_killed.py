@@ -17,7 +17,7 @@ from dask_cluster import until
 from graph_strategies import chain, random_graph
 from processes import MTPP, ROOT, environment
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 COUNTS = (2, 3, 4, 5, 6, 8)
 GRAPHS = 24

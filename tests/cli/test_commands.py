@@ -9,7 +9,7 @@ import pytest
 from processes import run
 
 from mtpp.cli.main import COMMANDS
-from mtpp.formats.native import read_native
+from mtpp.formats.graphs.native import read_native
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -26,7 +26,7 @@ from graph_strategies import chain, random_graph
 from onnx import TensorProto, helper
 from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.instance import Instance
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry, own_rule
 from mtpp.solvers.search import SearchLimits, SearchResult

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import run
 
-from mtpp.formats.csv_text import csv_rows
+from mtpp.formats.io.csv_text import csv_rows
 
 NAMES = [
     "+1",

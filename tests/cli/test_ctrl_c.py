@@ -14,7 +14,7 @@ import pytest
 from graph_strategies import random_graph
 from processes import MTPP, ROOT, environment, run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="signals")
 SAMPLE = ROOT / "datasets" / "samples" / "resnet50.onnx"

@@ -12,8 +12,8 @@ import pytest
 from processes import run
 
 from mtpp.cli.given import labels_of_assignment
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition

@@ -14,9 +14,9 @@ from mtpp.datasets.chain import chain
 from mtpp.datasets.regal_style import FAMILIES, regal_style
 from mtpp.datasets.transformer import KINDS
 from mtpp.datasets.transformer_training import transformer_training
-from mtpp.formats.native import read_native, write_native
-from mtpp.formats.training_models import read_training_model
-from mtpp.formats.training_native import write_training_model
+from mtpp.formats.graphs.native import read_native, write_native
+from mtpp.formats.training.models import read_training_model
+from mtpp.formats.training.native import write_training_model
 from mtpp.inference.system import load_system
 
 SMALL = {

@@ -11,7 +11,7 @@ from processes import run
 
 from mtpp.cli.cut_short import bounds_cut_short, runs_cut_short
 from mtpp.datasets.layered import layered_network
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.certificate_table import BoundFigure
 
 COMMANDS = {

@@ -11,7 +11,7 @@ import pytest
 from graph_strategies import chain
 from processes import MTPP, ROOT, environment, run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op
 
 POSIX = pytest.mark.skipif(os.name != "posix", reason="shell redirections")

@@ -19,7 +19,7 @@ from processes import MTPP, ROOT, environment, run
 from mtpp.cli.file_types import FileType, InputFile, OutputFile
 from mtpp.cli.main import root
 from mtpp.errors import InputError
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 NO_FILES = {
     *("-k", "--max-bottleneck", "--algorithm", "--algorithms", "--together", "--memory-limit", "--bandwidth", "--cuts"),

@@ -15,7 +15,7 @@ import pytest
 from graph_strategies import random_graph
 from processes import MTPP, ROOT, environment, run, run_afresh
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
 

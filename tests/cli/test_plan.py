@@ -17,7 +17,7 @@ from given_training_plans import chain_model, chain_stages, given_training_plan
 from processes import run
 
 from mtpp.cli.main import main
-from mtpp.formats.training_native import write_training_model
+from mtpp.formats.training.native import write_training_model
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS

@@ -18,7 +18,7 @@ from mtpp.cli.training_options import MicroBatches, exact_bytes
 from mtpp.cli.training_plan_view import training_plan_text
 from mtpp.cli.training_planning import Planned, TrainingTask
 from mtpp.cli.training_texts import counted, size_text
-from mtpp.formats.source import Source
+from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.planning import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import Level, Topology

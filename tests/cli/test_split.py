@@ -23,7 +23,7 @@ from mtpp.cli.split import command
 from mtpp.cli.split_plan import PlannedModel, read_planned_model
 from mtpp.errors import InputError, InvalidPartition
 from mtpp.formats.onnx import read_onnx
-from mtpp.formats.stage_manifest import StageManifest, read_manifest
+from mtpp.formats.results.stage_manifest import StageManifest, read_manifest
 from mtpp.inference.system import load_system
 
 pytest.importorskip("onnxruntime")

@@ -14,7 +14,7 @@ from certificate_documents import certificate_row, table_to_write
 from graph_strategies import LINK, chain, random_graph
 from processes import run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 GRAPHS = {
     "chain.json": chain([10, 20, 30, 40], [1, 2, 3], "ms"),

@@ -15,7 +15,7 @@ from graph_strategies import chain, random_graph
 from plan_documents import plan_document
 from processes import MTPP, ROOT, environment, run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.graph import CostGraph, Op
 
 ALL = ["crossings", "fit", "maximal"]

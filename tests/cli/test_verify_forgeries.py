@@ -15,7 +15,7 @@ from plan_documents import plan_document
 from processes import run
 from verified_documents import CASES
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 from mtpp.inference.system import System
 
 LINK = System("link", 10**12, 10**11, 10**9)

@@ -10,7 +10,7 @@ import pytest
 from given_training_plans import chain_model
 from processes import run
 
-from mtpp.formats.training_native import write_training_model
+from mtpp.formats.training.native import write_training_model
 
 TOPOLOGY = """
 [[levels]]

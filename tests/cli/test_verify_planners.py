@@ -10,9 +10,9 @@ from training_models import random_problem
 
 from mtpp.checker.training.model import training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
-from mtpp.formats.json_text import parse_json
-from mtpp.formats.training_models import read_training_model
-from mtpp.formats.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.solvers.recheck_pipelines import Unwatched

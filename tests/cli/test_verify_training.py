@@ -15,8 +15,8 @@ from processes import run
 from training_models import random_problem
 from training_plan_documents import no_plan_document, training_plan_document
 
-from mtpp.formats.json_text import parse_json
-from mtpp.formats.training_native import training_model_from_document, write_training_model
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.training.native import training_model_from_document, write_training_model
 from mtpp.training.problem import PlanningProblem
 
 
@@ -145,7 +145,7 @@ def test_units_of_piper_files_are_the_plan_s(tmp_path: Path) -> None:
     configuration = {"id": "vanilla", "timePerSample": 3, "parameterSize": 0, "memoryUsageA": 1, "memoryUsageB": 1}
     document = {"nodes": [{"id": 5, "TMPCs": {"1": [configuration]}}], "edges": []}
     (tmp_path / "model.json").write_text(json.dumps(document))
-    from mtpp.formats.training_models import read_training_model
+    from mtpp.formats.training.models import read_training_model
 
     model, sha256 = read_training_model(str(tmp_path / "model.json"), "ms")
     limits = {"devices": 1, "memory_bytes": 2, "bandwidth_bytes_per_s": 10**9, "micro_batches": 1}

@@ -11,10 +11,10 @@ from graph_strategies import graphs
 from hypothesis import given, settings
 
 from mtpp.errors import UnrecognisedInput
-from mtpp.formats.graph_format import GraphFormat
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.registry import FORMATS
-from mtpp.formats.source import Source, read_source
+from mtpp.formats.graphs.graph_format import GraphFormat
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.graphs.registry import FORMATS
+from mtpp.formats.io.source import Source, read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 
 WHOLE = tuple(entry for entry in FORMATS if entry.read and entry.write)

@@ -15,12 +15,12 @@ from graph_strategies import graphs
 from hypothesis import given
 
 from mtpp.errors import InputError
-from mtpp.formats.json_text import dump_json, parse_json
-from mtpp.formats.native import read_native, write_native
-from mtpp.formats.node_link import read_node_link, write_node_link
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.sink import write_text_atomically
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.native import read_native, write_native
+from mtpp.formats.graphs.node_link import read_node_link, write_node_link
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.json_text import dump_json, parse_json
+from mtpp.formats.io.sink import write_text_atomically
+from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system

@@ -10,8 +10,8 @@ import pytest
 from profiled_models import built, chain, convolutions
 
 from mtpp.errors import InputError
+from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
-from mtpp.formats.source import read_source
 from mtpp.inference.system import load_system
 from mtpp.runtime.pieces import pieces_within
 from mtpp.runtime.profile_memory import MemoryNeed

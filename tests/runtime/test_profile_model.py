@@ -12,8 +12,8 @@ from onnx import TensorProto, helper
 from profiled_models import built, chain, convolutions, data_dependent, half_precision, looped
 
 from mtpp.errors import InputError
+from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
-from mtpp.formats.source import read_source
 from mtpp.inference.system import load_system
 from mtpp.runtime.profile_model import Profile, profile_model
 from mtpp.runtime.profile_request import ProfileRequest

@@ -11,7 +11,7 @@ pytest.importorskip("onnxruntime")
 
 from random_onnx_models import random_labels, random_model, read_model, split_into
 
-from mtpp.formats.stage_manifest import read_manifest
+from mtpp.formats.results.stage_manifest import read_manifest
 from mtpp.runtime.split_check import check_split
 
 

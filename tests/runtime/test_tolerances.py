@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mtpp.formats.stage_manifest import MODEL_INPUT, Stage, StageInput, StageManifest
+from mtpp.formats.results.stage_manifest import MODEL_INPUT, Stage, StageInput, StageManifest
 from mtpp.runtime.tolerances import TOLERANCES, tolerance, types_between
 
 

@@ -13,9 +13,9 @@ from graph_strategies import problems, random_graph
 from hypothesis import given, settings
 
 from mtpp.errors import Infeasible
-from mtpp.formats.native import read_native
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.native import read_native
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs

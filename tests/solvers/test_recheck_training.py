@@ -20,7 +20,7 @@ from training_plan_documents import SHA256, no_plan_document, training_plan_docu
 from mtpp.checker.training.bounds import TrainingClaim
 from mtpp.checker.training.model import TickModel, training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
-from mtpp.formats.training_models import read_training_model
+from mtpp.formats.training.models import read_training_model
 from mtpp.solvers import recheck_pipelines
 from mtpp.solvers.kernels.recheck_choices import can_choose
 from mtpp.solvers.recheck_pipelines import TooLarge, Unwatched, all_downsets, search_all

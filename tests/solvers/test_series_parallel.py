@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from profile_graphs import pipedream_graph, placement_graph, placement_instance
 
 from mtpp.datasets.layered import layered_network
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system

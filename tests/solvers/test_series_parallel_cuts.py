@@ -15,7 +15,7 @@ from composed_graphs import branches, composed_graph
 from graph_strategies import chain, random_graph
 
 from mtpp.errors import Infeasible, InputError
-from mtpp.formats.native import read_native
+from mtpp.formats.graphs.native import read_native
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs

@@ -17,7 +17,7 @@ from mtpp.formats.onnx.tensor_type import (
     dtype_name,
     partial_type,
 )
-from mtpp.formats.stage_manifest import Described
+from mtpp.formats.results.stage_manifest import Described
 
 
 class Descriptions:

@@ -17,7 +17,7 @@ from mtpp.errors import InputError
 from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
 from mtpp.formats.onnx.stages.splitting import Split
 from mtpp.formats.onnx.stages.validity import fault_of
-from mtpp.formats.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
+from mtpp.formats.results.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
 from mtpp.host.interrupts import held
 
 _OURS = re.compile(rf"{re.escape(FILE_NAME)}|stage-\d+\.onnx|weights-\d+\.bin")

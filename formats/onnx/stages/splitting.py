@@ -24,7 +24,7 @@ from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
 from mtpp.formats.onnx.stages.units import PlacedOp, Unit, Units, units_of
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import parameter_names
-from mtpp.formats.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
+from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
 
 
 @dataclass(frozen=True)

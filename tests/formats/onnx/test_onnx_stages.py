@@ -56,7 +56,7 @@ def _split(model: onnx.ModelProto, tmp_path: Path, labels: list[int], **dims: in
 def _run(tmp_path: Path) -> None:
     """Check that the stages compute what the model does, bit for bit."""
     pytest.importorskip("onnxruntime")
-    from mtpp.formats.stage_manifest import read_manifest
+    from mtpp.formats.results.stage_manifest import read_manifest
     from mtpp.runtime.split_check import check_split
 
     path, folder = tmp_path / "model.onnx", tmp_path / "stages"
@@ -305,7 +305,7 @@ def test_sequences_are_results(tmp_path: Path) -> None:
 def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
     """A cut rounds what kernels keep in single precision: as inexact as that may the result be, and no more."""
     pytest.importorskip("onnxruntime")
-    from mtpp.formats.stage_manifest import read_manifest
+    from mtpp.formats.results.stage_manifest import read_manifest
     from mtpp.runtime.split_check import check_split
 
     nodes = [

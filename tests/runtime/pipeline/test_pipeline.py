@@ -13,7 +13,7 @@ from onnx import TensorProto, helper
 from stage_folders import SIZE, bypass, bypassed, single, whole_bypass
 
 from mtpp.errors import InputError
-from mtpp.formats.stage_manifest import manifest_text, read_manifest
+from mtpp.formats.results.stage_manifest import manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.crew import Patience, Stopped
 from mtpp.runtime.pipeline.memory import Ring

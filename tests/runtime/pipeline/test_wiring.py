@@ -10,7 +10,7 @@ import pytest
 from stage_folders import bypass, single
 
 from mtpp.errors import InputError
-from mtpp.formats.stage_manifest import Described, manifest_text, read_manifest
+from mtpp.formats.results.stage_manifest import Described, manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.crew import Patience
 from mtpp.runtime.pipeline.measuring import RunRequest, measure

@@ -9,8 +9,8 @@ import pytest
 from cutoff_cases import LIMIT_S, MIPS, NAMES, Tally, tallied
 from graph_strategies import LINK
 
-from mtpp.formats.recognise import read_graph
-from mtpp.formats.source import read_source
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance

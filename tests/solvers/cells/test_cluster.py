@@ -16,7 +16,7 @@ from dask_cluster import DaskCluster, kill_all, until
 from graph_strategies import chain, random_graph
 from processes import MTPP, ROOT, environment, run
 
-from mtpp.formats.native import write_native
+from mtpp.formats.graphs.native import write_native
 
 
 @pytest.fixture

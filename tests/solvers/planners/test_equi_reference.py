@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mtpp.formats.training_models import read_training_model
+from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.equi import plan
 from mtpp.solvers.planners.planning import PlanLimits
 from mtpp.training.plan import TrainingPlan

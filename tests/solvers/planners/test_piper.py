@@ -11,7 +11,7 @@ import pytest
 from training_models import random_problem
 from training_oracles import best_plan, is_plan, least_memory, time_of
 
-from mtpp.formats.training_models import read_training_model
+from mtpp.formats.training.models import read_training_model
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners import piper, threshold
 from mtpp.solvers.planners.planning import NoPlan, PlanLimits

@@ -14,8 +14,8 @@ from training_models import four_layers
 
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
-from mtpp.formats.json_text import parse_json
-from mtpp.formats.training_plan import plan_document, write_training_plan
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.results.training_plan import plan_document, write_training_plan
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.nested_plan import HierarchicalPlan, Superstage
 from mtpp.training.nested_problem import HierarchicalProblem

@@ -1,0 +1,1 @@
+"""Plans as other programs take them: one module per program, named in :mod:`mtpp.formats.exporters.registry`."""

@@ -1,0 +1,1 @@
+"""Graph files: one format a module, named in the registry."""

@@ -1,0 +1,178 @@
+"""The native graph format, ``mtpp-graph`` version 1: ops and tensors with exact decimal costs, as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.graphs.native_rows import op_columns, tensor_columns
+from mtpp.formats.io.json_shape import (
+    attributed,
+    check_header,
+    check_keys,
+    require_list,
+    require_object,
+    require_text,
+)
+from mtpp.formats.io.json_text import dump_lines, no_garbage_collection, parse_json
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.units import Exact
+
+FORMAT = "mtpp-graph"
+VERSION = 1
+
+ROWS = ("ops", "tensors")
+"""Keys whose items get one line each, so that two versions of a file compare line by line."""
+
+_TOP_KEYS = ("format", "version", "name", "time_unit", "ops", "tensors")
+
+
+def read_native(data: bytes, source: str) -> CostGraph:
+    """Read an ``mtpp-graph`` file; *source* is what messages call it.
+
+    Raises
+    ------
+    InputError
+        As :func:`graph_from_document`, and if *data* is not strict JSON.
+    """
+    return graph_from_document(parse_json(data, source), source)
+
+
+def graph_from_document(document: Any, source: str) -> CostGraph:
+    """Make a graph from a parsed ``mtpp-graph`` document, such as the ``graph`` of a plan.
+
+    Parameters
+    ----------
+    document
+        As :func:`mtpp.formats.io.json_text.parse_json` returns it: numbers are ``int`` or ``Fraction``.
+
+    Raises
+    ------
+    InputError
+        On an unknown or missing key, a value of the wrong type, and whatever :meth:`CostGraph.build` refuses.
+
+    Notes
+    -----
+    O(n + pins) time and memory.
+    """
+    with attributed(source), no_garbage_collection():
+        document = check_header(document, FORMAT, VERSION)
+        check_keys(document, "", _TOP_KEYS, ("metadata",))
+        ops = require_list(document["ops"], "/ops")
+        tensors = require_list(document["tensors"], "/tensors")
+        return CostGraph.from_columns(
+            name=require_text(document["name"], "/name"),
+            time_unit=require_text(document["time_unit"], "/time_unit"),
+            ops=op_columns(ops),
+            tensors=tensor_columns(tensors),
+            metadata=plain_metadata(document.get("metadata", {})),
+        )
+
+
+def plain_metadata(metadata: Any) -> dict[str, Any]:
+    """Check that metadata is an object, and turn its exact decimals into floats: nothing is computed from it."""
+    try:
+        result: dict[str, Any] = _plain(require_object(metadata, "/metadata"))
+    except RecursionError:
+        raise InputError("nested too deeply", where="/metadata", remedy="flatten it") from None
+    except OverflowError:
+        raise InputError("a number is out of range", where="/metadata") from None
+    return result
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Fraction):
+        return float(value)
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def to_document(graph: CostGraph) -> dict[str, Any]:
+    """Return the ``mtpp-graph`` document of a graph; keys with nothing to say are left out.
+
+    Costs are exact (``int`` or ``Fraction``); :func:`mtpp.formats.io.json_text.dump_json` can write it.
+    """
+    document = _header(graph, graph.time_unit) | {
+        "ops": _op_rows(graph, graph.work),
+        "tensors": _tensor_rows(graph, graph.transfer),
+    }
+    if graph.metadata:
+        document["metadata"] = dict(graph.metadata)
+    return document
+
+
+def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: Sequence[int]) -> dict[str, Any]:
+    """Return the document that a plan embeds: *graph* with its costs in ticks, without metadata.
+
+    Parameters
+    ----------
+    work_ticks, transfer_ticks
+        Ticks per op and per tensor, in the graph's order (any sequence of integers, numpy arrays included).
+
+    Returns
+    -------
+    An ``mtpp-graph`` document whose costs are integers: picoseconds, or units of an abstract graph's ticks. Every
+    tensor has its transfer, so no bandwidth is needed to read it; bytes are kept.
+    """
+    return _header(graph, "1" if graph.time_unit == "1" else "ps") | {
+        "ops": _op_rows(graph, [int(ticks) for ticks in work_ticks]),
+        "tensors": _tensor_rows(graph, [int(ticks) for ticks in transfer_ticks]),
+    }
+
+
+def write_native(graph: CostGraph) -> str:
+    """Return the text of an ``mtpp-graph`` file, one op and one tensor per line.
+
+    Raises
+    ------
+    InputError
+        On a cost that is no finite decimal, and on metadata that JSON has no form for.
+    """
+    with no_garbage_collection():
+        return dump_lines(to_document(graph), ROWS) + "\n"
+
+
+def _header(graph: CostGraph, time_unit: str) -> dict[str, Any]:
+    return {"format": FORMAT, "version": VERSION, "name": graph.name, "time_unit": time_unit}
+
+
+def _op_rows(graph: CostGraph, work: Sequence[Exact]) -> list[dict[str, Any]]:
+    rows = []
+    param_bytes = graph.param_bytes.tolist()
+    for name, kind, cost, size in zip(graph.op_names, graph.op_kinds, work, param_bytes, strict=True):
+        row: dict[str, Any] = {"name": name}
+        if kind:
+            row["kind"] = kind
+        row["work"] = cost
+        if size:
+            row["param_bytes"] = size
+        rows.append(row)
+    return rows
+
+
+def _tensor_rows(graph: CostGraph, transfer: Sequence[Exact | None]) -> list[dict[str, Any]]:
+    rows = []
+    names, consumers, offsets = graph.op_names, graph.consumers.tolist(), graph.consumer_offsets.tolist()
+    columns = zip(
+        graph.tensor_names,
+        graph.tensor_producer.tolist(),
+        offsets[:-1],
+        offsets[1:],
+        graph.tensor_bytes.tolist(),
+        transfer,
+        strict=True,
+    )
+    for name, producer, start, stop, size, cost in columns:
+        readers = [names[v] for v in consumers[start:stop]]
+        row: dict[str, Any] = {"name": name, "producer": names[producer], "consumers": readers}
+        if size != UNKNOWN_BYTES:
+            row["bytes"] = size
+        if cost is not None:
+            row["transfer"] = cost
+        rows.append(row)
+    return rows

@@ -1,0 +1,269 @@
+"""Graphs as ``networkx.node_link_data`` writes them: nodes with costs, and edges."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.graphs.native import plain_metadata
+from mtpp.formats.graphs.stage_colours import stage_colour
+from mtpp.formats.io.json_shape import (
+    attributed,
+    check_keys,
+    kind_of,
+    pointer,
+    require_list,
+    require_number,
+    require_object,
+    require_text,
+    require_whole,
+)
+from mtpp.formats.io.json_text import dump_lines, parse_json
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Int32Array, Op, Tensor
+from mtpp.inference.plan import Plan
+
+_ROWS = ("nodes", "edges", "graph.tensors")
+_SIZE_KEYS = ("bytes", "size_out")
+_PARAM_KEYS = ("param_bytes", "size_param")
+_TENSOR_KEYS = ("producer", "consumers")
+_TENSOR_OPTIONAL = ("bytes", "transfer")
+_SIZE_LIMIT = 2**62
+_BUILD_POINTER = re.compile(r"/(ops|tensors)/(\d+)(.*)", re.DOTALL)
+
+
+def read_node_link(data: bytes, source: str, *, name: str = "graph", time_unit: str | None = None) -> CostGraph:
+    """Read a node-link file; *source* is what messages call it. See :func:`graph_from_node_link`."""
+    return graph_from_node_link(parse_json(data, source), source, name=name, time_unit=time_unit)
+
+
+def graph_from_node_link(document: Any, source: str, *, name: str = "graph", time_unit: str | None = None) -> CostGraph:
+    """Make a graph from a parsed node-link document.
+
+    Parameters
+    ----------
+    document
+        ``directed`` must be true. Nodes carry ``work``, and may carry ``kind``, ``size_param`` (or
+        ``param_bytes``), and ``size_out`` (or ``bytes``) or ``transfer`` of the one tensor that goes along all
+        out-edges of the node; other attributes are passed over. Parallel edges are one edge. Edges stand under
+        ``edges`` or, as networkx before 3.4 wrote them, ``links``. The attributes ``name``, ``time_unit``,
+        ``metadata`` and ``tensors`` of the graph are those of :meth:`CostGraph.to_networkx`.
+    name
+        Name of a graph that brings none.
+    time_unit
+        Unit of work and transfer; by default the graph's attribute ``time_unit``, else ``"1"``.
+
+    Raises
+    ------
+    InputError
+        With a JSON pointer into this document.
+    """
+    with attributed(source):
+        document = require_object(document, "")
+        _check_directed(document)
+        attributes = require_object(document.get("graph", {}), "/graph")
+        if "nodes" not in document:
+            raise InputError("missing key 'nodes'", where="/", remedy="add it")
+        nodes = require_list(document["nodes"], "/nodes")
+        index = _index_nodes(nodes)
+        successors = _successors(document, index)
+        ops = [_op(identity, row, i) for i, (identity, row) in enumerate(zip(index, nodes, strict=True))]
+        if attributes.get("tensors") is not None:
+            tensors, places = _stored_tensors(attributes["tensors"], successors)
+        else:
+            tensors, places = _node_tensors(nodes, successors)
+        unit = time_unit or require_text(attributes.get("time_unit", "1"), "/graph/time_unit")
+        try:
+            return CostGraph.build(
+                name=require_text(attributes.get("name", ""), "/graph/name") or name,
+                time_unit=unit,
+                ops=ops,
+                tensors=tensors,
+                metadata=plain_metadata(attributes.get("metadata", {})),
+            )
+        except InputError as error:
+            raise _in_node_link_terms(error, places) from None
+
+
+def _check_directed(document: Mapping[str, Any]) -> None:
+    if document.get("directed") is not True:
+        problem = "the graph is not directed" if "directed" in document else "missing key 'directed'"
+        where = "/directed" if "directed" in document else "/"
+        raise InputError(problem, where=where, remedy='a computation graph needs "directed": true')
+
+
+def _identity(value: Any, where: str) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise InputError(f"a node's id must be a string or a whole number, not {kind_of(value)}", where=where)
+    return str(value)
+
+
+def _index_nodes(nodes: list[Any]) -> dict[str, int]:
+    index: dict[str, int] = {}
+    for i, row in enumerate(nodes):
+        if "id" not in require_object(row, pointer("nodes", i)):
+            raise InputError("missing key 'id'", where=pointer("nodes", i), remedy="add it")
+        identity = _identity(row["id"], pointer("nodes", i, "id"))
+        if identity in index:
+            raise InputError(
+                f"duplicate id {identity!r}, first used at /nodes/{index[identity]}", where=pointer("nodes", i, "id")
+            )
+        index[identity] = i
+    return index
+
+
+def _successors(document: Mapping[str, Any], index: Mapping[str, int]) -> dict[str, dict[str, None]]:
+    """Return the successors of each node, without repetition and in file order."""
+    key = "links" if "edges" not in document and "links" in document else "edges"
+    if key not in document:
+        raise InputError("missing key 'edges'", where="/", remedy="add it (or 'links')")
+    successors: dict[str, dict[str, None]] = {identity: {} for identity in index}
+    for e, row in enumerate(require_list(document[key], f"/{key}")):
+        where = pointer(key, e)
+        ends = []
+        for end in ("source", "target"):
+            if end not in require_object(row, where):
+                raise InputError(f"missing key {end!r}", where=where, remedy="add it")
+            identity = _identity(row[end], f"{where}/{end}")
+            if identity not in index:
+                raise InputError(f"no node has the id {identity!r}", where=f"{where}/{end}")
+            ends.append(identity)
+        producer, consumer = ends
+        if producer == consumer:
+            raise InputError(f"the edge leads from node {producer!r} to itself (self-loop)", where=where)
+        successors[producer][consumer] = None
+    return successors
+
+
+def _size(row: Mapping[str, Any], keys: tuple[str, str], where: str) -> int | None:
+    given = [key for key in keys if row.get(key) is not None]
+    for key in given:
+        if not 0 <= require_whole(row[key], f"{where}/{key}") < _SIZE_LIMIT:
+            raise InputError("a size must be at least 0 and below 2^62 bytes", where=f"{where}/{key}")
+    if len(given) > 1 and row[given[0]] != row[given[1]]:
+        raise InputError(f"{keys[0]} and {keys[1]} differ", where=where, remedy="give one of them")
+    return row[given[0]] if given else None
+
+
+def _op(identity: str, row: Mapping[str, Any], i: int) -> Op:
+    where = pointer("nodes", i)
+    if "work" not in row:
+        raise InputError("missing key 'work'", where=where, remedy="give each node its cost as work")
+    work = require_number(row["work"], f"{where}/work")
+    kind = require_text(row.get("kind", ""), f"{where}/kind")
+    return Op(identity, work, kind, _size(row, _PARAM_KEYS, where) or 0)
+
+
+def _node_tensors(nodes: list[Any], successors: Mapping[str, Mapping[str, None]]) -> tuple[list[Tensor], list[str]]:
+    """Return one tensor per node that has a use or a size, and the place of each."""
+    tensors, places = [], []
+    for i, (identity, row) in enumerate(zip(successors, nodes, strict=True)):
+        where = pointer("nodes", i)
+        size, transfer = _size(row, _SIZE_KEYS, where), row.get("transfer")
+        if transfer is not None:
+            require_number(transfer, f"{where}/transfer")
+        if successors[identity] or size is not None or transfer is not None:
+            tensors.append(Tensor(identity, identity, tuple(successors[identity]), size, transfer))
+            places.append(where)
+    return tensors, places
+
+
+def _stored_tensors(table: Any, successors: Mapping[str, Mapping[str, None]]) -> tuple[list[Tensor], list[str]]:
+    """Return the tensors that the file lists by itself, which must be what its edges say, and the place of each."""
+    tensors, places = [], []
+    uncovered = {(u, v): None for u, consumers in successors.items() for v in consumers}
+    for name, row in require_object(table, "/graph/tensors").items():
+        where = pointer("graph", "tensors", name)
+        check_keys(require_object(row, where), where, _TENSOR_KEYS, _TENSOR_OPTIONAL)
+        producer = _identity(row["producer"], f"{where}/producer")
+        consumers = tuple(
+            _identity(consumer, f"{where}/consumers/{c}")
+            for c, consumer in enumerate(require_list(row["consumers"], f"{where}/consumers"))
+        )
+        if producer not in successors:
+            raise InputError(f"no node has the id {producer!r}", where=f"{where}/producer")
+        for c, consumer in enumerate(consumers):
+            if consumer not in successors:
+                raise InputError(f"no node has the id {consumer!r}", where=f"{where}/consumers/{c}")
+            if consumer not in successors[producer]:
+                raise InputError(f"there is no edge from {producer!r} to {consumer!r}", where=where)
+            uncovered.pop((producer, consumer), None)
+        transfer = row.get("transfer")
+        if transfer is not None:
+            require_number(transfer, f"{where}/transfer")
+        tensors.append(Tensor(name, producer, consumers, _size(row, _SIZE_KEYS, where), transfer))
+        places.append(where)
+    if uncovered:
+        producer, consumer = next(iter(uncovered))
+        raise InputError(f"no tensor flows along the edge from {producer!r} to {consumer!r}", where="/graph/tensors")
+    return tensors, places
+
+
+def _in_node_link_terms(error: InputError, places: list[str]) -> InputError:
+    """Translate a JSON pointer into the native format to one into this format."""
+    where, remedy = error.where, error.remedy
+    if match := _BUILD_POINTER.fullmatch(where or ""):
+        what, number, rest = match[1], int(match[2]), match[3]
+        where = (pointer("nodes", number) if what == "ops" else places[number]) + ("/id" if rest == "/name" else rest)
+        if "time unit" in error.problem:
+            remedy = 'put "time_unit": "ms" (or ps, ns, us, s) into "graph", or give transfer times'
+        elif "no cost" in error.problem and where.startswith("/nodes/"):
+            remedy = "give its node size_out or transfer"
+    elif where == "/tensors":
+        where = "/edges"
+    elif where == "/time_unit":
+        where = "/graph/time_unit"
+    elif where == "/ops":
+        where = "/nodes"
+    return InputError(error.problem, source=error.source, where=where, remedy=remedy)
+
+
+def write_node_link(graph: CostGraph) -> str:
+    """Return the text of a node-link file that ``networkx.node_link_graph`` reads, one node or edge per line.
+
+    Its nodes, edges and graph attributes are those of :meth:`CostGraph.to_networkx`; tensors that go to several
+    ops and ops with several tensors stay what they are, and costs keep all their digits.
+
+    Raises
+    ------
+    InputError
+        On a cost that is no finite decimal.
+    """
+    return _text(graph, None)
+
+
+def write_node_link_stages(plan: Plan) -> str:
+    """Return the same with the ``stage`` and the ``color`` of every node; reading it gives the graph without them."""
+    return _text(plan.graph, plan.partition.assignment)
+
+
+def _text(graph: CostGraph, assignment: Int32Array | None) -> str:
+    edges: dict[tuple[str, str], list[str]] = {}
+    tensors: dict[str, dict[str, Any]] = {}
+    for t, tensor in enumerate(graph.tensor_names):
+        producer = graph.op_names[graph.tensor_producer[t]]
+        consumers = [graph.op_names[v] for v in graph.tensor_consumers(t).tolist()]
+        size, transfer = int(graph.tensor_bytes[t]), graph.transfer[t]
+        tensors[tensor] = {"producer": producer, "consumers": consumers}
+        tensors[tensor] |= {} if size == UNKNOWN_BYTES else {"bytes": size}
+        tensors[tensor] |= {} if transfer is None else {"transfer": transfer}
+        for consumer in consumers:
+            edges.setdefault((producer, consumer), []).append(tensor)
+    columns = zip(graph.op_names, graph.work, graph.op_kinds, graph.param_bytes.tolist(), strict=True)
+    nodes: list[dict[str, Any]] = [{"id": op, "work": w, "kind": kind, "param_bytes": b} for op, w, kind, b in columns]
+    for node, stage in zip(nodes, () if assignment is None else assignment.tolist(), strict=assignment is not None):
+        node |= {"stage": stage, "color": stage_colour(stage)}
+    document = {
+        "directed": True,
+        "multigraph": False,
+        "graph": {
+            "name": graph.name,
+            "time_unit": graph.time_unit,
+            "metadata": dict(graph.metadata),
+            "tensors": tensors,
+        },
+        "nodes": nodes,
+        "edges": [{"source": u, "target": v, "tensors": flow} for (u, v), flow in edges.items()],
+    }
+    return dump_lines(document, _ROWS) + "\n"

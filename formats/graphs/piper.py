@@ -1,0 +1,223 @@
+"""Layer graphs with tensor-parallel configurations, the input of the Piper planner (Tarnawski et al. 2021), as JSON.
+
+Format (section 3.6 of the paper; github.com/msr-fiddle/piper, README)::
+
+    {"maxDevices": 10, "maxMemoryPerDevice": bytes, "bandwidth": bytes/s, "maxBatchSize": 1920,
+     "nodes": [{"id": 3, "name": "Layer",
+                "TMPCs": {"1": [{"id": "vanilla", "timePerSample": 0.03, "parameterSize": bytes,
+                                 "memoryUsageA": bytes, "memoryUsageB": bytes,
+                                 "syncTimeFw": {"2": bytes}, "syncTimeBw": {"5": bytes}}, …], "2": […]}}, …],
+     "edges": [{"sourceId": 3, "destId": 5, "communicationCost": bytes}, …]}
+
+``TMPCs`` lists the configurations of a layer by degree t of tensor parallelism. ``name`` is optional, other keys are
+passed over. Sizes are rounded up to whole bytes. What the paper's code and its description disagree about, or leave
+open:
+
+* ``maxBatchSize`` is called ``mbsInBatch`` in the published files: N, micro-batches in a batch. Either is read.
+* ``syncTimeFw`` and ``syncTimeBw`` are bytes, not times: what it takes to hand a tensor to all t devices, by the id of
+  the node at the other end of the edge. In the published files that is a predecessor for ``Fw`` and a successor for
+  ``Bw``, and the program insists on it; the description has it the other way round.
+* The unit of time is not said: the published ``bert32a100.json`` is in seconds, ``gnmt.json`` and ``resnet.json`` are
+  in milliseconds. ``bandwidth`` is in bytes per second in all of them.
+
+:mod:`mtpp.formats.graphs.piper_graph` and :mod:`mtpp.formats.training.piper` say what becomes of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.graphs.distinct import distinct_names
+from mtpp.formats.graphs.numbered_nodes import (
+    NumberedEdge,
+    NumberedNode,
+    looks_like,
+    node_id,
+    read_edges,
+    read_nodes,
+    required,
+)
+from mtpp.formats.io.json_shape import (
+    attributed,
+    pointer,
+    require_cost,
+    require_degree,
+    require_list,
+    require_object,
+    require_size,
+    require_text,
+    require_whole,
+    require_whole_key,
+)
+from mtpp.training.model import Configuration, Edge, Layer, LayerId
+from mtpp.units import PICOSECONDS
+
+VANILLA = "vanilla"
+"""What the published files call the configuration without recomputation of activations."""
+
+_RECOMPUTATION = re.compile(r"activation[\s_-]*(?:recomp|checkpoint)|\brecomp", re.IGNORECASE)
+_NEGATED = re.compile(r"\b(?:no|non|not|without|w/o)\b", re.IGNORECASE)
+
+_SLOWEST_BYTES_PER_S, _FASTEST_BYTES_PER_S = 5 * 10**7, 5 * 10**10
+_GUESSED_UNITS = ("s", "ms", "us", "ns")
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A whole document, without an opinion on its unit of time. None: not given."""
+
+    layers: Mapping[LayerId, Layer]
+    edges: Sequence[Edge]
+    max_devices: int | None
+    memory_bytes_per_device: int | None
+    bandwidth_bytes_per_s: int | None
+    micro_batches: int | None
+
+
+def looks_like_piper(document: Any) -> bool:
+    """Return whether a JSON document is a workload of this kind."""
+    return looks_like(document, "TMPCs", ("maxDevices", "maxMemoryPerDevice"))
+
+
+def read_workload(document: Any, source: str, *, for_training: bool = False) -> Workload:
+    """Check a parsed document and return what it says.
+
+    Parameters
+    ----------
+    for_training
+        Whether ids and memory of all configurations are needed, as the published program does; else they may be left
+        out.
+
+    Raises
+    ------
+    InputError
+        With a JSON pointer into this document.
+    """
+    with attributed(source):
+        document = require_object(document, "")
+        nodes = read_nodes(document)
+        edges = read_edges(document, nodes)
+        names = distinct_names({identity: node.name for identity, node in nodes.items()})
+        keys = [key for key in ("maxBatchSize", "mbsInBatch") if document.get(key) is not None]
+        if len({document[key] for key in keys if isinstance(document[key], int)}) > 1:
+            raise InputError("maxBatchSize and mbsInBatch differ", where="/mbsInBatch", remedy="give one of them")
+        needed = ("id", "memoryUsageA", "memoryUsageB") if for_training else ()
+        return Workload(
+            layers={identity: _layer(node, names[identity], nodes, needed) for identity, node in nodes.items()},
+            edges=[_edge(edge) for edge in edges],
+            max_devices=_whole(document, "maxDevices"),
+            memory_bytes_per_device=_bytes(document, "maxMemoryPerDevice"),
+            bandwidth_bytes_per_s=_bytes(document, "bandwidth"),
+            micro_batches=_whole(document, keys[0]) if keys else None,
+        )
+
+
+def _whole(document: Mapping[str, Any], key: str) -> int | None:
+    if document.get(key) is None:
+        return None
+    number = require_whole(document[key], f"/{key}")
+    if number < 1:
+        raise InputError("must be at least 1", where=f"/{key}")
+    return number
+
+
+def _bytes(document: Mapping[str, Any], key: str) -> int | None:
+    if document.get(key) is None:
+        return None
+    size = require_size(document[key], f"/{key}")
+    if not size:
+        raise InputError("must be above zero", where=f"/{key}")
+    return size
+
+
+def _layer(node: NumberedNode, name: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Layer:
+    where = f"{node.where}/TMPCs"
+    configurations: dict[int, Sequence[Configuration]] = {}
+    for key, rows in require_object(required(node.row, "TMPCs", node.where), where).items():
+        place = f"{where}{pointer(key)}"
+        degree = require_degree(key, place)
+        configurations[degree] = [
+            _configuration(row, f"{place}/{i}", nodes, needed) for i, row in enumerate(require_list(rows, place))
+        ]
+    return Layer(node.id, name, configurations)
+
+
+def _configuration(row: Any, where: str, nodes: Mapping[int, NumberedNode], needed: Sequence[str]) -> Configuration:
+    row = require_object(row, where)
+    for key in needed:
+        required(row, key, where)
+    name = require_text(row.get("id", ""), f"{where}/id")
+    if needed and not name:
+        raise InputError("a configuration without a name", where=f"{where}/id", remedy="give it one")
+    return Configuration(
+        id=name,
+        time_per_sample=require_cost(required(row, "timePerSample", where), f"{where}/timePerSample"),
+        parameter_bytes=require_size(required(row, "parameterSize", where), f"{where}/parameterSize"),
+        memory_a=require_size(row.get("memoryUsageA", 0), f"{where}/memoryUsageA"),
+        memory_b=require_size(row.get("memoryUsageB", 0), f"{where}/memoryUsageB"),
+        forward_sync_bytes=_sync(row, "syncTimeFw", where, nodes),
+        backward_sync_bytes=_sync(row, "syncTimeBw", where, nodes),
+        recomputes=is_recomputation(name),
+    )
+
+
+def is_recomputation(name: str) -> bool:
+    """Return whether a configuration of this name recomputes activations.
+
+    The published files call it ``activation recomp``; ``activation-recomputation`` and ``dim 1, recompute`` are too.
+    """
+    return bool(_RECOMPUTATION.search(name.replace("_", " "))) and not _NEGATED.search(name)
+
+
+def _sync(row: Mapping[str, Any], key: str, where: str, nodes: Mapping[int, NumberedNode]) -> dict[LayerId, int]:
+    where = f"{where}/{key}"
+    sizes: dict[LayerId, int] = {}
+    for neighbour, size in require_object(row.get(key, {}), where).items():
+        place = f"{where}{pointer(neighbour)}"
+        identity = node_id(require_whole_key(neighbour, place, "a node's id"), place)
+        if identity not in nodes:
+            raise InputError(f"no node has the id {identity}", where=place)
+        sizes[identity] = require_size(size, place)
+    return sizes
+
+
+def _edge(edge: NumberedEdge) -> Edge:
+    cost = required(edge.row, "communicationCost", edge.where)
+    return Edge(edge.source, edge.target, require_size(cost, f"{edge.where}/communicationCost"))
+
+
+def guessed_unit(chosen: Sequence[Configuration]) -> str | None:
+    """Return the only unit of time with which layers get through their parameters at 50 MB/s to 50 GB/s, or None.
+
+    In the published profiles it is 0.2 to 6 GB/s. *chosen* is a configuration for one device of each layer.
+    """
+    time = sum(one.time_per_sample for one in chosen)
+    size = sum(one.parameter_bytes for one in chosen)
+    for unit in _GUESSED_UNITS:
+        scaled = time * PICOSECONDS[unit]
+        if scaled and _SLOWEST_BYTES_PER_S <= size * PICOSECONDS["s"] / scaled < _FASTEST_BYTES_PER_S:
+            return unit
+    return None
+
+
+def without_parallelism(layer: Layer, index: int) -> Configuration:
+    """Return how the layer at *index* of the file runs on one device: ``vanilla`` where there is a choice.
+
+    Raises
+    ------
+    InputError
+        If it cannot, or if none or several configurations are called so.
+    """
+    where = pointer("nodes", index, "TMPCs", "1")
+    choices = layer.configurations.get(1, ())
+    if not choices:
+        raise InputError("the layer has no configuration for one device", where=where, remedy="add it")
+    plain = [one for one in choices if one.id == VANILLA] or (choices if len(choices) == 1 else [])
+    if len(plain) != 1:
+        problem = f"{len(plain) or 'none'} of {len(choices)} configurations is called {VANILLA!r}"
+        raise InputError(problem, where=where, remedy="one has to be")
+    return plain[0]

@@ -1,1 +1,0 @@
-"""Plans as other programs take them: one module per program, named in :mod:`mtpp.formats.handover.registry`."""

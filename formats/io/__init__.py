@@ -1,0 +1,1 @@
+"""Bytes in and out, and text formats: sources, sinks, JSON, protobuf text."""

@@ -1,0 +1,240 @@
+"""JSON read strictly and written exactly: decimals stay decimals, and a doubtful document is refused."""
+
+from __future__ import annotations
+
+import gc
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from fractions import Fraction
+from functools import lru_cache
+from itertools import islice
+from json.encoder import encode_basestring_ascii
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.io.json_faults import first_fault, line_and_column
+from mtpp.units import Exact, exact_decimal
+
+_SURROGATE_ESCAPE = re.compile(r"\\u[dD][89a-fA-F]")
+_LARGEST_PLAIN_SCALE = 30
+_SHORT_LITERAL = 30
+_LINES_AT_ONCE = 1000
+"""Lines that are written by one call of the standard encoder, which is much faster than one call for each."""
+
+_POWERS = tuple(10**exponent for exponent in range(_SHORT_LITERAL))
+
+
+def parse_json(text: bytes, source: str) -> Any:
+    """Parse a JSON document (RFC 8259) into dict, list, str, bool, None, int and Fraction, exactly.
+
+    Parameters
+    ----------
+    text
+        UTF-8; a byte order mark is skipped.
+    source
+        What messages call the document.
+
+    Returns
+    -------
+    The document; a number is an ``int`` where it is whole (``1e3`` is), else a ``Fraction``, never a ``float``.
+
+    Raises
+    ------
+    InputError
+        On anything but UTF-8, a syntax error, a duplicate key, NaN or Infinity, a number beyond 10^±400 or
+        of thousands of digits, half a surrogate pair, nesting deeper than the interpreter allows (about 900).
+
+    Notes
+    -----
+    O(length) time. The place of an error is looked up only once there is one.
+    """
+    try:
+        decoded = text.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            f"not UTF-8 text (byte {error.start} is 0x{text[error.start]:02x})",
+            source=source,
+            remedy="save it as UTF-8",
+        ) from None
+    try:
+        with no_garbage_collection():
+            document = _DECODER.decode(decoded)
+    except json.JSONDecodeError as error:
+        complete = error.pos < len(decoded.rstrip())
+        raise InputError(
+            f"not valid JSON: {error.msg[:1].lower()}{error.msg[1:]}",
+            source=source,
+            where=line_and_column(decoded, error.pos),
+            remedy=None if complete else "the text ends too early: is the file complete?",
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise first_fault(decoded, source) or InputError(f"not valid JSON: {error}", source=source) from None
+    if _SURROGATE_ESCAPE.search(decoded) and (fault := first_fault(decoded, source)):
+        raise fault
+    return document
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    result = dict(pairs)
+    if len(result) != len(pairs):
+        raise ValueError("duplicate key")
+    return result
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a number")
+
+
+def _decimal(literal: str) -> Exact:
+    # Twice as fast as exact_decimal, for what nearly all decimals in graph files look like.
+    whole, _, digits = literal.partition(".")
+    if len(literal) > _SHORT_LITERAL or not digits.isdigit():
+        return exact_decimal(literal)
+    numerator, denominator = int(whole + digits), _POWERS[len(digits)]
+    return Fraction(numerator, denominator) if numerator % denominator else numerator // denominator
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_float=_decimal, parse_constant=_constant)
+
+
+@contextmanager
+def no_garbage_collection() -> Iterator[None]:
+    """Switch the cycle collector off: reading makes millions of containers and no cycle, and it walks them all."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+class _NotPlain(Exception):
+    """A value holds something that the standard encoder cannot write."""
+
+
+def _not_plain(value: Any) -> Any:
+    raise _NotPlain
+
+
+_ENCODER = json.JSONEncoder(allow_nan=False, default=_not_plain)
+
+
+def dump_json(value: Any) -> str:
+    """Write a value on one line, ASCII only, keys in the order given; the inverse of :func:`parse_json`.
+
+    A ``Fraction`` is written as the decimal that it is; a ``float`` as the shortest decimal that reads back to it.
+
+    Raises
+    ------
+    InputError
+        On a fraction that is no finite decimal (1/3), on NaN or infinity, and on what JSON has no form for.
+    """
+    try:
+        try:
+            return _ENCODER.encode(value)
+        except _NotPlain:
+            return _dump_exactly(value)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"cannot be written as JSON: {error}") from None
+    except RecursionError:
+        raise InputError("cannot be written as JSON: nested too deeply") from None
+
+
+def _dump_exactly(value: Any) -> str:
+    # Exact types first: graphs have millions of them, and isinstance on Fraction is slow.
+    kind = type(value)
+    if kind is str:
+        return encode_basestring_ascii(value)
+    if kind is int:
+        return str(value)
+    if kind is Fraction:
+        return decimal_text(value)
+    if kind is dict:
+        return "{" + ", ".join([f"{_key(key)}: {_dump_exactly(item)}" for key, item in value.items()]) + "}"
+    if kind is list or kind is tuple:
+        return "[" + ", ".join([_dump_exactly(item) for item in value]) + "]"
+    try:
+        return _ENCODER.encode(value)
+    except _NotPlain:
+        raise InputError(f"cannot be written as JSON: {value!r} is a {kind.__name__}") from None
+
+
+def _key(key: Any) -> str:
+    if type(key) is not str:
+        raise InputError(f"cannot be written as JSON: the key {key!r} is no string")
+    return encode_basestring_ascii(key)
+
+
+def decimal_text(value: Fraction) -> str:
+    """Write a fraction as a decimal literal without rounding: 25/2 is ``12.5``.
+
+    Raises
+    ------
+    InputError
+        If no finite number of digits is enough.
+    """
+    scale = _decimals(value.denominator)
+    if scale is None:
+        raise InputError(f"cannot be written as JSON: {value} is no finite decimal", remedy="use ticks")
+    digits = value.numerator * 10**scale // value.denominator
+    if scale > _LARGEST_PLAIN_SCALE:
+        return f"{digits}e-{scale}"
+    sign = "-" if digits < 0 else ""
+    text = str(abs(digits)).rjust(scale + 1, "0")
+    return f"{sign}{text[:-scale]}.{text[-scale:]}" if scale else f"{sign}{text}"
+
+
+@lru_cache(maxsize=256)
+def _decimals(denominator: int) -> int | None:
+    scale, power = 0, 1
+    while power % denominator:
+        scale, power = scale + 1, power * 10
+        # 2^a·5^b divides 10^max(a, b), and has more than max(a, b) binary digits.
+        if scale > denominator.bit_length():
+            return None
+    return scale
+
+
+def dump_lines(document: Mapping[str, Any], rows: Collection[str], indent: int = 0) -> str:
+    """Write an object with one key per line, and one item per line under the keys in *rows*, for readable diffs.
+
+    A value under *rows* that is an object whose own values are lists or objects to be spread in the same way (a
+    graph inside a plan) is named by a key that contains the names of its rows: ``"graph"`` and ``"graph.ops"``.
+    """
+    pad = " " * (indent + 1)
+    lines = []
+    for key, value in document.items():
+        inner = [row.removeprefix(f"{key}.") for row in rows if row.startswith(f"{key}.")]
+        if inner and isinstance(value, Mapping):
+            text = dump_lines(value, inner, indent + 1)
+        elif key in rows and value and isinstance(value, Mapping):
+            text = "{\n" + ",\n".join(_members_by_line(value, pad + " ")) + f"\n{pad}}}"
+        elif key in rows and value and isinstance(value, list):
+            text = "[\n" + ",\n".join(_items_by_line(value, pad + " ")) + f"\n{pad}]"
+        else:
+            text = dump_json(value)
+        lines.append(f"{pad}{_key(key)}: {text}")
+    return "{\n" + ",\n".join(lines) + "\n" + " " * indent + "}"
+
+
+def _items_by_line(items: list[Any], pad: str) -> Iterator[str]:
+    for begin in range(0, len(items), _LINES_AT_ONCE):
+        some = items[begin : begin + _LINES_AT_ONCE]
+        text = dump_json(some)[1:-1] if set(map(type, some)) == {dict} else ""
+        if text and text.count("}, {") == len(some) - 1:  # between the objects, and nowhere else
+            yield pad + text.replace("}, {", f"}},\n{pad}{{")
+        else:
+            yield from (pad + dump_json(item) for item in some)
+
+
+def _members_by_line(value: Mapping[str, Any], pad: str) -> Iterator[str]:
+    members = iter(value.items())
+    while some := dict(islice(members, _LINES_AT_ONCE)):
+        text = dump_json(some)[1:-1] if set(map(type, some)) == {str} else ""
+        if text and text.count(', "') == len(some) - 1:
+            yield pad + text.replace(', "', f',\n{pad}"')
+        else:
+            yield from (f"{pad}{_key(name)}: {dump_json(item)}" for name, item in some.items())

@@ -1,0 +1,1 @@
+"""Measured times: profiles read, and put onto graphs."""

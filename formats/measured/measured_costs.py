@@ -1,0 +1,203 @@
+"""Measured times put onto a graph: those of a profile of ``mtpp profile``, or of one that ONNX Runtime wrote.
+
+Every op that takes time has to have a time of its own, or the file is refused: costs of which some are measured and
+some are modelled compare with nothing. An op that the cost model lets take no time (a view, say) may be missing, and
+then takes none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.formats.graphs.native import FORMAT, graph_from_document
+from mtpp.formats.io.source import Source
+from mtpp.formats.measured.onnxruntime_profile import Trace, looks_like_trace, read_trace
+from mtpp.formats.measured.trace_names import nodes_of_ops
+from mtpp.host.statistics import in_thousandths, middle_mean
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.units import PICOSECONDS, Exact
+
+FLAG = "--costs"
+_LISTED = 3
+_NO_UNIT = "1"
+
+
+@dataclass(frozen=True)
+class MeasuredCosts:
+    """A file with measured times.
+
+    Attributes
+    ----------
+    display, sha256
+        Of the file.
+    profile
+        What it holds: a graph with costs, or the events of a run.
+    """
+
+    display: str
+    sha256: str
+    profile: CostGraph | Trace
+
+
+def read_costs(source: Source) -> MeasuredCosts:
+    """Read a file with measured times.
+
+    Raises
+    ------
+    InputError
+        If it is neither a graph with costs in a unit of time, nor a profile of ONNX Runtime, or is broken.
+    """
+    if looks_like_trace(source.data):
+        return MeasuredCosts(source.display, source.sha256, read_trace(source.data, source.display))
+    remedy = "give what `mtpp profile -o FILE` or ONNX Runtime's profiler wrote"
+    if source.data.lstrip()[:1] != b"{":
+        raise InputError("holds no measured times", source=source.display, remedy=remedy)
+    from mtpp.formats.io.json_text import parse_json
+
+    document = parse_json(source.data, source.display)
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise InputError("holds no measured times", source=source.display, where="/format", remedy=remedy)
+    graph = graph_from_document(document, source.display)
+    if graph.time_unit == _NO_UNIT:
+        raise InputError("its costs are no times", source=source.display, where="/time_unit", remedy=remedy)
+    return MeasuredCosts(source.display, source.sha256, graph)
+
+
+def with_costs(graph: CostGraph, costs: MeasuredCosts) -> CostGraph:
+    """Return a graph with measured times in place of its costs; sizes and wiring stay.
+
+    Raises
+    ------
+    InputError
+        If the times are of another model, of other sizes of tensors, or leave an op out that takes time.
+
+    Notes
+    -----
+    O(n + m) time and memory.
+    """
+    if graph.time_unit == _NO_UNIT:
+        raise InputError(f"{graph.name} has abstract costs: times do not go with them", source=FLAG)
+    try:
+        if isinstance(costs.profile, CostGraph):
+            work, said = _of_graph(graph, costs.profile)
+        else:
+            work, said = _of_trace(graph, costs.profile)
+    except InputError as error:
+        raise InputError(
+            error.problem, source=costs.display, where=error.where, remedy=error.remedy or _REMEDY
+        ) from None
+    said = {"source": costs.display, "sha256": costs.sha256, **said}
+    return replace(graph, work=work, metadata={**graph.metadata, "costs": said})
+
+
+def caveats(said: Mapping[str, Any]) -> list[str]:
+    """Return what a user should know of measured times, from the ``costs`` in the metadata of a graph with them."""
+    texts = []
+    elsewhere = [name for name in said.get("providers", ()) if name != _ON_CPU]
+    if elsewhere:
+        texts.append(f"kernels of {', '.join(elsewhere)}: their times may be those of launching them")
+    if said.get("other_nodes_us", 0) * 20 > said.get("kernels_us", 0):
+        share = float(Fraction(said["other_nodes_us"]) / Fraction(said["kernels_us"]))
+        texts.append(f"{said['other_nodes']} nodes are no ops of the model: {share:.1%} of the time is left out")
+    return texts
+
+
+_ON_CPU = "CPUExecutionProvider"
+_REMEDY = "profile this very model: `mtpp profile MODEL -o FILE`"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names[:_LISTED])) + (", …" if len(names) > _LISTED else "")
+
+
+def _of_graph(graph: CostGraph, profile: CostGraph) -> tuple[tuple[Exact, ...], dict[str, Any]]:
+    place = {name: i for i, name in enumerate(profile.op_names)}
+    ours = set(graph.op_names)
+    missing = [name for name in graph.op_names if name not in place]
+    spare = [name for name in profile.op_names if name not in ours]
+    if missing:
+        raise InputError(
+            f"{len(missing)} of {graph.op_count} ops of {graph.name} have no time in it: {_listed(missing)}"
+            + (f", and {len(spare)} of its ops are not in the model" if spare else "")
+        )
+    if spare:
+        raise InputError(f"{len(spare)} of its ops are not in {graph.name}: {_listed(spare)}")
+    kinds = zip(graph.op_names, graph.op_kinds, strict=True)
+    for name, kind in kinds:
+        measured = profile.op_kinds[place[name]]
+        if kind and measured and kind != measured:
+            raise InputError(f"op {name!r} is a {measured} there, and a {kind} in {graph.name}")
+    _check_sizes(graph, dict(zip(profile.tensor_names, profile.tensor_bytes.tolist(), strict=True)))
+    factor = Fraction(PICOSECONDS[profile.time_unit], PICOSECONDS[graph.time_unit])
+    said = {"kind": FORMAT}
+    if isinstance(profile.metadata.get("profile"), Mapping):
+        measured_as = profile.metadata["profile"]
+        said |= {
+            key: measured_as[key] for key in ("machine", "onnxruntime", "threads", "optimise") if key in measured_as
+        }
+    return tuple(_plain(profile.work[place[name]] * factor) for name in graph.op_names), said
+
+
+def _check_sizes(graph: CostGraph, measured: Mapping[str, int]) -> None:
+    readers = np.diff(graph.consumer_offsets).tolist()
+    for name, size, read in zip(graph.tensor_names, graph.tensor_bytes.tolist(), readers, strict=True):
+        seen = measured.get(name, UNKNOWN_BYTES)
+        if read and UNKNOWN_BYTES not in (size, seen) and size != seen:
+            raise InputError(
+                f"tensor {name!r} has {seen} bytes there, and {size} in {graph.name}",
+                remedy="give the sizes it was measured with (--dim), or measure it with these",
+            )
+
+
+def _of_trace(graph: CostGraph, trace: Trace) -> tuple[tuple[Exact, ...], dict[str, Any]]:
+    found = nodes_of_ops(graph, trace.nodes)
+    missing = [
+        name for name, node, work in zip(graph.op_names, found, graph.work, strict=True) if node is None and work
+    ]
+    spare = set(range(len(trace.nodes))) - {node for node in found if node is not None}
+    if missing:
+        others = [trace.nodes[node].name for node in sorted(spare)]
+        raise InputError(
+            f"{len(missing)} of {graph.op_count} ops of {graph.name} have no time in it: {_listed(missing)}"
+            + (f"; nodes that are no ops of it: {_listed(others)}" if others else ""),
+            remedy="switch graph optimisation off and name the nodes, or use `mtpp profile`",
+        )
+    sizes: dict[str, int] = {}
+    own: list[list[str]] = [[] for _ in graph.op_names]
+    for name, producer in zip(graph.tensor_names, graph.tensor_producer.tolist(), strict=True):
+        own[producer].append(name)
+    for op, node in enumerate(found):
+        outputs = () if node is None else trace.nodes[node].outputs
+        if len(outputs) == len(own[op]) == 1:  # with several, those that nobody reads may be missing
+            sizes[own[op][0]] = _bytes_of(*outputs[0])
+    _check_sizes(graph, sizes)
+    factor = Fraction(PICOSECONDS["us"], PICOSECONDS[graph.time_unit])
+    times = [middle_mean(node.durations_us) for node in trace.nodes]
+    all_kernels = sum(times)
+    said = {
+        "kind": "onnxruntime",
+        "runs": max(len(node.durations_us) for node in trace.nodes),
+        "providers": sorted({node.provider for node in trace.nodes}),
+        "kernels_us": in_thousandths(Fraction(all_kernels)),
+        "other_nodes": len(spare),
+        "other_nodes_us": in_thousandths(Fraction(sum(times[node] for node in spare))),
+    }
+    work = [Fraction(0) if node is None else Fraction(in_thousandths(times[node])) for node in found]
+    return tuple(_plain(time * factor) for time in work), said
+
+
+def _bytes_of(dtype: str, shape: tuple[int, ...]) -> int:
+    from mtpp.formats.onnx.executed_shapes import tensor_type
+
+    kind = tensor_type(dtype, shape)
+    return UNKNOWN_BYTES if kind is None else kind.bytes
+
+
+def _plain(value: Exact) -> Exact:
+    return value.numerator if value.denominator == 1 else value

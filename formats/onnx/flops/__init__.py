@@ -1,0 +1,1 @@
+"""Cost rules of ONNX operators, by family."""

@@ -1,0 +1,80 @@
+"""Cost rules of attention ops, in their default-domain and ``com.microsoft`` spellings."""
+
+from __future__ import annotations
+
+import math
+
+from mtpp.formats.onnx.flops.attention_geometry import (
+    Geometry,
+    group_query_geometry,
+    multi_head_geometry,
+    packed_geometry,
+    standard_geometry,
+)
+from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, dense
+from mtpp.formats.onnx.node_view import NodeView
+
+SOFTMAX_FLOPS = 5
+"""Per element: maximum, subtraction, exp, sum, division."""
+
+
+def _around_the_scores(geometry: Geometry, *, masked: bool, capped: bool = False) -> int:
+    """Scaling and softmax of every score; a mask is one addition, a cap is division, tanh, multiplication."""
+    return geometry.scores * (1 + SOFTMAX_FLOPS + (1 if masked else 0) + (3 if capped else 0))
+
+
+def _standard(node: NodeView) -> NodeCost:
+    geometry = standard_geometry(node)
+    masked = node.has(3) or bool(node.integer("is_causal", 0))
+    capped = node.number("softcap", 0.0) != 0.0
+    return dense(geometry.macs, _around_the_scores(geometry, masked=masked, capped=capped))
+
+
+def _projected(node: NodeView) -> NodeCost:
+    """One input is projected to queries, keys and values by one weight first."""
+    x, weight = node.input(0), node.input(1)
+    geometry = packed_geometry(node)
+    projection = math.prod(x.shape[:2]) * weight.count
+    masked = any(node.has(index) for index in (3, 5)) or bool(node.integer("unidirectional", 0))
+    return dense(projection + geometry.macs, _around_the_scores(geometry, masked=masked))
+
+
+def _multi_head(node: NodeView) -> NodeCost:
+    geometry = multi_head_geometry(node)
+    masked = node.has(4) or node.has(5) or bool(node.integer("unidirectional", 0))
+    bias = node.input(0).count if node.has(3) else 0
+    return dense(geometry.macs, _around_the_scores(geometry, masked=masked) + bias)
+
+
+def _group_query(node: NodeView) -> NodeCost:
+    """Count the mask always; rotary embedding of queries and keys is three operations per element."""
+    geometry = group_query_geometry(node)
+    rotated = geometry.batch * geometry.queries * (geometry.heads + geometry.key_heads) * geometry.head_size
+    rotary = 3 * rotated if node.integer("do_rotary", 0) else 0
+    capped = node.number("softcap", 0.0) != 0.0
+    return dense(geometry.macs, _around_the_scores(geometry, masked=True, capped=capped) + rotary)
+
+
+def _linear_attention(node: NodeView) -> NodeCost:
+    """Each token updates a key × value state per key-value head (k ⊗ v) and each query head reads it (q · S).
+
+    The delta rules read the state a second time (Sᵀk) before they write it; decay scales it.
+    """
+    query, key, value = node.input(0), node.input(1), node.input(2)
+    heads, key_heads = node.integer("q_num_heads", 1), node.integer("kv_num_heads", 1)
+    tokens = math.prod(query.shape[:2])
+    state = (key.shape[-1] // key_heads) * (value.shape[-1] // key_heads)
+    rule = node.text("update_rule", "gated_delta")
+    macs = tokens * state * (key_heads * (2 if "delta" in rule else 1) + heads)
+    return dense(macs, tokens * state * key_heads if "gated" in rule else 0)
+
+
+RULES: dict[str, CostRule] = {
+    "Attention": _standard,
+    "LinearAttention": _linear_attention,
+    "ai.onnx.preview:FlexAttention": _standard,
+    "com.microsoft:Attention": _projected,
+    "com.microsoft:GroupQueryAttention": _group_query,
+    "com.microsoft:MultiHeadAttention": _multi_head,
+    "com.microsoft:QAttention": _projected,
+}

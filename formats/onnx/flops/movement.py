@@ -1,0 +1,83 @@
+"""Cost rules of ops that move data without computing, and of views, which do not even move it."""
+
+from __future__ import annotations
+
+from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost
+from mtpp.formats.onnx.node_view import NodeView
+
+_VIEWS = "BitCast Flatten Identity Optional OptionalGetElement Reshape Squeeze Unsqueeze"
+_BOOKKEEPING = (
+    "OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
+    "Shape Size"
+)
+_MOVES = (
+    "Col2Im ConstantOfShape Concat ConcatFromSequence DepthToSpace Expand EyeLike MaxUnpool OneHot Pad "
+    "ReverseSequence SpaceToDepth Split SplitToSequence TensorScatter Tile Transpose Trilu com.microsoft:QLinearConcat"
+)
+
+VIEWS = frozenset(_VIEWS.split())
+"""Ops whose output is their input under another shape or name: no FLOPs and no traffic."""
+
+
+def is_view(node: NodeView) -> bool:
+    """Say whether the op's first output is its first input seen differently; Dropout is, outside of training."""
+    if node.kind == "Dropout":
+        training = node.value(2)
+        return not (node.has(2) and (training is None or bool(training.reshape(-1).any())))
+    return node.kind in VIEWS
+
+
+def _nothing(node: NodeView) -> NodeCost:
+    return NodeCost(flops=0, reads=0, writes=0)
+
+
+def _move(node: NodeView) -> NodeCost:
+    return NodeCost(flops=0)
+
+
+def _dropout(node: NodeView) -> NodeCost:
+    """In training: a random number, a comparison and a scaling per element."""
+    return _nothing(node) if is_view(node) else NodeCost(flops=3 * node.input(0).count)
+
+
+def _gather(node: NodeView) -> NodeCost:
+    """Read the rows that are taken and their indices, not the whole table."""
+    return NodeCost(flops=0, reads=node.output().bytes + node.input(1).bytes)
+
+
+def _part(node: NodeView) -> NodeCost:
+    """Read what is kept."""
+    moving = [node.inputs[i] for i in range(1, len(node.inputs)) if node.has(i) and node.value(i) is None]
+    return NodeCost(flops=0, reads=node.output().bytes + sum(getattr(kind, "bytes", 0) for kind in moving))
+
+
+def _crop_or_pad(node: NodeView) -> NodeCost:
+    return NodeCost(flops=0, reads=min(node.input(0).bytes, node.output().bytes))
+
+
+def _scatter(node: NodeView) -> NodeCost:
+    """Copy the data, then write the updates over it; reductions take one operation per update."""
+    reduction = node.text("reduction", "none") != "none"
+    return NodeCost(flops=node.input(2).count if reduction else 0)
+
+
+def _rotary(node: NodeView) -> NodeCost:
+    """Per pair of channels four multiplications and two additions."""
+    return NodeCost(flops=3 * node.input(0).count)
+
+
+RULES: dict[str, CostRule] = {
+    **dict.fromkeys([*VIEWS, *_BOOKKEEPING.split()], _nothing),
+    **dict.fromkeys(_MOVES.split(), _move),
+    "CenterCropPad": _crop_or_pad,
+    "Compress": _part,
+    "Dropout": _dropout,
+    "Gather": _gather,
+    "GatherElements": _gather,
+    "GatherND": _gather,
+    "RotaryEmbedding": _rotary,
+    "Scatter": _scatter,
+    "ScatterElements": _scatter,
+    "ScatterND": _scatter,
+    "Slice": _part,
+}

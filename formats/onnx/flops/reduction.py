@@ -1,0 +1,165 @@
+"""Cost rules of ops that combine many elements into one: pooling, reductions, resampling, selection, transforms."""
+
+from __future__ import annotations
+
+import math
+
+from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, per_input_element
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+
+
+def _pool(per_tap: int) -> CostRule:
+    """Combine as many inputs per output element as lie under the kernel, which may be larger than the input."""
+
+    def rule(node: NodeView) -> NodeCost:
+        kernel = node.integers("kernel_shape")
+        if not kernel:
+            raise MalformedNode(f"{node.kind} has no kernel_shape")
+        channels_last = node.integer("channels_last", 0)
+        x = node.input(0).shape
+        sizes = x[1:-1] if channels_last else x[2:]
+        taps = math.prod(min(window, size) for window, size in zip(kernel, sizes, strict=True))
+        return NodeCost(flops=per_tap * taps * node.output().count)
+
+    return rule
+
+
+def _reduce(per_input: int, per_output: int = 0) -> CostRule:
+    return lambda node: NodeCost(flops=per_input * node.input(0).count + per_output * node.output().count)
+
+
+def _resize(node: NodeView) -> NodeCost:
+    """Per output element one multiply-add for each neighbour: 2 per resized axis (linear) or 4 (cubic)."""
+    x, y = node.input(0), node.output()
+    per_axis = {"linear": 2, "bilinear": 2, "cubic": 4}.get(node.text("mode", "nearest"))
+    if per_axis is None:
+        return NodeCost(flops=0)
+    resized = sum(a != b for a, b in zip(x.shape, y.shape, strict=True))
+    return NodeCost(flops=2 * per_axis**resized * y.count if resized else 0)
+
+
+def _grid_sample(node: NodeView) -> NodeCost:
+    per_axis = {"linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(node.text("mode", "linear"))
+    axes = node.input(0).rank - 2
+    return NodeCost(flops=2 * per_axis**axes * node.output().count if per_axis else 0)
+
+
+def _affine_grid(node: NodeView) -> NodeCost:
+    y = node.output()
+    macs = y.count * (y.shape[-1] + 1)
+    return NodeCost(flops=2 * macs, macs=macs)
+
+
+ADAPTIVE_SAMPLES = 2
+"""Per axis, where RoiAlign chooses the number of samples from the size of each region, which is data."""
+
+
+def _roi_align(node: NodeView) -> NodeCost:
+    """Per output element the mean (or maximum) of ratio² samples, each interpolated from four neighbours."""
+    ratio = node.integer("sampling_ratio", 0) or ADAPTIVE_SAMPLES
+    return NodeCost(flops=9 * ratio**2 * node.output().count)
+
+
+def _top_k(node: NodeView) -> NodeCost:
+    """Keep a heap of the k best: log₂ k comparisons per element."""
+    value = node.value(1)
+    axis = node.integer("axis", -1)
+    k = int(value.reshape(-1)[0]) if value is not None and value.size else node.output().shape[axis]
+    return NodeCost(flops=node.input(0).count * max(1, (max(k, 1) - 1).bit_length()))
+
+
+IOU_FLOPS = 16
+"""Intersection over union of two boxes: four comparisons, two subtractions and two bounds and a product for the
+intersection, three operations for each area but one, sum, difference, division, comparison."""
+
+
+def _non_max_suppression(node: NodeView) -> NodeCost:
+    """Each box that is kept, at most as many per class as asked for, is compared with all others of its class."""
+    batch, classes, boxes = node.input(1).shape
+    limit = node.value(2)
+    kept = boxes if limit is None or not limit.size else min(boxes, int(limit.reshape(-1)[0]))
+    return NodeCost(flops=IOU_FLOPS * batch * classes * max(0, kept) * boxes)
+
+
+def _fourier(node: NodeView) -> NodeCost:
+    """5·N·log₂ N real operations for a complex transform of length N, the count of the radix-2 FFT."""
+    x, y = node.input(0), node.output()
+    axis = node.integer("axis", 1)
+    axis_input = node.value(2)
+    if axis_input is not None and axis_input.size:
+        axis = int(axis_input.reshape(-1)[0])
+    length = max(x.shape[axis], y.shape[axis])
+    lines = y.count // max(1, 2 * y.shape[axis])
+    return NodeCost(flops=5 * lines * _n_log_n(length))
+
+
+def _short_time_fourier(node: NodeView) -> NodeCost:
+    """One transform per frame, after a multiplication with the window."""
+    y = node.output()
+    frame = node.value(3)
+    window = node.input_or_none(2)
+    if frame is not None and frame.size:
+        length = int(frame.reshape(-1)[0])
+    else:
+        length = window.count if window is not None else y.shape[2]
+    frames = y.shape[0] * y.shape[1]
+    return NodeCost(flops=frames * (5 * _n_log_n(length) + length))
+
+
+def _n_log_n(length: int) -> int:
+    return length * max(1, (max(length, 1) - 1).bit_length())
+
+
+def _sort(node: NodeView) -> NodeCost:
+    """Count n·log₂ n comparisons."""
+    return NodeCost(flops=_n_log_n(node.input(0).count))
+
+
+def _determinant(node: NodeView) -> NodeCost:
+    """Gaussian elimination: n³/3 multiply-adds for each matrix."""
+    x = node.input(0)
+    return NodeCost(flops=2 * (math.prod(x.shape[:-2]) * x.shape[-1] ** 3 // 3))
+
+
+def _inverse(node: NodeView) -> NodeCost:
+    x = node.input(0)
+    return NodeCost(flops=2 * math.prod(x.shape[:-2]) * x.shape[-1] ** 3)
+
+
+RULES: dict[str, CostRule] = {
+    "AffineGrid": _affine_grid,
+    "ArgMax": _reduce(1),
+    "ArgMin": _reduce(1),
+    "AveragePool": _pool(1),
+    "CumProd": _reduce(1),
+    "CumSum": _reduce(1),
+    "DFT": _fourier,
+    "Det": _determinant,
+    "GlobalAveragePool": _reduce(1, 1),
+    "GlobalLpPool": _reduce(2, 1),
+    "GlobalMaxPool": _reduce(1),
+    "GridSample": _grid_sample,
+    "LpPool": _pool(2),
+    "MaxPool": _pool(1),
+    "NonMaxSuppression": _non_max_suppression,
+    "NonZero": _reduce(1),
+    "ReduceL1": _reduce(2),
+    "ReduceL2": _reduce(2, 1),
+    "ReduceLogSum": _reduce(1, 1),
+    "ReduceLogSumExp": _reduce(4, 2),  # maximum, subtract, exp, sum; log, add
+    "ReduceMax": _reduce(1),
+    "ReduceMean": _reduce(1, 1),
+    "ReduceMin": _reduce(1),
+    "ReduceProd": _reduce(1),
+    "ReduceSum": _reduce(1),
+    "ReduceSumSquare": _reduce(2),
+    "Resize": _resize,
+    "RoiAlign": _roi_align,
+    "STFT": _short_time_fourier,
+    "TopK": _top_k,
+    "Unique": _sort,
+    "Upsample": _resize,
+    "com.microsoft:Inverse": _inverse,
+    "com.microsoft:QLinearAveragePool": _pool(1),
+    "com.microsoft:QLinearGlobalAveragePool": per_input_element(1),
+}

@@ -1,0 +1,1 @@
+"""Plans, tables and manifests as documents and CSV."""

@@ -1,0 +1,337 @@
+"""The manifest of a folder of stages, ``mtpp-stages`` version 1: which tensors go from which stage to which.
+
+``manifest.json`` lies in a folder beside one ONNX model per stage that runs an op::
+
+    {"format": "mtpp-stages", "version": 1,
+     "model": {"name": …, "sha256": …, "ops": n},
+     "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
+     "inputs": [{"name", "dtype", "shape"}, …], "outputs": […],                         (of the whole model)
+     "stages": [{"index", "file", "ops", "cost", "work",
+                 "inputs": [{"name", "dtype", "shape", "from"}, …],
+                 "outputs": [{"name", "dtype", "shape", "to", "result"}, …]}, …],
+     "direct": [{"output", "input"}, …]}
+
+A stage's file is a plain name inside the folder. ``from`` is −1 for an input of the whole model, else the index of the
+stage that makes the tensor; ``to`` lists the stages that read it, and ``result`` says that the whole model returns it.
+``direct`` lists outputs of the whole model that are inputs of it. Times are predictions, in ticks.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.io.json_shape import (
+    SIZE_LIMIT,
+    attributed,
+    check_header,
+    check_keys,
+    kind_of,
+    require_list,
+    require_object,
+    require_text,
+    require_whole,
+    shown,
+)
+from mtpp.formats.io.json_text import dump_lines, parse_json
+from mtpp.formats.results.stage_wiring import MODEL_INPUT, check_wiring
+
+__all__ = [
+    "FILE_NAME",
+    "MODEL_INPUT",
+    "Described",
+    "Stage",
+    "StageInput",
+    "StageManifest",
+    "StageOutput",
+    "manifest_of",
+    "manifest_text",
+    "read_manifest",
+]
+
+FORMAT = "mtpp-stages"
+VERSION = 1
+FILE_NAME = "manifest.json"
+_BITS = {
+    **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
+    **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8),
+    "float4e2m1": 4,
+}
+MOST_BYTES = 1 << 30
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.onnx")
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tensor by name.
+
+    Attributes
+    ----------
+    dtype
+        ``float32``, ``int64``, …; ``sequence(float32)`` for a sequence of tensors.
+    shape
+        Sizes as planned; None where one is not known. A sequence has its length.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    @property
+    def bytes(self) -> int | None:
+        """Size in bytes; None where a size or the type is not known, and for sequences."""
+        bits = _BITS.get(self.dtype)
+        if bits is None or None in self.shape:
+            return None
+        return -(-math.prod(size or 0 for size in self.shape) * bits // 8)
+
+
+@dataclass(frozen=True)
+class StageInput(Described):
+    """What a stage reads; *source* is the index of the stage that makes it, or :data:`MODEL_INPUT`."""
+
+    source: int
+
+
+@dataclass(frozen=True)
+class StageOutput(Described):
+    """What a stage hands on; *readers* are indices of stages, *result* says that the whole model returns it."""
+
+    readers: tuple[int, ...]
+    result: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One file of the folder.
+
+    Attributes
+    ----------
+    index
+        Number in the plan.
+    file
+        Plain name of the file.
+    ops
+        How many of the model's ops it runs.
+    cost, work
+        Predicted, with and without the transfer of what it reads and hands on, in ticks.
+    """
+
+    index: int
+    file: str
+    ops: int
+    cost: int
+    work: int
+    inputs: tuple[StageInput, ...]
+    outputs: tuple[StageOutput, ...]
+
+
+@dataclass(frozen=True)
+class StageManifest:
+    """A folder of stages.
+
+    Attributes
+    ----------
+    name, sha256, ops
+        Of the model that was split.
+    k
+        Number of stages of the plan, empty ones included.
+    time_unit, ticks_per_unit
+        Of the times in the file.
+    bottleneck, work
+        Predicted cost of the slowest stage, and the sum of all work, in ticks.
+    inputs, outputs
+        Of the whole model.
+    stages
+        Those that run an op, in the order of the pipeline.
+    direct
+        (output, input) of the whole model that are one tensor.
+    """
+
+    name: str
+    sha256: str
+    ops: int
+    k: int
+    time_unit: str
+    ticks_per_unit: int
+    bottleneck: int
+    work: int
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
+    stages: tuple[Stage, ...]
+    direct: tuple[tuple[str, str], ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON document."""
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "model": {"name": self.name, "sha256": self.sha256, "ops": self.ops},
+            "k": self.k,
+            "time_unit": self.time_unit,
+            "ticks_per_unit": self.ticks_per_unit,
+            "bottleneck": self.bottleneck,
+            "work": self.work,
+            "inputs": [_row(tensor) for tensor in self.inputs],
+            "outputs": [_row(tensor) for tensor in self.outputs],
+            "stages": [
+                {
+                    "index": stage.index,
+                    "file": stage.file,
+                    "ops": stage.ops,
+                    "cost": stage.cost,
+                    "work": stage.work,
+                    "inputs": [{**_row(tensor), "from": tensor.source} for tensor in stage.inputs],
+                    "outputs": [
+                        {**_row(tensor), "to": list(tensor.readers), "result": tensor.result}
+                        for tensor in stage.outputs
+                    ],
+                }
+                for stage in self.stages
+            ],
+            "direct": [{"output": output, "input": input_} for output, input_ in self.direct],
+        }
+
+
+def _row(tensor: Described) -> dict[str, Any]:
+    return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)}
+
+
+def manifest_text(manifest: StageManifest) -> str:
+    """Return the text of ``manifest.json``: one line per key and stage."""
+    return dump_lines(manifest.to_document(), ("inputs", "outputs", "stages", "direct")) + "\n"
+
+
+def read_manifest(folder: str | Path) -> StageManifest:
+    """Read and check the manifest of a folder of stages; the models themselves are not looked at.
+
+    Raises
+    ------
+    InputError
+        If there is no such folder or no manifest in it, the document is malformed, a file's name is no plain one, a
+        file is missing, or the tensors that stages read are not those that the others hand on.
+    """
+    from mtpp.formats.io.source import read_source
+
+    path = Path(folder) / FILE_NAME
+    if not path.is_file():
+        raise InputError(
+            f"no {FILE_NAME} in it" if Path(folder).is_dir() else "no such folder",
+            source=str(folder),
+            remedy="give a folder that `mtpp split` wrote",
+        )
+    source = read_source(str(path), max_bytes=MOST_BYTES)
+    manifest = manifest_of(parse_json(source.data, source.display), source.display)
+    for i, stage in enumerate(manifest.stages):
+        file = path.with_name(stage.file)
+        if file.is_symlink() or not file.is_file():
+            raise InputError(
+                f"there is no file {stage.file!r} beside it",
+                source=source.display,
+                where=f"/stages/{i}/file",
+                remedy="split the model again",
+            )
+    return manifest
+
+
+def manifest_of(document: Any, source: str) -> StageManifest:
+    """Return a parsed document as a manifest, checked as :func:`read_manifest` says, the files aside."""
+    with attributed(source):
+        header = check_header(document, FORMAT, VERSION)
+        keys = ("model", "k", "time_unit", "ticks_per_unit", "bottleneck", "work", "inputs", "outputs", "stages")
+        check_keys(header, "", ("format", "version", *keys, "direct"))
+        model = require_object(header["model"], "/model")
+        check_keys(model, "/model", ("name", "sha256", "ops"))
+        k = _count(header, "k", "", least=1)
+        manifest = StageManifest(
+            name=require_text(model["name"], "/model/name"),
+            sha256=require_text(model["sha256"], "/model/sha256"),
+            ops=_count(model, "ops", "/model", least=1),
+            k=k,
+            time_unit=require_text(header["time_unit"], "/time_unit"),
+            ticks_per_unit=_count(header, "ticks_per_unit", "", least=1),
+            bottleneck=_count(header, "bottleneck", ""),
+            work=_count(header, "work", ""),
+            inputs=tuple(_described(row, f"/inputs/{i}") for i, row in _rows(header, "inputs", "")),
+            outputs=tuple(_described(row, f"/outputs/{i}") for i, row in _rows(header, "outputs", "")),
+            stages=tuple(_stage(row, f"/stages/{i}", k) for i, row in _rows(header, "stages", "")),
+            direct=tuple(_direct(row, f"/direct/{i}") for i, row in _rows(header, "direct", "")),
+        )
+        check_wiring(manifest)
+        return manifest
+
+
+def _rows(row: Mapping[str, Any], key: str, where: str) -> list[tuple[int, Any]]:
+    return list(enumerate(require_list(row[key], f"{where}/{key}")))
+
+
+def _count(row: Mapping[str, Any], key: str, where: str, least: int = 0) -> int:
+    value = require_whole(row[key], f"{where}/{key}")
+    if value < least:
+        raise InputError(f"must be at least {least}, not {value}", where=f"{where}/{key}")
+    if value >= SIZE_LIMIT:
+        raise InputError("must stay below 2^62", where=f"{where}/{key}")
+    return value
+
+
+def _described(row: Any, where: str, *more: str) -> Described:
+    row = require_object(row, where)
+    check_keys(row, where, ("name", "dtype", "shape", *more))
+    shape = []
+    for axis, size in _rows(row, "shape", where):
+        if size is not None and require_whole(size, f"{where}/shape/{axis}") < 0:
+            raise InputError(f"{size} is no size", where=f"{where}/shape/{axis}")
+        shape.append(size)
+    name = require_text(row["name"], f"{where}/name")
+    if not name:
+        raise InputError("a tensor without a name", where=f"{where}/name")
+    return Described(name, require_text(row["dtype"], f"{where}/dtype"), tuple(shape))
+
+
+def _stage(row: Any, where: str, k: int) -> Stage:
+    row = require_object(row, where)
+    check_keys(row, where, ("index", "file", "ops", "cost", "work", "inputs", "outputs"))
+    file = require_text(row["file"], f"{where}/file")
+    if not _PLAIN_NAME.fullmatch(file) or ".." in file:
+        raise InputError(
+            f"{shown(file)} is no plain name of an ONNX file", where=f"{where}/file", remedy="split the model again"
+        )
+    index = _count(row, "index", where)
+    if index >= k:
+        raise InputError(f"stages are 0 … {k - 1}, not {index}", where=f"{where}/index")
+    return Stage(
+        index=index,
+        file=file,
+        ops=_count(row, "ops", where, least=1),
+        cost=_count(row, "cost", where),
+        work=_count(row, "work", where),
+        inputs=tuple(_input(tensor, f"{where}/inputs/{i}") for i, tensor in _rows(row, "inputs", where)),
+        outputs=tuple(_output(tensor, f"{where}/outputs/{i}") for i, tensor in _rows(row, "outputs", where)),
+    )
+
+
+def _input(row: Any, where: str) -> StageInput:
+    tensor = _described(row, where, "from")
+    return StageInput(tensor.name, tensor.dtype, tensor.shape, _count(row, "from", where, least=MODEL_INPUT))
+
+
+def _output(row: Any, where: str) -> StageOutput:
+    tensor = _described(row, where, "to", "result")
+    readers = [require_whole(index, f"{where}/to/{i}") for i, index in _rows(row, "to", where)]
+    if sorted(set(readers)) != readers:
+        raise InputError("must list each stage once, in order", where=f"{where}/to")
+    if not isinstance(row["result"], bool):
+        raise InputError(f"must be true or false, not {kind_of(row['result'])}", where=f"{where}/result")
+    return StageOutput(tensor.name, tensor.dtype, tensor.shape, tuple(readers), row["result"])
+
+
+def _direct(row: Any, where: str) -> tuple[str, str]:
+    row = require_object(row, where)
+    check_keys(row, where, ("output", "input"))
+    return require_text(row["output"], f"{where}/output"), require_text(row["input"], f"{where}/input")

@@ -1,0 +1,199 @@
+"""Plans for training, ``mtpp-training-plan`` version 1: written here, judged by the verifier of training plans.
+
+Times are given twice: as floats in the model's unit, for people and plots, and as fractions of ticks in lowest terms,
+``[numerator, denominator]``, for whoever checks them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mtpp.formats.io.json_text import dump_lines
+from mtpp.training.nested_plan import HierarchicalPlan, SuperstageFigures
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
+from mtpp.training.problem import PlanningProblem
+from mtpp.units import PICOSECONDS
+
+Plan = TrainingPlan | HierarchicalPlan
+Problem = PlanningProblem | HierarchicalProblem
+
+
+def write_training_plan(document: Mapping[str, Any]) -> str:
+    """Return the text of a plan: one line per key, stage and superstage of the outermost level."""
+    return dump_lines(document, ("stages", "superstages")) + "\n"
+
+
+def plan_document(
+    plan: Plan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+) -> dict[str, Any]:
+    """Return a plan as JSON takes it.
+
+    Parameters
+    ----------
+    sha256
+        Of the model's file.
+    knapsack
+        How configurations were chosen, ``exact`` or ``heuristic``.
+    heuristic_differs
+        Stages for which bang per buck would have chosen slower configurations, or none at all.
+    elapsed_s
+        Seconds that planning took, without starting the program and reading the model.
+    """
+    problem = plan.problem
+    time = plan.time_per_sample
+    return {
+        **header(FORMAT, VERSION, problem, plan.planner, sha256),
+        "feasible": True,
+        "time_per_sample": in_units(time, problem),
+        "time_per_sample_ticks": fraction(time),
+        "throughput_per_s": per_second(time),
+        "lower_bound": bound_document(plan.lower),
+        "ratio": plan.ratio,
+        "optimal": plan.optimal,
+        "devices_used": plan.devices_used,
+        "degrees_sum": plan.degrees_sum,
+        "stages": [stage_document(plan, i) for i in range(len(plan.stages))],
+        **_superstages(plan),
+        "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
+        "notes": list(plan.notes),
+        "stopped": plan.stopped,
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def no_plan_document(
+    problem: Problem,
+    *,
+    planner: str,
+    sha256: str,
+    proven: bool,
+    least_memory_bytes: int | None,
+    reason: str,
+    stopped: str,
+    elapsed_s: float,
+) -> dict[str, Any]:
+    """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.planning.NoPlan`."""
+    return {
+        **header(FORMAT, VERSION, problem, planner, sha256),
+        "feasible": False,
+        "proven": proven,
+        "least_memory_bytes": least_memory_bytes,
+        "reason": reason,
+        "stages": [],
+        "stopped": stopped,
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def header(form: str, version: int, problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
+    """Return what every document about planning starts with: its *form*, the model, and the devices."""
+    model = problem.model
+    return {
+        "format": form,
+        "version": version,
+        "planner": planner,
+        "model": {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)},
+        "time_unit": model.time_unit,
+        "ticks_per_unit": PICOSECONDS[model.time_unit],
+        "system": _system(problem),
+    }
+
+
+def _system(problem: Problem) -> dict[str, Any]:
+    """Return what a document says of the devices, of the batch, and of the rules."""
+    flat = level_one(problem)
+    return {
+        "devices": problem.devices,
+        "memory_bytes": flat.memory_bytes,
+        "bandwidth_bytes_per_s": flat.bandwidth_bytes_per_s,
+        "max_micro_batches": flat.micro_batches,
+        "exact_micro_batches": flat.exact_micro_batches,
+        "convention": flat.convention,
+        "data_parallel": flat.schemes.data_parallel,
+        "tensor_parallel": flat.schemes.tensor_parallel,
+        "recompute": flat.schemes.recompute,
+        "topology": problem.topology.to_document() if isinstance(problem, HierarchicalProblem) else None,
+    }
+
+
+def level_one(problem: Problem) -> PlanningProblem:
+    """Return the problem of the innermost level, which is all of it where there is one level."""
+    return problem.level_one if isinstance(problem, HierarchicalProblem) else problem
+
+
+def in_units(ticks: Fraction, problem: Problem) -> float:
+    """Return a time in the model's unit, correctly rounded."""
+    return float(ticks / PICOSECONDS[problem.model.time_unit])
+
+
+def fraction(ticks: Fraction) -> list[int]:
+    """Return a time in ticks as numerator and denominator in lowest terms."""
+    return [ticks.numerator, ticks.denominator]
+
+
+def per_second(time: Fraction) -> float | None:
+    """Return how many micro-batches a second are done at so many ticks each; None where they take no time."""
+    return float(PICOSECONDS["s"] / time) if time else None
+
+
+def bound_document(bound: TimeBound) -> dict[str, Any]:
+    """Return a lower bound as JSON takes it."""
+    return {
+        "value": fraction(bound.value),
+        "method": bound.method,
+        "tier": bound.tier,
+        "proof": dict(bound.proof),
+    }
+
+
+def stage_document(plan: Plan, index: int) -> dict[str, Any]:
+    """Return what JSON says of a stage; times are per sample, in the unit of the model."""
+    problem, stage, figures = level_one(plan.problem), plan.stages[index], plan.figures[index]
+    ids = [problem.model.layers[layer].id for layer in stage.layers]
+    chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
+    copies = plan.replicas[index] if isinstance(plan, HierarchicalPlan) else stage.data_parallel
+    return {
+        "index": index,
+        "layers": ids,
+        "data_parallel": stage.data_parallel,
+        "tensor_parallel": stage.tensor_parallel,
+        **({"replicas": copies} if isinstance(plan, HierarchicalPlan) else {}),
+        "devices": copies * stage.tensor_parallel,
+        "in_flight": figures.in_flight,
+        "memory_bytes": figures.memory_bytes,
+        "time": in_units(figures.time, problem),
+        "time_ticks": fraction(figures.time),
+        "compute": in_units(figures.compute, problem),
+        "communication": in_units(figures.edges + figures.gradients, problem),
+        "edges": in_units(figures.edges, problem),
+        "gradients": in_units(figures.gradients, problem),
+        "utilization": _share(figures.time, plan),
+        "configurations": {str(layer): choice for layer, choice in zip(ids, chosen, strict=True)},
+    }
+
+
+def _superstages(plan: Plan) -> dict[str, Any]:
+    if not isinstance(plan, HierarchicalPlan):
+        return {}
+    return {"superstages": [_superstage(plan, one) for one in plan.superstages]}
+
+
+def _superstage(plan: HierarchicalPlan, figures: SuperstageFigures) -> dict[str, Any]:
+    return {
+        "level": figures.level,
+        "data_parallel": figures.data_parallel,
+        "stages": list(range(figures.first, figures.last + 1)),
+        "time": in_units(figures.time, plan.problem),
+        "time_ticks": fraction(figures.time),
+        "edges": in_units(figures.edges, plan.problem),
+        "gradients": in_units(figures.gradients, plan.problem),
+        "utilization": _share(figures.time, plan),
+        "superstages": [_superstage(plan, one) for one in figures.inside],
+    }
+
+
+def _share(time: Fraction, plan: Plan) -> float:
+    return float(time / plan.time_per_sample) if plan.time_per_sample else 1.0

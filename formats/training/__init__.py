@@ -1,0 +1,1 @@
+"""Models to be trained, in every format that they are read in."""

@@ -1,0 +1,161 @@
+"""The native format beyond its round trip: what is left out, what is refused, what a plan embeds."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_strategies import graphs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtpp.errors import InputError
+from mtpp.formats.graphs import native_rows
+from mtpp.formats.graphs.native import graph_from_document, read_native, ticks_document, to_document, write_native
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
+
+
+def _document(**changes: Any) -> dict[str, Any]:
+    return {
+        "format": "mtpp-graph",
+        "version": 1,
+        "name": "g",
+        "time_unit": "ms",
+        "ops": [{"name": "a", "work": 1}, {"name": "b", "work": 2}],
+        "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 8}],
+        **changes,
+    }
+
+
+def _with_op(**keys: Any) -> dict[str, Any]:
+    return _document(ops=[{"name": "a", "work": 1}, {"name": "b", "work": 2, **keys}])
+
+
+def _with_tensor(**keys: Any) -> dict[str, Any]:
+    return _document(tensors=[{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 8, **keys}])
+
+
+WRONG = [
+    (None, "x: /: must be an object, not null"),
+    (_document(version=True), "x: /version: mtpp-graph version true is not supported; this program reads version 1"),
+    (_document(version="1"), "x: /version: mtpp-graph version '1' is not supported; this program reads version 1"),
+    (_document(format=["mtpp-graph"]), 'x: /format: the format is an array; it must be "mtpp-graph"'),
+    (_document(name=None), "x: /name: must be a string, not null"),
+    (_document(time_unit=1), "x: /time_unit: must be a string, not a number"),
+    (_document(metadata=[]), "x: /metadata: must be an object, not an array"),
+    (_document(ops=[3]), "x: /ops/0: must be an object, not a number"),
+    (_document(tensors={}), "x: /tensors: must be an array, not an object"),
+    (_with_op(kind=None), "x: /ops/1/kind: must be a string, not null"),
+    (_with_op(param_bytes=Fraction(1, 2)), "x: /ops/1/param_bytes: must be a whole number; round it"),
+    (_with_op(work="2"), "x: /ops/1/work: must be a number, not a string; write it without quotes"),
+    (_with_op(param_byte=2), "x: /ops/1: unknown key 'param_byte'; did you mean 'param_bytes'?"),
+    (_with_op(zzz=2), "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes"),
+    (_with_tensor(producer=1), "x: /tensors/0/producer: must be a string, not a number"),
+    (_with_tensor(consumers="b"), "x: /tensors/0/consumers: must be an array, not a string"),
+    (_with_tensor(consumers=["b", None]), "x: /tensors/0/consumers/1: must be a string, not null"),
+    (_with_tensor(bytes=None), "x: /tensors/0/bytes: must be a number, not null"),
+    (_with_tensor(transfer=False), "x: /tensors/0/transfer: must be a number, not false"),
+    (_with_tensor(transfer=-1), "x: /tensors/0/transfer: a cost cannot be negative"),
+]
+
+
+@pytest.mark.parametrize(("document", "message"), WRONG, ids=[message[3:45] for _, message in WRONG])
+def test_wrong_documents(document: Any, message: str) -> None:
+    """Every wrong type, unknown key and version is named with its place."""
+    with pytest.raises(InputError) as caught:
+        graph_from_document(document, "x")
+    assert str(caught.value) == message
+
+
+GOOD = st.fixed_dictionaries(
+    {"name": st.just("a"), "work": st.just(1)}, optional={"kind": st.just(""), "param_bytes": st.just(2)}
+)
+BAD = st.sampled_from([None, True, "b", 3, 0.5, Fraction(1, 2), ["b"], {}])
+ODD = st.fixed_dictionaries({}, optional=dict.fromkeys(("name", "work", "kind", "param_bytes", "other"), BAD)) | BAD
+FLOWS = st.fixed_dictionaries(
+    {"name": st.just("t"), "producer": st.just("a"), "consumers": st.just(["b"])},
+    optional={"bytes": st.just(2), "transfer": st.just(Fraction(1, 2))},
+)
+ODD_FLOWS = (
+    st.fixed_dictionaries({}, optional=dict.fromkeys(("name", "producer", "consumers", "bytes", "transfer"), BAD)) | BAD
+)
+CHECKS = {
+    "ops": (native_rows.op_rows_are_sound, native_rows.check_op, GOOD, ODD),
+    "tensors": (native_rows.tensor_rows_are_sound, native_rows.check_tensor, FLOWS, ODD_FLOWS),
+}
+
+
+@pytest.mark.parametrize("what", CHECKS)
+@settings(max_examples=300)
+@given(data=st.data())
+def test_rows_are_sound_if_each_is(what: str, data: st.DataObject) -> None:
+    """The look at all rows together refuses what the look at each one does, and nothing else."""
+    all_sound, check, good, odd = CHECKS[what]
+    rows = data.draw(st.lists(good, max_size=3))
+    if data.draw(st.booleans()):
+        changed = data.draw(odd)
+        if rows and isinstance(changed, dict):
+            changed = {**rows[0], **changed}
+        rows.append(changed)
+    faults = []
+    for i, row in enumerate(rows):
+        try:
+            check(row, i)
+        except InputError as fault:
+            faults.append(fault)
+    assert all_sound(rows) == (not faults)
+
+
+def test_what_is_unknown_is_left_out() -> None:
+    """An op without kind and parameters, and a tensor without bytes, have no such keys in the file."""
+    graph = CostGraph.build(
+        name="g",
+        time_unit="us",
+        ops=[Op("a", Fraction(1, 2)), Op("b", 1, "Relu", 4)],
+        tensors=[Tensor("t", "a", ("b",), None, 3), Tensor("u", "b", (), 5)],
+    )
+    assert to_document(graph) == {
+        "format": "mtpp-graph",
+        "version": 1,
+        "name": "g",
+        "time_unit": "us",
+        "ops": [{"name": "a", "work": Fraction(1, 2)}, {"name": "b", "kind": "Relu", "work": 1, "param_bytes": 4}],
+        "tensors": [
+            {"name": "t", "producer": "a", "consumers": ["b"], "transfer": 3},
+            {"name": "u", "producer": "b", "consumers": [], "bytes": 5},
+        ],
+    }
+
+
+def test_metadata_is_plain_json() -> None:
+    """Decimals in metadata are floats: nothing is computed from them."""
+    text = write_native(graph_from_document(_document(metadata={"a": [Fraction(1, 2), {"b": None}]}), "x"))
+    metadata = read_native(text.encode(), "x").metadata
+    assert metadata == {"a": [0.5, {"b": None}]}
+    assert type(metadata["a"][0]) is float
+
+
+def test_costs_that_are_no_decimals_are_not_rounded() -> None:
+    """A third of a second cannot be written, and is not."""
+    graph = CostGraph.build(name="g", time_unit="s", ops=[Op("a", Fraction(1, 3))], tensors=[])
+    with pytest.raises(InputError, match="no finite decimal"):
+        write_native(graph)
+
+
+@given(graphs(max_ops=6))
+def test_a_graph_in_ticks_is_the_same_instance(graph: CostGraph) -> None:
+    """What a plan embeds needs no bandwidth and gives the ticks it was made from."""
+    instance = Instance.build(graph, load_system(), 3)
+    document = ticks_document(graph, instance.work.tolist(), instance.transfer.tolist())
+    again = graph_from_document(document, "x")
+    assert again.time_unit == ("1" if graph.time_unit == "1" else "ps")
+    assert again.work == tuple(instance.work.tolist())
+    assert again.transfer == tuple(instance.transfer.tolist())
+    assert again.op_names == graph.op_names
+    assert np.array_equal(again.consumers, graph.consumers)
+    assert np.array_equal(again.tensor_bytes, graph.tensor_bytes)
+    assert ticks_document(graph, instance.work, instance.transfer) == document  # type: ignore[arg-type]
