@@ -31,7 +31,7 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
-from mtpp.solvers.certifying import CertifyLimits, certify
+from mtpp.solvers.certify.cell_work import CertifyLimits, certify
 
 INSTANCES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "instances"
 STAGES = (2, 4, 8, 16, 32, 64)

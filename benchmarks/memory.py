@@ -20,9 +20,9 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system, override
 from mtpp.solvers.arrays import SlicingArrays, order_arrays, slicing_arrays
-from mtpp.solvers.kernels.slicing import fewest_stages
-from mtpp.solvers.kernels.topological import kahn_order
-from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.orders.kernels.slicing import fewest_stages
+from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.slicing import slice_order
 
 STAGES = (4, 16)
 COLUMNS = ("graph", "ops", "k", "no memory µs", "reserve µs", "ratio", "in order µs", "ratio", "ns per segment")

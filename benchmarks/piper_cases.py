@@ -13,7 +13,7 @@ from time import perf_counter
 from typing import Any
 
 from mtpp.formats.training.models import read_training_model
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.model import TrainingModel
 from mtpp.training.plan import TrainingPlan
@@ -120,7 +120,7 @@ def best_times(
     """
     if not PLANNERS[planner].sweeps:
         return {k: run(problem, planner, jobs=jobs).ticks for k, problem in problems.items()}
-    from mtpp.solvers.planners.sweep import sweep
+    from mtpp.solvers.planners.piper.sweep import sweep
 
     largest = problems[max(problems)]
     cells = sweep(largest, sorted(problems), [largest.micro_batches], PlanLimits(jobs=jobs))

@@ -17,14 +17,14 @@ import numpy as np
 
 from benchmarks.piper_cases import BERT, problem_of
 from benchmarks.report import print_report
-from mtpp.solvers.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.kernels.stage_choices import LEAST, NOTHING_FITS, UNBOUNDED
-from mtpp.solvers.kernels.stage_choices import least_cost as least_cost_of_kernel
-from mtpp.solvers.kernels.stage_options import gather_members, knapsack_scratch
-from mtpp.solvers.planners.bang_per_buck import bang_per_buck
-from mtpp.solvers.planners.equal_division import kind_of
-from mtpp.solvers.planners.layer_downsets import every_downset, layer_bits
-from mtpp.solvers.planners.piper_arrays import choice_arrays
+from mtpp.solvers.planners.equal.equal_division import kind_of
+from mtpp.solvers.planners.piper.arrays import choice_arrays
+from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck
+from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, NOTHING_FITS, UNBOUNDED
+from mtpp.solvers.planners.piper.kernels.stage_choices import least_cost as least_cost_of_kernel
+from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
+from mtpp.solvers.planners.piper.layer_downsets import every_downset, layer_bits
 from mtpp.training.plan import Stage
 from mtpp.training.problem import PlanningProblem
 

@@ -21,8 +21,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.search import SearchLimits
 
 ROOT = Path(__file__).resolve().parent.parent
 LIGHT = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"

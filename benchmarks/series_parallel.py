@@ -19,9 +19,9 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, partitioner
-from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.series_parallel import decompose
+from mtpp.solvers.series_parallel.decomposition import decompose
 
 LENGTH = 8
 LIMIT_S = 20.0

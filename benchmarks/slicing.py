@@ -18,10 +18,10 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
-from mtpp.solvers.kernels.random_orders import best_random_order
-from mtpp.solvers.kernels.slicing import INFEASIBLE, best_segmentation
-from mtpp.solvers.kernels.topological import kahn_order
-from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.orders.kernels.random_orders import best_random_order
+from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation
+from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.slicing import slice_order
 
 ORDERS = 64
 STAGES = (4, 16, 64)

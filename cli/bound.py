@@ -53,7 +53,7 @@ def command(
     from mtpp.cli.results import deliver
     from mtpp.cli.table_outputs import check_table_outputs
     from mtpp.host.deadline import Deadline
-    from mtpp.solvers.cells.serial import run_here
+    from mtpp.solvers.certify.cells.serial import run_here
 
     check_table_outputs(output=output, export=options["export"])
     check_export_options(options, output)

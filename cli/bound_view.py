@@ -27,7 +27,7 @@ def bound_marks(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[t
 
 def bounds_cells(rows: Sequence[CertificateRow]) -> tuple[list[str], list[list[str]]]:
     """Return the header and a line per cell with every bound, for markdown."""
-    from mtpp.solvers.certificate_summary import ladder
+    from mtpp.solvers.certify.summary import ladder
 
     names, labels = ladder(rows), model_labels(rows)
     header = ["model", "ops", "k", *names, "best", "by", "tier", "seconds"]
@@ -89,7 +89,7 @@ def _one(row: CertificateRow) -> Table:
 
 def _many(rows: Sequence[CertificateRow], width: int) -> Iterator[Table | Text]:
 
-    from mtpp.solvers.certificate_summary import ladder
+    from mtpp.solvers.certify.summary import ladder
 
     names = ladder(rows)
     lines = ["bound", *names, "best", "tier", "seconds"]

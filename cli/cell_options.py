@@ -16,7 +16,7 @@ from mtpp.cli.stage_counts import StageCounts
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.solvers.cells.cell import CellLimits
+    from mtpp.solvers.certify.cells.cell import CellLimits
 
 _PROCESS_BYTES = 160 * 2**20
 """Memory of a process for cells before it has any, with all that is imported and compiled."""
@@ -94,7 +94,7 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
         If an option names what there is not.
     """
     from mtpp.cli.options import bytes_option
-    from mtpp.solvers.cells.cell import CellLimits
+    from mtpp.solvers.certify.cells.cell import CellLimits
     from mtpp.solvers.registry import partitioner
 
     given = options["memory_limit"]

@@ -27,14 +27,14 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.planning import available_cores
     from mtpp.host.deadline import Deadline
-    from mtpp.solvers.cells.store import Store
+    from mtpp.solvers.certify.cells.store import Store
 
     limits = cell_limits(options)
     deadline = Deadline(options["total_time_limit"])
     with ExitStack() as opened:
         store = None if options["store"] is None else opened.enter_context(Store(options["store"]))
         if options["scheduler"] is not None:
-            from mtpp.solvers.cells.cluster import Cluster
+            from mtpp.solvers.certify.cells.cluster import Cluster
 
             if options["jobs"] is not None:
                 raise InputError("does not go with --scheduler", source="--jobs", remedy="the cluster's workers decide")
@@ -43,7 +43,7 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
                 console.warn("the cluster has no worker yet: cells wait for one")
             yield CellRun(limits, cluster.run, None, store, deadline)
         else:
-            from mtpp.solvers.cells.processes import run_in_processes
+            from mtpp.solvers.certify.cells.processes import run_in_processes
 
             jobs = most_at_once(options["jobs"] or available_cores())
             yield CellRun(limits, partial(run_in_processes, at_once=jobs, tell=console.warn), jobs, store, deadline)

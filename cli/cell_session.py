@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from mtpp.cli.model_files import ModelFile, ModelFiles
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
-    from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
-    from mtpp.solvers.cells.keys import CellKey
+    from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.certify.cells.keys import CellKey
 
 
 _LEAST_SHARE = 0.05
@@ -45,8 +45,8 @@ class CellSession:
 
     def cells(self) -> Iterator[Cell]:
         """Give the cells that have no row yet; a model is read again when its turn comes, and let go afterwards."""
-        from mtpp.solvers.cells.cell import Cell
-        from mtpp.solvers.cells.keys import graph_digest
+        from mtpp.solvers.certify.cells.cell import Cell
+        from mtpp.solvers.certify.cells.keys import graph_digest
 
         for m, file in enumerate(self._table.models):
             began = time.monotonic() - file.read_s
@@ -96,7 +96,7 @@ class CellSession:
 
     def _restore(self, number: int, digest: str, instance: Instance) -> bool:
         """Take a row from the store; tell whether it has one."""
-        from mtpp.solvers.cells.keys import cell_key
+        from mtpp.solvers.certify.cells.keys import cell_key
 
         assert self._plan.store is not None
         key = cell_key(digest, instance, self._limits, memory_bytes=self._plan.limits.memory_bytes)
@@ -140,7 +140,7 @@ class CellSession:
         """Compile once, before several processes would each do so; tell whether all was compiled before."""
         if self._prepared or self._plan.jobs is None:
             return True
-        from mtpp.solvers.cells.preparing import compiled_for_cells, load_for_cells
+        from mtpp.solvers.certify.cells.preparing import compiled_for_cells, load_for_cells
 
         names = (self._limits.algorithm, self._limits.bounds, instance.system)
         compiled = compiled_for_cells(*names)

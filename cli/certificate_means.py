@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from mtpp.inference.certificate_table import CertificateRow
-    from mtpp.solvers.certificate_summary import OverSimple, Summary
+    from mtpp.solvers.certify.summary import OverSimple, Summary
 
 _GAP = 2
 
@@ -55,7 +55,7 @@ def means_tables(rows: Sequence[CertificateRow], *, as_fraction: bool) -> list[M
     Archer et al. (2024), Tables 1 and 3 with *as_fraction*, else the draft of 2023, Table 3, for the first; the
     draft's Tables 2 and 5 for the second, whose bounds are alone as those where there are no partitions.
     """
-    from mtpp.solvers.certificate_summary import ladder, summarise
+    from mtpp.solvers.certify.summary import ladder, summarise
 
     summaries, names = summarise(rows), ladder(rows)
     graphs = len({row.path for row in rows})

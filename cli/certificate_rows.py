@@ -10,7 +10,7 @@ from mtpp.inference.certificate_table import CertificateRow
 if TYPE_CHECKING:
     from mtpp.cli.model_files import ModelFile
     from mtpp.inference.instance import Instance
-    from mtpp.solvers.certifying import Certification
+    from mtpp.solvers.certify.cell_work import Certification
 
 
 def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:

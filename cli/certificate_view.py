@@ -90,7 +90,7 @@ def certificates_json(rows: Sequence[CertificateRow]) -> str:
     """Return the ``mtpp-certificates`` document, version 1, a line per row and k."""
     from mtpp.formats.io.json_text import dump_lines
     from mtpp.inference.certificate_table import table_document
-    from mtpp.solvers.certificate_summary import summarise
+    from mtpp.solvers.certify.summary import summarise
 
     document = table_document(rows, [summary.to_document() for summary in summarise(rows)])
     return dump_lines(document, ("rows", "summary")) + "\n"
@@ -126,7 +126,7 @@ def _above(ratio: Fraction, asked: Fraction) -> str:
 
 def _csv(rows: Sequence[CertificateRow], with_upper: bool) -> str:
     """Return a line per cell, with every bound in ticks and the seconds that it took."""
-    from mtpp.solvers.certificate_summary import ladder
+    from mtpp.solvers.certify.summary import ladder
 
     fixed = [name for name in _FIXED_COLUMNS if with_upper or name not in _UPPER_COLUMNS]
     names = ladder(rows)

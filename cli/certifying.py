@@ -13,8 +13,8 @@ from mtpp.host.deadline import Deadline
 if TYPE_CHECKING:
     from mtpp.cli.certified_cells import CertifiedCells
     from mtpp.cli.console import Console
-    from mtpp.solvers.cells.cell import Cell, CellLimits, Outcome
-    from mtpp.solvers.cells.store import Store
+    from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.certify.cells.store import Store
 
 Runner = Callable[[Iterable["Cell"], Callable[[], bool]], Iterator["Outcome"]]
 """What works at cells, asking for them one by one, and gives their outcomes as they come, until it is told to end."""

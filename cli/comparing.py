@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mtpp.cli.model_files import ModelFile, ModelFiles
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System
-    from mtpp.solvers.comparison import Cell, CellLimits, Mean
+    from mtpp.solvers.certify.comparison import Cell, CellLimits, Mean
     from mtpp.solvers.variants import Variant
 
 
@@ -88,7 +88,7 @@ class Comparison:
 
     def means(self) -> list[Mean]:
         """Return the means of each algorithm for each k."""
-        from mtpp.solvers.comparison import means
+        from mtpp.solvers.certify.comparison import means
 
         return means(self.cells, self.request.algorithms, self.request.stage_counts)
 
@@ -104,7 +104,7 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
     from mtpp.cli.console import ProgressBar
     from mtpp.cli.interruption import Interruption
     from mtpp.cli.model_files import ModelFiles
-    from mtpp.solvers.comparison import CellLimits
+    from mtpp.solvers.certify.comparison import CellLimits
     from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 
     cells: list[Cell] = []
@@ -171,7 +171,7 @@ def _run_model(
     watch: _Watch,
 ) -> None:
     """Run every cell of one model, unless the user ends it; the model is let go at the end."""
-    from mtpp.solvers.comparison import run_cell
+    from mtpp.solvers.certify.comparison import run_cell
 
     if limits.interrupted():
         return

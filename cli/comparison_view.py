@@ -12,7 +12,7 @@ from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.comparing import Comparison
-    from mtpp.solvers.comparison import Mean
+    from mtpp.solvers.certify.comparison import Mean
 
 FORMAT = "mtpp-comparison"
 VERSION = 1

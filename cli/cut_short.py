@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
-    from mtpp.solvers.comparison import Cell
+    from mtpp.solvers.certify.comparison import Cell
 
 LIMITS = ("time-limit", "memory-limit")
 """Reasons for an end that are limits."""

@@ -38,13 +38,13 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
     Parameters
     ----------
     memory_bytes
-        That it may take; None: :data:`mtpp.solvers.recheck.MEMORY_BYTES`.
+        That it may take; None: :data:`mtpp.solvers.recheck.downset.MEMORY_BYTES`.
     """
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
         from mtpp.cli.console import ProgressBar
         from mtpp.host.overrun import run_beside
-        from mtpp.solvers.recheck import MEMORY_BYTES, recheck_downset
+        from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         console.note("running the search again")

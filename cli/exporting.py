@@ -72,8 +72,8 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
     models = files.check(paths, k)
     if len(models) != 1:
         raise InputError(f"needs one model, not {len(models)}", source="--export", remedy="name one file")
-    from mtpp.solvers.bounds.exported_model import export_mps
-    from mtpp.solvers.reduction import reduce_instance
+    from mtpp.solvers.bounds.mip.exported_model import export_mps
+    from mtpp.solvers.reduction.reduction import reduce_instance
 
     instance = files.read(models[0].path).instance(k)
     cutoff = _bottleneck(instance, options) + 1 if options["cutoff"] is None else options["cutoff"]
@@ -93,8 +93,8 @@ def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
     """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
     from mtpp.cli.limits import search_memory
     from mtpp.solvers.feasibility import refuse_infeasible
+    from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.registry import DEFAULT, partitioner
-    from mtpp.solvers.search import SearchLimits
 
     refuse_infeasible(instance)
     entry = partitioner(DEFAULT)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
+    from mtpp.solvers.limits import SearchLimits, SearchResult
     from mtpp.solvers.registry import PartitionerEntry
-    from mtpp.solvers.search import SearchLimits, SearchResult
 
 
 _WRITING_SHARE = 0.4
@@ -113,7 +113,7 @@ def prepare(model: Model, request: PlanRequest) -> Prepared:
     """Make the instance to search, and refuse what is wrong with the input before the wait."""
     from mtpp.solvers import registry
     from mtpp.solvers.feasibility import refuse_infeasible
-    from mtpp.solvers.memory_arrays import memory_arrays
+    from mtpp.solvers.memory.memory_arrays import memory_arrays
     from mtpp.solvers.solve import contracted
 
     entry = registry.partitioner(request.algorithm)
@@ -164,8 +164,8 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
 
 def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:
     from mtpp.host.deadline import Deadline
+    from mtpp.solvers.limits import UNLIMITED, SearchLimits
     from mtpp.solvers.registry import partitioner
-    from mtpp.solvers.search import UNLIMITED, SearchLimits
 
     evaluations = request.work_limit
     if evaluations is None:
@@ -218,10 +218,10 @@ def _fewest(
     model: Model, request: PlanRequest, observer: Observer, interruption: Interruption
 ) -> tuple[Instance, SearchResult]:
     """Return the instance with the fewest stages found for ``--max-bottleneck``, and the partition that shows it."""
-    from mtpp.solvers.fewest import find_fewest_stages
+    from mtpp.solvers.limits import SearchResult
+    from mtpp.solvers.orders.fewest import find_fewest_stages
+    from mtpp.solvers.orders.slicing import slice_order
     from mtpp.solvers.registry import default_orders
-    from mtpp.solvers.search import SearchResult
-    from mtpp.solvers.slicing import slice_order
     from mtpp.solvers.solve import contracted
 
     assert request.max_bottleneck is not None

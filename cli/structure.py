@@ -22,8 +22,8 @@ def structure_document(graph: CostGraph) -> dict[str, Any] | None:
     series nor parallel, the largest first, with the op before and the one behind each, null where that is all inputs or
     all outputs.
     """
-    from mtpp.solvers.compositions import CORE, PARALLEL
-    from mtpp.solvers.series_parallel import decompose
+    from mtpp.solvers.series_parallel.compositions import CORE, PARALLEL
+    from mtpp.solvers.series_parallel.decomposition import decompose
 
     if graph.op_count > MOST_OPS:
         return None

@@ -38,7 +38,7 @@ def training_searches(console: Console) -> TrainingSearches:
     """Return what runs searches again, as :func:`mtpp.checker.training.plan.verify_training_plan` takes it."""
     from mtpp.checker.training.plan import TrainingSearches
     from mtpp.host.overrun import run_beside
-    from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
+    from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 
     def bound(claim: TrainingClaim, method: str) -> Check:
         with _progress(console) as progress:

@@ -13,7 +13,7 @@ from mtpp.cli.file_types import TOPOLOGY
 from mtpp.cli.limits import memory_limit_option
 from mtpp.cli.options import FiniteRange, stack
 from mtpp.errors import InputError
-from mtpp.solvers.planners.planning import KNAPSACKS
+from mtpp.solvers.planners.limits import KNAPSACKS
 from mtpp.training.problem import CONVENTIONS
 
 if TYPE_CHECKING:

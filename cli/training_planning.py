@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import Plan, Problem
     from mtpp.host.progress import Observer
-    from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+    from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
     from mtpp.training.problem import PlanningProblem
 
@@ -103,8 +103,8 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     """
     from mtpp.cli.console import LiveLine
     from mtpp.cli.interruption import Interruption
-    from mtpp.solvers.planners.bang_per_buck import slower_by_bang_per_buck
-    from mtpp.solvers.planners.planning import NoPlan
+    from mtpp.solvers.planners.limits import NoPlan
+    from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
 
     run = _planner_of(task)
     await_kernels(task, console)
@@ -127,7 +127,7 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
     """Return what a planner comes to, and that there is no plan where it does not come back in time."""
     from mtpp.host.memory_limit import limited_memory, spare_memory
     from mtpp.host.overrun import Overrun, run_in_time
-    from mtpp.solvers.planners.planning import NoPlan
+    from mtpp.solvers.planners.limits import NoPlan
 
     if limits.deadline.limit_s is None and not limited_memory():
         return run(limits)
@@ -158,7 +158,7 @@ def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
 
 def await_kernels(task: TrainingTask, console: Console) -> None:
     """Say so if inner loops have to be compiled first, and compile them, so that the clock shows planning alone."""
-    from mtpp.solvers.compiling_planners import compiled_planner, load_planner
+    from mtpp.solvers.planners.compiling import compiled_planner, load_planner
 
     nested = task.flat is not task.problem
     if not compiled_planner(task.planner, nested=nested):
@@ -180,7 +180,7 @@ def planning_limits(options: Mapping[str, Any], observer: Observer, interruption
     """Return how long a planner may take, and how it works, as the options say."""
     from mtpp.cli.planning import available_cores
     from mtpp.host.deadline import Deadline
-    from mtpp.solvers.planners.planning import PlanLimits
+    from mtpp.solvers.planners.limits import PlanLimits
 
     return PlanLimits(
         Deadline(options["time_limit"]),

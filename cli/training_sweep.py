@@ -16,7 +16,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.console import Console
     from mtpp.cli.training_planning import TrainingTask
-    from mtpp.solvers.planners.sweep import SweepCell
+    from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.training.problem import PlanningProblem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -145,7 +145,7 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
     if not task.planner.sweeps:
         raise InputError(f"the planner {task.planner.name} has none", source="--sweep", remedy="use --planner piper")
     devices, sums = _axes(problem, options)
-    from mtpp.solvers.planners.sweep import sweep
+    from mtpp.solvers.planners.piper.sweep import sweep
 
     await_kernels(task, console)
     with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:

@@ -11,7 +11,7 @@ from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from mtpp.cli.training_sweep import Swept
-    from mtpp.solvers.planners.sweep import SweepCell
+    from mtpp.solvers.planners.piper.sweep import SweepCell
 
 _COLUMNS = (
     "devices", "degrees_sum", "feasible", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages",

@@ -11,7 +11,7 @@ from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 if TYPE_CHECKING:
     from mtpp.cli.training_planning import TrainingTask
     from mtpp.formats.results.training_plan import Plan
-    from mtpp.solvers.planners.planning import NoPlan
+    from mtpp.solvers.planners.limits import NoPlan
 
 _MIB = 2**20
 _VISIBLY_ABOVE_1 = 1.0001

@@ -11,7 +11,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 
 
 class SlicingArrays(NamedTuple):

@@ -28,34 +28,34 @@ def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
     """
-    from mtpp.solvers.kernels.slicing import best_segmentation, fewest_stages
+    from mtpp.solvers.orders.kernels.slicing import best_segmentation, fewest_stages
 
     names = set(algorithms)
     whole = not names.isdisjoint(_WHOLE)
     kernels: list[object] = [best_segmentation, fewest_stages]
     if whole or "anneal" in names:
-        from mtpp.solvers.kernels.annealing import anneal
+        from mtpp.solvers.local_search.kernels.annealing import anneal
 
         kernels.append(anneal)
     if whole or "brkga" in names:
-        from mtpp.solvers.kernels.decoders import cut_fitness
+        from mtpp.solvers.orders.kernels.decoders import cut_fitness
 
         kernels.append(cut_fitness)
     if whole:
-        from mtpp.solvers.kernels.downsets import search_downsets
-        from mtpp.solvers.kernels.pair_merges import find_pairs
+        from mtpp.solvers.downsets.kernels.downsets import search_downsets
+        from mtpp.solvers.reduction.kernels.pair_merges import find_pairs
 
         kernels += [find_pairs, search_downsets]
-    from mtpp.solvers.kernels.moves import memory_after
-    from mtpp.solvers.kernels.working_memory import window_peaks
+    from mtpp.solvers.local_search.kernels.moves import memory_after
+    from mtpp.solvers.memory.kernels.working_memory import window_peaks
 
     if instance.memory_matters and (whole or "anneal" in names):
         kernels.append(memory_after)
     if instance.peaks_in_order:
         kernels.append(window_peaks)
     if "series-parallel" in names:
-        from mtpp.solvers.kernels.fronts import side_by_side
-        from mtpp.solvers.kernels.series_front import series_front
+        from mtpp.solvers.series_parallel.kernels.pareto_fronts import side_by_side
+        from mtpp.solvers.series_parallel.kernels.series_front import series_front
 
         kernels += [side_by_side, series_front]
     return all(on_disk(kernel) for kernel in kernels)
@@ -78,9 +78,9 @@ def compiled_bounds(names: Iterable[str]) -> bool:
 
 def load_bounds(names: Iterable[str], system: System) -> None:
     """Have the kernels of some lower bounds ready; what rests on a MIP solver has none."""
-    from mtpp.solvers.bounding import BoundLimits
+    from mtpp.solvers.bounds.limits import BoundLimits
     from mtpp.solvers.bounds.registry import bound_entry
-    from mtpp.solvers.slicing import slice_order
+    from mtpp.solvers.orders.slicing import slice_order
 
     entries = [entry for entry in map(bound_entry, names) if entry.tier != "solver"]
     for instance in tiny_instances(system):
@@ -100,15 +100,15 @@ def _after_looks() -> Callable[[], bool]:
 
 def recheck_compiled() -> bool:
     """Return whether the kernel that runs downset searches again has machine code on disk."""
-    from mtpp.solvers.kernels.recheck import search_again
+    from mtpp.solvers.recheck.kernels.downsets import search_again
 
     return on_disk(search_again)
 
 
 def load_recheck() -> None:
     """Have the kernels ready that run downset searches again."""
-    from mtpp.solvers.recheck_claim import DownsetClaim, Edge, StageMemory
-    from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
+    from mtpp.solvers.recheck.claim import DownsetClaim, Edge, StageMemory
+    from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
 
     edges = (Edge(1, 0, (1,)), Edge(1, 1, (2,)))
     memory = StageMemory(None, None, 1, 0, (), ())
@@ -119,8 +119,8 @@ def load_recheck() -> None:
 def load_training_recheck() -> None:
     """Have the kernels ready that search all training plans again."""
     from mtpp.checker.training.model import TickModel, Way
-    from mtpp.solvers.recheck_pipelines import Unwatched
-    from mtpp.solvers.recheck_training import search_plans
+    from mtpp.solvers.recheck.pipelines import Unwatched
+    from mtpp.solvers.recheck.training import search_plans
 
     lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
     model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)], [1], [1, 1])
@@ -137,10 +137,10 @@ def compile_all() -> int:
     Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
     """
     from mtpp.solvers.bounds.registry import BOUNDS
-    from mtpp.solvers.compiling_planners import load_planners
-    from mtpp.solvers.fewest import find_fewest_stages
+    from mtpp.solvers.limits import UNLIMITED, SearchLimits
+    from mtpp.solvers.orders.fewest import find_fewest_stages
+    from mtpp.solvers.planners.compiling import load_planners
     from mtpp.solvers.registry import PARTITIONERS
-    from mtpp.solvers.search import UNLIMITED, SearchLimits
 
     for peak in PEAK_MODES:
         system = override(load_system(), fast_memory_bytes=0, peak=peak)
@@ -163,8 +163,8 @@ def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
     wait_s
         For that process at most; it goes on by itself, and what is not ready is compiled here when it is needed.
     """
+    from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.registry import PARTITIONERS
-    from mtpp.solvers.search import SearchLimits
 
     if algorithm not in _WHOLE:
         load_kernels([algorithm], system)
@@ -209,10 +209,10 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
     most_ops
         Of a graph to come: large ones are contracted, which takes kernels of its own.
     """
-    from mtpp.solvers.coarsening import coarsen
-    from mtpp.solvers.multilevel import LARGE
+    from mtpp.solvers.limits import SearchLimits
+    from mtpp.solvers.local_search.multilevel import LARGE
+    from mtpp.solvers.reduction.coarsening import coarsen
     from mtpp.solvers.registry import PARTITIONERS
-    from mtpp.solvers.search import SearchLimits
 
     names = set(algorithms)
     whole = not names.isdisjoint(_WHOLE)
@@ -232,7 +232,7 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
 
 def _search_downsets(instance: Instance) -> None:
     """Run a search over downsets, which a tiny problem may be solved without."""
-    from mtpp.solvers.downset import DownsetSearch, downset_problem
+    from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
 
     problem = downset_problem(instance)
     DownsetSearch(problem, (problem.whole_ticks or instance.most_ticks) - 1, 2**16).run(1)

@@ -9,8 +9,8 @@ from typing import cast
 
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
-from mtpp.solvers.pace import move_s, order_s
-from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.step_times import move_s, order_s
 
 Partitioner = Callable[[Instance, SearchLimits], SearchResult]
 

@@ -18,8 +18,8 @@ from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import none_found, refuse_infeasible
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.starts import first_partition
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.local_search.initial_partition import first_partition
 
 
 def solve(

@@ -44,7 +44,7 @@ class Variant:
 
     @property
     def search_options(self) -> dict[str, Any]:
-        """Fields of :class:`~mtpp.solvers.search.SearchLimits` that shape the search.
+        """Fields of :class:`~mtpp.solvers.limits.SearchLimits` that shape the search.
 
         Algorithms that evolve spend T evaluations on √T generations of √T chromosomes, as in the paper.
         """

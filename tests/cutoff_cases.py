@@ -19,7 +19,7 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 
 NAMES = tuple(name for name in BOUNDS if name != "simple")

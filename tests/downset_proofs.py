@@ -21,8 +21,8 @@ from mtpp.checker.report import Outcome
 from mtpp.checker.together import together_classes
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.system import System
-from mtpp.solvers.recheck import recheck_downset
-from mtpp.solvers.recheck_claim import DownsetClaim
+from mtpp.solvers.recheck.claim import DownsetClaim
+from mtpp.solvers.recheck.downset import recheck_downset
 
 Groups = tuple[frozenset[int], ...]
 

@@ -18,7 +18,7 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
-from mtpp.solvers.reduction import merge_record, reduce_instance
+from mtpp.solvers.reduction.reduction import merge_record, reduce_instance
 
 SOURCE, SINK = "source", "sink"
 MULTIPLIERS = [

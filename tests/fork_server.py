@@ -28,7 +28,7 @@ from typing import IO, Any, NoReturn
 
 LIBRARIES = ("networkx", "onnx", "rich.console", "rich.progress", "rich.table", "scipy.sparse.csgraph")
 ROOMS = ("cli", "datasets", "formats", "runtime", "solvers")
-OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.highs", "mtpp.solvers.cells.remote")
+OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.mip.highs", "mtpp.solvers.certify.cells.remote")
 """Modules that commands leave to processes which they start, and the one that is the command."""
 
 _LONGEST_MESSAGE = 1 << 20

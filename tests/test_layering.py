@@ -98,7 +98,7 @@ def test_the_core_imports_no_heavy_library_at_the_door(checkout: Path) -> None:
 def test_only_one_module_imports_numba(checkout: Path) -> None:
     """Kernels are compiled in one way, which lives in one place."""
     users = [path for _, path in _modules(checkout) if any(m.startswith("numba") for m in _imports(path))]
-    assert users == [checkout / "solvers" / "kernels" / "jit.py"]
+    assert users == [checkout / "solvers" / "jit.py"]
 
 
 def test_help_imports_nothing_heavy(checkout: Path) -> None:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from mtpp.errors import InconsistentBound
-from mtpp.solvers.cells import cell as cells
-from mtpp.solvers.cells.worker import serve
-from mtpp.solvers.certifying import Certification
+from mtpp.solvers.certify.cell_work import Certification
+from mtpp.solvers.certify.cells import cell as cells
+from mtpp.solvers.certify.cells.worker import serve
 
 COMMAND = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); import unruly_worker; unruly_worker.start()"
 

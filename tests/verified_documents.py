@@ -32,11 +32,11 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan
 from mtpp.inference.system import System
-from mtpp.solvers.bounding import BoundLimits
+from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
 from mtpp.training.problem import PlanningProblem
 

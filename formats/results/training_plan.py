@@ -75,7 +75,7 @@ def no_plan_document(
     stopped: str,
     elapsed_s: float,
 ) -> dict[str, Any]:
-    """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.planning.NoPlan`."""
+    """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.limits.NoPlan`."""
     return {
         **header(FORMAT, VERSION, problem, planner, sha256),
         "feasible": False,

@@ -6,8 +6,8 @@ import numpy as np
 
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.anchored_network import AnchoredNetwork, TensorArcs, anchored_network
-from mtpp.solvers.kernels.anchored_cut import (
+from mtpp.solvers.flows.anchored_network import AnchoredNetwork, TensorArcs, anchored_network
+from mtpp.solvers.flows.kernels.anchored_cut import (
     AFTER,
     APART,
     BEFORE,
@@ -47,9 +47,9 @@ class AnchoredCuts:
         Parameters
         ----------
         weight, value, p, q, enough
-            As :func:`~mtpp.solvers.kernels.anchored_cut.cut_around` takes them.
+            As :func:`~mtpp.solvers.flows.kernels.anchored_cut.cut_around` takes them.
         limit
-            As :func:`~mtpp.solvers.kernels.anchored_cut.relate` does.
+            As :func:`~mtpp.solvers.flows.kernels.anchored_cut.relate` does.
         """
         scratch = self.scratch
         relate(self.network, weight, v, limit, scratch)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.bounds.three_blocks import middle_bound
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.three_blocks import middle_bound
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:

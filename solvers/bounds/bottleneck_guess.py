@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
-from mtpp.solvers.bounds.block_solve import LONGEST_S, solve_blocks, solver_bound
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
+from mtpp.solvers.bounds.mip.block_solve import LONGEST_S, solve_blocks, solver_bound
 
 _NAME = "bottleneck-guess"
 

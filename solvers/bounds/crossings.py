@@ -47,12 +47,12 @@ from numpy.typing import NDArray
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights
-from mtpp.solvers.downset_arrays import downset_arrays
-from mtpp.solvers.kernels.max_flow import max_flow
-from mtpp.solvers.least_crossings import CrossingArc, crossing_network
+from mtpp.solvers.downsets.downset_arrays import downset_arrays
+from mtpp.solvers.downsets.least_crossings import CrossingArc, crossing_network
+from mtpp.solvers.flows.kernels.max_flow import max_flow
 
 MADE, READ, ACROSS = "made", "read", "across"
 

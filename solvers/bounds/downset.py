@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.proving import Prover
-from mtpp.solvers.search import UNLIMITED, SearchLimits
+from mtpp.solvers.downsets.prover import Prover
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn; in each, part of the steps is for limits closer to the bound. The next has twice as many."""
@@ -24,8 +24,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    See :class:`~mtpp.solvers.proving.Prover`. Exponential in the width of the graph at worst; the downsets kept take at
-    most ``limits.memory_bytes``.
+    See :class:`~mtpp.solvers.downsets.prover.Prover`. Exponential in the width of the graph at worst; the downsets kept
+    take at most ``limits.memory_bytes``.
     """
     known = max(limits.lower, simple_bound(instance).value)
     search = SearchLimits(

@@ -10,10 +10,10 @@ import numpy as np
 
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
-from mtpp.solvers.bounds.block_solve import bound_of, solve_blocks
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
+from mtpp.solvers.bounds.mip.block_solve import bound_of, solve_blocks
 
 _NAME = "exact-mip"
 

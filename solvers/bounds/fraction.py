@@ -35,11 +35,11 @@ import numpy as np
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
+from mtpp.solvers.bounds.configuration.stage_weights import stage_weights
+from mtpp.solvers.bounds.kernels.largest_parts import Parts, largest_parts
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.bounds.stage_weights import stage_weights
-from mtpp.solvers.kernels.largest_parts import Parts, largest_parts
 
 _AT_A_TIME = 16
 """Ops between two looks at the clock."""

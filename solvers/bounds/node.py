@@ -30,10 +30,10 @@ import numpy as np
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
-from mtpp.solvers.bounds.stage_weights import StageWeights, stage_weights
-from mtpp.solvers.kernels.dearest_node import dearest_node
+from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
+from mtpp.solvers.bounds.kernels.largest_node_bound import dearest_node
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
 _AT_A_TIME = 64
 """Ops between two looks at the clock."""

@@ -8,11 +8,11 @@ import numpy as np
 
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
-from mtpp.solvers.bounds.block_model import Block, BlockModel, block_model
-from mtpp.solvers.bounds.block_problem import BlockProblem, prepared
-from mtpp.solvers.bounds.block_solve import solve_blocks, solver_bound
-from mtpp.solvers.bounds.mip_model import BoolArray
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
+from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
+from mtpp.solvers.bounds.mip.block_solve import solve_blocks, solver_bound
+from mtpp.solvers.bounds.mip.model import BoolArray
 
 _NAME = "node-convex"
 

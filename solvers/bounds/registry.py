@@ -9,7 +9,7 @@ from typing import cast
 
 from mtpp.errors import InputError
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
 Bound = Callable[[Instance, BoundLimits], BoundResult]
 
@@ -91,7 +91,7 @@ BOUNDS = {
             "configuration",
             "weights of ops of which no stage can hold more than its share",
             "exact",
-            f"{_HERE}.configuration",
+            f"{_HERE}.configuration.bound",
         ),
         BoundEntry("exact-mip", "all stages at once (MIP)", "solver", f"{_HERE}.exact_mip"),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.units import ceil_ratio
 
 

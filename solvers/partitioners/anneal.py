@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.multilevel import LARGE, solve_by_levels
-from mtpp.solvers.portfolio import Portfolio
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.starts import first_result
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.local_search.initial_partition import first_result
+from mtpp.solvers.local_search.multilevel import LARGE, solve_by_levels
+from mtpp.solvers.local_search.portfolio import Portfolio
 from mtpp.solvers.threads import Threads
 
 
@@ -20,9 +20,9 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
 
     Notes
     -----
-    Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at
-    the cut of the graph's own order, later ones at the best assignments met. One evaluation is n proposed moves.
-    O(n + m·k) memory per run. Above :data:`~mtpp.solvers.multilevel.LARGE` ops all that is done to a contraction of
+    Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at the
+    cut of the graph's own order, later ones at the best assignments met. One evaluation is n proposed moves. O(n + m·k)
+    memory per run. Above :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops all that is done to a contraction of
     the graph, and the result is refined: its own order is then not cut.
     """
     with Threads(limits.jobs) as threads:

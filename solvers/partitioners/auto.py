@@ -10,15 +10,15 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
-from mtpp.solvers.multilevel import LARGE, solve_by_levels
+from mtpp.solvers.downsets.prover import Prover
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.local_search.initial_partition import first_result
+from mtpp.solvers.local_search.multilevel import LARGE, solve_by_levels
+from mtpp.solvers.local_search.portfolio import Portfolio
+from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import brkga
-from mtpp.solvers.portfolio import Portfolio
-from mtpp.solvers.proving import Prover
-from mtpp.solvers.reduction import Reduction, reduce_instance
+from mtpp.solvers.reduction.reduction import Reduction, reduce_instance
 from mtpp.solvers.registry import default_sweeps
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.slicing import slice_order
-from mtpp.solvers.starts import first_result
 from mtpp.solvers.threads import Threads
 
 _ORDER_SHARE = 0.15
@@ -41,8 +41,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
 
     Notes
     -----
-    Up to :data:`~mtpp.solvers.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a deadline the
-    result depends on the seed and the number of evaluations alone, as long as the memory suffices.
+    Up to :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a
+    deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
     rounds = reduce_instance(instance, ended=limits.ended)
     inner = rounds[-1].contraction.instance if rounds else instance

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.decoding import cut_rating, order_of
-from mtpp.solvers.evolution import first_population, next_population
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.kernels.slicing import INFEASIBLE
-from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
-from mtpp.solvers.slicing import segment_below
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.orders.decoding import cut_rating, order_of
+from mtpp.solvers.orders.evolution import first_population, next_population
+from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
+from mtpp.solvers.orders.slicing import segment_below
 from mtpp.solvers.threads import Threads
 
 POPULATION = 100

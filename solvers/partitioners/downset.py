@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.inference.instance import Instance
+from mtpp.solvers.downsets.prover import Prover
+from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.partitioners.auto import lifted, search
-from mtpp.solvers.proving import Prover
-from mtpp.solvers.reduction import reduce_instance
+from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
-from mtpp.solvers.search import SearchLimits, SearchResult
 
 _START_SHARE = 0.25
 """Of the evaluations and of the time, for the portfolio at most."""

@@ -11,11 +11,11 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.kernels.random_orders import best_random_order
-from mtpp.solvers.kernels.slicing import INFEASIBLE
-from mtpp.solvers.kernels.topological import kahn_order
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.slicing import segment_below, slice_order
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.orders.kernels.random_orders import best_random_order
+from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
+from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.slicing import segment_below, slice_order
 from mtpp.solvers.threads import Threads
 
 _BATCHES_PER_ROUND = 8

@@ -9,13 +9,13 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.kernels.fronts import Terms
-from mtpp.solvers.memory_arrays import memory_arrays
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.partitioners import slice as slicing
-from mtpp.solvers.pieces import Pieces
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.series_parallel import decompose
-from mtpp.solvers.series_parallel_cuts import Cutter
+from mtpp.solvers.series_parallel.components import Pieces
+from mtpp.solvers.series_parallel.cuts import Cutter
+from mtpp.solvers.series_parallel.decomposition import decompose
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import Terms
 
 _NAME = "series-parallel"
 
@@ -33,7 +33,7 @@ _POINT_BYTES = 128
 def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     """Return the best partition whose stages are series-parallel pieces.
 
-    :mod:`mtpp.solvers.series_parallel_cuts` says which stages these are. Begins with the best cut of the file's order
+    :mod:`mtpp.solvers.series_parallel.cuts` says which stages these are. Begins with the best cut of the file's order
     and is never worse. Then asks for a cut below a cutoff, half-way between the bottleneck and what is known to be out
     of reach, again and again, and at last below the bottleneck itself, until there is none. Each cutoff is an
     evaluation.

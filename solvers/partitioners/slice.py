@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
-from mtpp.solvers.search import SearchLimits, SearchResult
-from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.threads import Threads
 
 

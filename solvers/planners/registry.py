@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits, Planner
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
     from mtpp.training.nested_plan import HierarchicalPlan
@@ -64,22 +64,22 @@ PLANNERS = {
             "piper",
             "stages of any kind: the two-level dynamic programme over downsets of Tarnawski et al. 2021",
             "optimal among all plans, with the exact knapsack",
-            "mtpp.solvers.planners.piper",
+            "mtpp.solvers.planners.piper.planner",
             knapsack=True,
             sweeps=True,
-            hierarchical="mtpp.solvers.planners.hierarchical",
+            hierarchical="mtpp.solvers.planners.nested.planner",
         ),
         PlannerEntry(
             "equi",
             "equal stages: so many layers, d and t in each (a baseline of that paper)",
             "optimal among equal stages",
-            "mtpp.solvers.planners.equi",
+            "mtpp.solvers.planners.equal.equi",
         ),
         PlannerEntry(
             "pipedream-2bw",
             "equal stages without tensor parallelism, as PipeDream-2BW plans (Narayanan et al. 2021)",
             "optimal among equal stages with t = 1",
-            "mtpp.solvers.planners.pipedream_2bw",
+            "mtpp.solvers.planners.equal.pipedream_2bw",
         ),
     )
 }

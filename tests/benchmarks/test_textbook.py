@@ -16,7 +16,7 @@ from mtpp.datasets.regal_style import regal_style
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
-from mtpp.solvers.slicing import slice_order
+from mtpp.solvers.orders.slicing import slice_order
 
 
 @pytest.fixture(scope="module")

@@ -143,7 +143,7 @@ def test_costs_beyond_double_precision_are_left_out(shared_data: Path) -> None:
 @pytest.mark.slow
 def test_exported_mip(random_file: Path, tmp_path: Path) -> None:
     """MPS, LP, either of them packed, and to standard output; what the numbers are is told on standard error."""
-    pytest.importorskip("mtpp.solvers.bounds.exported_model")
+    pytest.importorskip("mtpp.solvers.bounds.mip.exported_model")
     command = ("bound", random_file, "-k", "4", "--bounds", "exact-mip", "--export")
     for name, first in (("m.mps", "NAME"), ("m.lp", "\\"), ("m.MPS.gz", "NAME")):
         done = run(*command, tmp_path / name)
@@ -160,7 +160,7 @@ def test_exported_mip(random_file: Path, tmp_path: Path) -> None:
 
 def test_exported_mip_has_the_optimum(chain_file: Path, tmp_path: Path) -> None:
     """Another program's solve of the file, 61 ms, is the least bottleneck in two stages."""
-    pytest.importorskip("mtpp.solvers.bounds.exported_model")
+    pytest.importorskip("mtpp.solvers.bounds.mip.exported_model")
     highspy = pytest.importorskip("highspy")
     done = run("bound", chain_file, "-k", "2", "--bounds", "exact-mip", "--export", tmp_path / "m.mps")
     assert done.returncode == 0, done.stderr

@@ -28,8 +28,8 @@ from processes import LONGEST_S, MTPP, ROOT, environment, run, run_afresh
 
 from mtpp.formats.graphs.native import write_native
 from mtpp.inference.instance import Instance
+from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, PartitionerEntry, own_rule
-from mtpp.solvers.search import SearchLimits, SearchResult
 from mtpp.solvers.variants import default_variants
 
 ROW_KEYS = [

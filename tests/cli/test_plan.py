@@ -19,7 +19,7 @@ from processes import run
 from mtpp.cli.main import main
 from mtpp.formats.training.native import write_training_model
 from mtpp.host.deadline import Deadline
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem

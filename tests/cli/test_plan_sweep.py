@@ -18,8 +18,8 @@ from mtpp.cli.training_planning import TrainingTask
 from mtpp.cli.training_sweep import Swept, default_devices, default_sums
 from mtpp.cli.training_sweep_view import sweep_json, sweep_text
 from mtpp.formats.io.source import Source
+from mtpp.solvers.planners.piper.sweep import SweepCell
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.solvers.planners.sweep import SweepCell
 
 MS = 10**9
 

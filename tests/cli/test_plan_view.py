@@ -19,7 +19,7 @@ from mtpp.cli.training_plan_view import training_plan_text
 from mtpp.cli.training_planning import Planned, TrainingTask
 from mtpp.cli.training_texts import counted, size_text
 from mtpp.formats.io.source import Source
-from mtpp.solvers.planners.planning import NoPlan
+from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.nested_plan import HierarchicalPlan, Superstage

@@ -13,10 +13,10 @@ from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
 from mtpp.formats.training.models import read_training_model
-from mtpp.solvers.planners.planning import NoPlan, PlanLimits
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.solvers.recheck_pipelines import Unwatched
-from mtpp.solvers.recheck_training import recheck_bound, recheck_no_plan
+from mtpp.solvers.recheck.pipelines import Unwatched
+from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 from mtpp.training.problem import CONVENTIONS, PlanningProblem
 
 SHA256 = "0" * 64

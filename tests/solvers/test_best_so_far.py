@@ -18,12 +18,12 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import load_system, override
 from mtpp.solvers.best_so_far import BestSoFar, Lifted
-from mtpp.solvers.coarsening import coarsen
-from mtpp.solvers.reduction import reduce_instance
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
+from mtpp.solvers.local_search.initial_partition import first_partition
+from mtpp.solvers.reduction.coarsening import coarsen
+from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import PARTITIONERS
-from mtpp.solvers.search import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.solve import search_in_time, solve
-from mtpp.solvers.starts import first_partition
 
 K = 4
 

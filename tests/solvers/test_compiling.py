@@ -18,21 +18,21 @@ from mtpp.solvers.compiling import (
     recheck_compiled,
     tiny_instances,
 )
-from mtpp.solvers.kernels.annealing import anneal
-from mtpp.solvers.kernels.core_front import core_front, core_stages
-from mtpp.solvers.kernels.decoders import cut_fitness
-from mtpp.solvers.kernels.downset_store import rebuild_table
-from mtpp.solvers.kernels.downsets import search_downsets
-from mtpp.solvers.kernels.fronts import side_by_side
-from mtpp.solvers.kernels.max_flow import max_flow
-from mtpp.solvers.kernels.moves import fill_state
-from mtpp.solvers.kernels.pair_merges import find_pairs
-from mtpp.solvers.kernels.polishing import polish
-from mtpp.solvers.kernels.recheck import search_again
-from mtpp.solvers.kernels.series_front import series_front
-from mtpp.solvers.recheck_compiled import Unwatched, search_compiled
+from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
+from mtpp.solvers.downsets.kernels.downsets import search_downsets
+from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.local_search.kernels.annealing import anneal
+from mtpp.solvers.local_search.kernels.moves import fill_state
+from mtpp.solvers.local_search.kernels.polishing import polish
+from mtpp.solvers.orders.kernels.decoders import cut_fitness
+from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
+from mtpp.solvers.recheck.kernels.downsets import search_again
+from mtpp.solvers.reduction.kernels.pair_merges import find_pairs
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.series_parallel.kernels.core_front import core_front, core_stages
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import side_by_side
+from mtpp.solvers.series_parallel.kernels.series_front import series_front
 
 KERNELS: list[Any] = [anneal, cut_fitness, fill_state, polish, search_downsets, find_pairs, max_flow, rebuild_table]
 WHOLE = ["auto", "downset"]

@@ -17,8 +17,8 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
 from mtpp.inference.working_memory import least_peaks
 from mtpp.solvers.feasibility import least_stages, refuse_infeasible, refuse_oversized_op
-from mtpp.solvers.fewest import find_fewest_stages
-from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.solve import solve
 
 LINK = System("s", 1, 1, 10**9)

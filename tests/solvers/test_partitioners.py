@@ -21,9 +21,9 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs
 from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.registry import PARTITIONERS, default_orders, partitioner
-from mtpp.solvers.search import UNLIMITED, SearchLimits
-from mtpp.solvers.slicing import slice_order
 
 SYSTEM = load_system()
 

@@ -12,9 +12,9 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System, load_system, override
-from mtpp.solvers.fewest import find_fewest_stages
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.search import SearchLimits
 from mtpp.solvers.solve import solve
 
 SYSTEM = System("s", 1, 1, 10**9)

@@ -22,7 +22,7 @@ from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
-from mtpp.solvers.reduction import ALL_RULES, merge_record, reduce_instance
+from mtpp.solvers.reduction.reduction import ALL_RULES, merge_record, reduce_instance
 
 STREAMS = System("streams", 1, 1, 10**12, 15, 3)
 LIMITED = System("limited", 1, 1, 10**12, None, 3, stage_memory_bytes=14)

@@ -18,7 +18,7 @@ from mtpp.host.memory_limit import (
     memory_limited,
     short_of_memory,
 )
-from mtpp.solvers.search import SearchLimits
+from mtpp.solvers.limits import SearchLimits
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 

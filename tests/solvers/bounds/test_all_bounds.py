@@ -20,11 +20,11 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.certifying import CertifyLimits, certify
-from mtpp.solvers.reduction import reduce_instance
+from mtpp.solvers.certify.cell_work import CertifyLimits, certify
+from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.units import Exact
 
 LARGEST_SCALE = {"1": 9, "ps": 9, "ns": 9, "us": 8, "ms": 5, "s": 2}

@@ -14,7 +14,7 @@ from mtpp.formats.io.source import read_source
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits
+from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 

@@ -9,9 +9,9 @@ import pytest
 from graph_strategies import LINK, random_graph
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounding import BoundLimits
 from mtpp.solvers.bounds.downset import bound
-from mtpp.solvers.certifying import CertifyLimits, certify
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.certify.cell_work import CertifyLimits, certify
 
 
 @pytest.mark.parametrize("seed", range(8))

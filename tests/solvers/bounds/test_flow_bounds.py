@@ -14,9 +14,9 @@ from mtpp.inference.contraction import contract_named
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
-from mtpp.solvers.bounding import BoundLimits, BoundResult
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
-from mtpp.solvers.reduction import reduce_instance
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 NAMES = ["node", "fraction", "crossings"]
 

@@ -20,15 +20,15 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System, load_system
-from mtpp.solvers.bounding import BoundLimits, BoundResult
 from mtpp.solvers.bounds import exact_mip
-from mtpp.solvers.bounds.block_problem import BlockProblem
-from mtpp.solvers.bounds.block_solve import BlockOutcome, solve_blocks
-from mtpp.solvers.bounds.mip_process import Solved, SolverProcess
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.mip.block_problem import BlockProblem
+from mtpp.solvers.bounds.mip.block_solve import BlockOutcome, solve_blocks
+from mtpp.solvers.bounds.mip.process import Solved, SolverProcess
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.partitioners.slice import partition as slice_partition
-from mtpp.solvers.search import SearchLimits
 
 MIDDLE = ("bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck")
 NAMES = (*MIDDLE, "bottleneck-guess", "node-convex", "exact-mip")

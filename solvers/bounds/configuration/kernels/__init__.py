@@ -1,0 +1,1 @@
+"""Compiled loops over families of stage sets."""

@@ -1,0 +1,82 @@
+"""What every lower bound is given besides the instance, and what it gives back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from mtpp.host.deadline import Deadline
+from mtpp.host.progress import Observer, Silent
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.partition import Partition
+from mtpp.solvers.limits import SearchLimits
+
+
+@dataclass(frozen=True)
+class BoundLimits:
+    """How long a bound may be worked at, and what is known already.
+
+    Attributes
+    ----------
+    upper
+        No bound above so many ticks is looked for: the bottleneck of *start*, or a cutoff that may be false.
+    start
+        A partition of that bottleneck; None: there is none at hand.
+    lower
+        Ticks already proven: what cannot rise above them is not worth much time.
+    enough
+        A bound of so many ticks is all that is asked for, at most *upper*; None: *upper*.
+    deadline, seed, memory_bytes, observer, interrupted
+        As in :class:`~mtpp.solvers.limits.SearchLimits`.
+    """
+
+    upper: int
+    start: Partition | None = None
+    lower: int = 0
+    enough: int | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    seed: int = 0
+    memory_bytes: int | None = None
+    observer: Observer = field(default_factory=Silent)
+    interrupted: Callable[[], bool] = lambda: False
+
+    @property
+    def target(self) -> int:
+        """Ticks at which the work at a bound is done."""
+        return self.upper if self.enough is None else min(self.enough, self.upper)
+
+    @property
+    def most(self) -> int:
+        """Ticks that a bound of tier ``solver`` may claim at most: never a cutoff that no partition backs."""
+        return self.upper if self.start is not None else self.upper - 1
+
+    @property
+    def stop(self) -> str | None:
+        """Why the work has to end now, one of ``search.STOPS``, or None to go on."""
+        return SearchLimits(0, self.deadline, interrupted=self.interrupted).stop
+
+    def ended(self) -> bool:
+        """Tell whether the work has to end now, whatever the reason: what inner loops ask."""
+        return self.stop is not None
+
+
+@dataclass(frozen=True)
+class BoundResult:
+    """What a bound has come to.
+
+    Attributes
+    ----------
+    lower
+        The bound, which may be lower than one known before; None if nothing was proven in the time.
+    solved
+        Whether the bound came to its own end: more time would not raise it.
+    partition
+        A partition of the instance that is better than the one known, if the bound found one on its way.
+    left_out
+        Why the bound was not worked at; empty if it was.
+    """
+
+    lower: LowerBound | None
+    solved: bool
+    partition: Partition | None = None
+    left_out: str = ""

@@ -1,0 +1,1 @@
+"""Mixed-integer programs and HiGHS, the only importer of highspy."""

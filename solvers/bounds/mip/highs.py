@@ -1,0 +1,242 @@
+"""HiGHS; the only importer of highspy.
+
+MIPs are solved one after the other in a process of their own that can be killed: run as a program, this module is that
+process. Linear programmes, which end soon and whose results nothing has to trust, are solved where they are asked for.
+
+The process reads pickled :class:`~mtpp.solvers.bounds.mip.model.Job` from its standard input and writes pickled tuples,
+whose first item says what they are, to what was its standard output: ``("ready",)`` once, then per job ``("bound", dual
+bound)`` and ``("solution", objective, values)`` as they come, and ``("done", status, dual bound)``. It ends when its
+input does: with its parent.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from queue import SimpleQueue
+from threading import Event, Lock, Thread
+from typing import Any, BinaryIO
+
+import highspy
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.solvers.bounds.mip.model import Job, MipModel
+
+FloatArray = NDArray[np.float64]
+
+_EVERY_S = 0.02
+"""Seconds between two messages about the dual bound."""
+
+
+_TOLERANCES = {
+    "mip_feasibility_tolerance": 1e-9,
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+}
+"""Tighter than the defaults of 1e-6 and 1e-7, at next to no cost in time: with those, presolve ignores costs of that
+part of the largest. Rows that an optimum may meet exactly have to be loosened by more: see ``mip_scale.MARGIN``."""
+
+_ENDS = {
+    highspy.HighsModelStatus.kOptimal: "optimal",
+    highspy.HighsModelStatus.kInfeasible: "infeasible",
+    highspy.HighsModelStatus.kTimeLimit: "time-limit",
+    highspy.HighsModelStatus.kObjectiveTarget: "target",
+    highspy.HighsModelStatus.kInterrupt: "enough",
+}
+"""What a solve may come to; anything else is a failure, whatever numbers there are."""
+
+
+def solver_with(model: MipModel, options: dict[str, Any]) -> highspy.Highs:
+    """Return a new solver that holds the model.
+
+    Raises
+    ------
+    RuntimeError
+        If it does not take the model or an option.
+    """
+    solver = highspy.Highs()  # type: ignore[no-untyped-call]
+    fixed: dict[str, Any] = {
+        "output_flag": False,
+        "threads": 1,
+        "parallel": "off",
+        "mip_rel_gap": 0.0,
+        "mip_abs_gap": 0.0,
+    }
+    for name, value in (fixed | options).items():
+        if solver.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+            raise RuntimeError(f"HiGHS does not take {name} = {value}")
+    lp = highspy.HighsLp()
+    lp.num_col_, lp.num_row_ = model.column_count, model.row_count
+    lp.col_cost_, lp.col_lower_, lp.col_upper_ = model.cost, model.lower, model.upper
+    lp.row_lower_, lp.row_upper_ = model.row_lower, model.row_upper
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.num_col_, lp.a_matrix_.num_row_ = model.column_count, model.row_count
+    lp.a_matrix_.start_, lp.a_matrix_.index_ = model.row_starts, model.indices
+    lp.a_matrix_.value_ = model.values
+    kinds = (highspy.HighsVarType.kContinuous, highspy.HighsVarType.kInteger)
+    lp.integrality_ = [kinds[int(integral)] for integral in model.integral]
+    if solver.passModel(lp) != highspy.HighsStatus.kOk:
+        raise RuntimeError("HiGHS does not take the model")
+    return solver
+
+
+def write_model(model: MipModel, names: list[str], path: Path) -> None:
+    """Write the model to a file for another solver, MPS or LP by the ending of its name; *names* are the columns'.
+
+    Raises
+    ------
+    OSError
+        If HiGHS cannot write it.
+    """
+    solver = solver_with(model, {})
+    for column, name in enumerate(names):
+        solver.passColName(column, name)
+    if solver.writeModel(str(path)) == highspy.HighsStatus.kError:
+        raise OSError(f"HiGHS could not write {path}")
+
+
+class RowProgram:
+    """Maximise c·x over x between bounds, subject to rows a·x ≤ b that are added one after the other.
+
+    What comes out is a proposal in floating point; whoever uses it has to check it.
+
+    Parameters
+    ----------
+    objective
+        c, shape (variables,).
+    """
+
+    def __init__(self, objective: FloatArray) -> None:
+        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("random_seed", 0)):
+            self._highs.setOptionValue(option, value)
+        count = len(objective)
+        self._all = np.arange(count, dtype=np.int32)
+        self._highs.addVars(count, np.zeros(count), np.zeros(count))
+        self._highs.changeColsCost(count, self._all, -objective)
+
+    def add(self, rows: Sequence[tuple[NDArray[np.int32], FloatArray]], at_most: float) -> None:
+        """Add rows, each given by the variables in it and their coefficients."""
+        if not rows:
+            return
+        lengths = [len(indices) for indices, _ in rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)[:-1]]).astype(np.int32)
+        indices = np.concatenate([indices for indices, _ in rows]).astype(np.int32)
+        values = np.concatenate([values for _, values in rows])
+        lowest = np.full(len(rows), -highspy.kHighsInf)
+        highest = np.full(len(rows), at_most)
+        self._highs.addRows(len(rows), lowest, highest, len(indices), starts, indices, values)
+
+    def solve(self, lowest: FloatArray, highest: FloatArray, time_limit_s: float) -> tuple[float, FloatArray] | None:
+        """Return the maximum and x, None if there is none or the time did not suffice."""
+        self._highs.changeColsBounds(len(self._all), self._all, lowest, highest)
+        spent_s = self._highs.getRunTime()  # its clock adds up over all solves
+        self._highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
+        if self._highs.run() == highspy.HighsStatus.kError:
+            return None
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        return -self._highs.getInfo().objective_function_value, np.array(self._highs.getSolution().col_value)
+
+    def prices(self) -> FloatArray:
+        """Return what each row costs the maximum of the last solution, at least 0."""
+        duals: FloatArray = -np.array(self._highs.getSolution().row_dual)
+        return np.maximum(0.0, duals)
+
+
+class _Told:
+    """What the parent has been told of one solve, and what is new."""
+
+    def __init__(self, replies: BinaryIO) -> None:
+        self._replies = replies
+        self._lock = Lock()
+        self._sent = self.bound = -np.inf
+        self._over = Event()
+
+    def send(self, *message: Any) -> None:
+        with self._lock:
+            pickle.dump(message, self._replies)
+            self._replies.flush()
+
+    def send_bound(self) -> None:
+        bound = self.bound
+        if np.isfinite(bound) and bound > self._sent:
+            self._sent = bound
+            self.send("bound", bound)
+
+    def keep_telling(self) -> None:
+        while not self._over.wait(_EVERY_S):
+            self.send_bound()
+
+    def finish(self) -> None:
+        self._over.set()
+
+
+def _solve(job: Job, replies: BinaryIO) -> None:
+    if not job.model.integral.any():
+        raise RuntimeError("HiGHS has no MIP bound where no column is integral")
+    limits = {"time_limit": job.time_limit_s, "random_seed": job.seed, "objective_target": job.target}
+    solver = solver_with(job.model, limits | _TOLERANCES)
+    told = _Told(replies)
+
+    def progress(event: Any) -> None:
+        told.bound = max(told.bound, float(event.data_out.mip_dual_bound))
+        if told.bound >= job.enough:
+            event.interrupt()
+
+    def incumbent(event: Any) -> None:
+        told.send("solution", float(event.data_out.objective_function_value), np.array(event.data_out.mip_solution))
+
+    solver.cbMipInterrupt += progress  # comes many times a second; that of the log only if there is one
+    solver.cbMipImprovingSolution += incumbent
+    if job.start is not None:
+        solution = highspy.HighsSolution()
+        solution.col_value = job.start.tolist()
+        solver.setSolution(solution)
+    teller = Thread(target=told.keep_telling, daemon=True)
+    teller.start()
+    try:
+        ran = solver.run()
+    finally:  # or it would tell the next solve of this one's bound
+        told.finish()
+        teller.join()
+    status = _ENDS.get(solver.getModelStatus(), "failed") if ran != highspy.HighsStatus.kError else "failed"
+    info = solver.getInfo()
+    bound = info.mip_dual_bound if status != "failed" and info.valid else -np.inf
+    feasible = info.primal_solution_status == int(highspy.kSolutionStatusFeasible)
+    if status != "failed" and feasible:  # what presolve finds it tells no one
+        told.send("solution", info.objective_function_value, np.array(solver.getSolution().col_value))
+    told.send("done", status, float(bound))
+
+
+def serve() -> None:
+    """Solve what comes in until the input ends, which it does with the parent at the latest."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
+    requests = sys.stdin.buffer
+    replies = os.fdopen(os.dup(1), "wb")
+    silence = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silence, 1)
+    jobs: SimpleQueue[Job] = SimpleQueue()
+
+    def listen() -> None:
+        while True:
+            try:
+                jobs.put(pickle.load(requests))
+            except BaseException:
+                os._exit(0)
+
+    Thread(target=listen, daemon=True).start()
+    pickle.dump(("ready",), replies)
+    replies.flush()
+    while True:
+        job = jobs.get()
+        try:
+            _solve(job, replies)
+        except (RuntimeError, ValueError, TypeError, MemoryError):
+            pickle.dump(("done", "failed", -np.inf), replies)
+            replies.flush()

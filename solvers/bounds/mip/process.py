@@ -1,0 +1,197 @@
+"""Solves of mixed-integer programs in another process: watched, killed when they overrun, never an exception."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import pickle
+import subprocess
+import sys
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Thread, local
+from typing import Any
+
+from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
+
+GRACE_S = 1.0
+"""By so much may a solve overrun its limit before it is killed."""
+
+_LOOK_S = 0.1
+"""Seconds between two looks at whether the work is still wanted."""
+
+_START_S = 60.0
+"""Longest that a process may take to begin, on a machine that is busy."""
+
+_COMMAND = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mtpp.solvers.bounds.mip.highs import serve; serve()"
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Solved:
+    """What a solve has come to.
+
+    Attributes
+    ----------
+    status
+        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"enough"``, ``"killed"``,
+        ``"interrupted"``, ``"failed"``.
+    dual_bound
+        The solver's, minus infinity if there is none to go by: never drawn from the status.
+    solution
+        Values of the columns of the best solution found, None if none was.
+    """
+
+    status: str
+    dual_bound: float
+    solution: FloatArray | None
+
+
+class SolverProcess:
+    """A process that solves one model at a time; a new one takes its place when it has died."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+        self._replies: SimpleQueue[Any] = SimpleQueue()
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process, None where there is none."""
+        return None if self._process is None else self._process.pid
+
+    def solve(
+        self,
+        model: MipModel,
+        time_limit_s: float,
+        *,
+        seed: int = 0,
+        start: FloatArray | None = None,
+        target: float = -math.inf,
+        enough: float = math.inf,
+        interrupted: Callable[[], bool] = lambda: False,
+        told: Callable[[float], None] = lambda bound: None,
+    ) -> Solved:
+        """Solve *model*, to the end or as long as there is time.
+
+        Parameters
+        ----------
+        time_limit_s
+            From now on, the start of the process included; the call takes :data:`GRACE_S` longer at most.
+        start, target, enough
+            As in :class:`~mtpp.solvers.bounds.mip.model.Job`.
+        told
+            Is given each dual bound that comes in.
+
+        Returns
+        -------
+        What is known, also where the solver had to be killed, or broke down: never an exception.
+        """
+        ends = time.monotonic() + time_limit_s
+        dual_bound, solution = -math.inf, None
+        try:
+            if not self._ready(ends, interrupted):
+                return Solved("interrupted" if interrupted() else "time-limit", dual_bound, None)
+            left = ends - time.monotonic()
+            if left <= 0:
+                return Solved("time-limit", dual_bound, None)
+            self._send(Job(model, left, seed, start, target, enough))
+            while True:
+                message = self._receive(ends + GRACE_S, interrupted)
+                if message is None:
+                    return Solved("interrupted" if interrupted() else "killed", dual_bound, solution)
+                kind, *values = message
+                if kind == "bound":
+                    dual_bound = max(dual_bound, values[0])
+                    told(dual_bound)
+                elif kind == "solution":
+                    solution = values[1]
+                else:
+                    status, final = values
+                    if status in ("failed", "infeasible"):  # neither says anything of the least value
+                        return Solved(status, -math.inf, solution)
+                    return Solved(status, final if math.isfinite(final) else dual_bound, solution)
+        except (OSError, EOFError):
+            self.close()
+            return Solved("failed", -math.inf, solution)
+        except BaseException:
+            self.close()  # what it has to say of this model must not be taken for what it says of the next
+            raise
+
+    def close(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            _end(self._process)
+            self._process = None
+
+    def _ready(self, ends: float, interrupted: Callable[[], bool]) -> bool:
+        if self._process is not None and self._process.poll() is None:
+            return True
+        self.close()
+        path = json.dumps([os.path.abspath(entry) for entry in sys.path])
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", _COMMAND, path],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        weakref.finalize(self, _end, self._process)
+        self._replies = SimpleQueue()
+        Thread(target=_listen, args=(self._process, self._replies), daemon=True).start()
+        return self._receive(min(ends, time.monotonic() + _START_S), interrupted) is not None
+
+    def _send(self, job: Job) -> None:
+        assert self._process is not None
+        assert self._process.stdin is not None
+        pickle.dump(job, self._process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
+        self._process.stdin.flush()
+
+    def _receive(self, until: float, interrupted: Callable[[], bool]) -> Any:
+        """Return the next message, None where the process had to be killed; raises EOFError if it has died."""
+        while True:
+            left = until - time.monotonic()
+            if left <= 0 or interrupted():
+                self.close()
+                return None
+            try:
+                message = self._replies.get(timeout=min(left, _LOOK_S))
+            except Empty:
+                continue
+            if message is None:
+                raise EOFError
+            return message
+
+
+def _listen(process: subprocess.Popen[bytes], replies: SimpleQueue[Any]) -> None:
+    """Pass on what the process says, then None."""
+    assert process.stdout is not None
+    try:
+        while True:
+            replies.put(pickle.load(process.stdout))
+    except (EOFError, OSError, ValueError, pickle.UnpicklingError):
+        replies.put(None)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+    for pipe in (process.stdin, process.stdout):
+        if pipe is not None:
+            with suppress(OSError):  # what was still to be written has no reader any more
+                pipe.close()
+
+
+_OWN = local()
+
+
+def solver_process() -> SolverProcess:
+    """Return the process of the calling thread: its start is paid for once."""
+    if not hasattr(_OWN, "process"):
+        _OWN.process = SolverProcess()
+    process: SolverProcess = _OWN.process
+    return process

@@ -1,0 +1,1 @@
+"""Cells of certificate tables: partition, bounds, summary, comparison."""

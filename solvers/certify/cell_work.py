@@ -1,0 +1,408 @@
+"""One cell of a table of certificates: a partition, then bounds from cheap to strong until the ratio will do."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from threading import Lock
+from traceback import clear_frames
+from typing import TypeVar
+
+from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import limited_memory, short_of_memory
+from mtpp.host.overrun import Overrun, TimedThread
+from mtpp.host.progress import Observer, Silent
+from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
+from mtpp.inference.certificate_table import BoundFigure
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.bounds.registry import BY_DEFAULT, bound_entry
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.feasibility import refuse_infeasible
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.local_search.initial_partition import first_partition
+from mtpp.solvers.reduction.reduction import Reduction, merge_record, reduce_instance
+from mtpp.solvers.registry import partitioner
+from mtpp.solvers.solve import search_in_time
+
+R = TypeVar("R")
+
+_PARTITION_SHARE = 0.15
+"""Of the time of a cell, at most, for the first partition."""
+
+_WEAK_SHARE = 0.08
+"""Of the time left, at most, for each bound before the strong ones."""
+
+FIRST = "node"
+"""A bound that takes next to no time, and is often the optimum where stages hold few ops."""
+
+_REDUCTION_SHARE = 0.2
+"""Of the time of a cell, at most, for merges that leave the optimum as it is."""
+
+_ENDS_AT = 0.96
+"""Part of its time after which a bound is to end by itself, so that what it has proven is not lost."""
+
+_LEFT_S = 0.05
+"""Seconds that the last steps of a bound may take less than expected."""
+
+_GRACE_S = 0.5
+"""Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
+
+_NOTHING = BoundResult(None, solved=False)
+
+STRONG = ("configuration", "exact-mip")
+"""Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
+
+
+@dataclass(frozen=True)
+class CertifyLimits:
+    """How long a cell may take, and what is enough.
+
+    Attributes
+    ----------
+    time_limit_s
+        Seconds for the cell, from its start.
+    target_ratio
+        Work ends when this ratio is proven.
+    bounds
+        Names of the bounds to try, in the order of the registry.
+    algorithm
+        Of the partition.
+    each
+        Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
+        out because the ratio will do, and each gets an equal share of the time.
+    proofs_only
+        Go on where a bound of tier ``solver`` reaches the ratio: it has to be proven.
+    cutoff
+        No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
+    seed, jobs, memory_bytes, observer, interrupted
+        As in :class:`~mtpp.solvers.limits.SearchLimits`.
+    """
+
+    time_limit_s: float | None = 60.0
+    target_ratio: Fraction = Fraction(1)
+    bounds: Sequence[str] = BY_DEFAULT
+    algorithm: str = "auto"
+    each: bool = False
+    proofs_only: bool = False
+    cutoff: int | None = None
+    seed: int = 0
+    jobs: int = 1
+    memory_bytes: int | None = None
+    observer: Observer = field(default_factory=Silent)
+    interrupted: Callable[[], bool] = lambda: False
+
+
+@dataclass(frozen=True)
+class Certification:
+    """What is known of a cell, at its end or on the way.
+
+    Attributes
+    ----------
+    partition, upper, upper_algorithm
+        The best partition, its bottleneck in ticks, and what found it; all None where none was looked for.
+    lower
+        The best bound, a proof before others of the same value.
+    proven
+        The best bound of tier ``exact`` or ``enumerated``.
+    bounds
+        Every bound tried so far.
+    partition_seconds, total_seconds
+        As in :class:`~mtpp.inference.certificate_table.CertificateRow`.
+    stopped
+        As there; empty while the work goes on.
+    left_out
+        Why bounds were not worked at, by name.
+    """
+
+    partition: Partition | None
+    upper: int | None
+    upper_algorithm: str | None
+    lower: LowerBound
+    proven: LowerBound
+    bounds: dict[str, BoundFigure]
+    partition_seconds: float
+    total_seconds: float
+    stopped: str = ""
+    left_out: Mapping[str, str] = field(default_factory=dict)
+
+
+def certify(
+    instance: Instance, limits: CertifyLimits, report: Callable[[Certification], None] = lambda state: None
+) -> Certification:
+    """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
+
+    The cheap bounds come one after the other, then :data:`STRONG` ones side by side in what time is left.
+
+    Parameters
+    ----------
+    report
+        Is told what is known after every step: who has to end this process loses nothing.
+
+    Raises
+    ------
+    Infeasible
+        Proven, or because no partition was found.
+    InconsistentBound
+        If a bound is above a bottleneck: a bug.
+    """
+    refuse_infeasible(instance)
+    return _CellWork(instance, limits, report).run()
+
+
+class _CellWork:
+    """What is known of a cell, and how it comes to be known."""
+
+    def __init__(self, instance: Instance, limits: CertifyLimits, report: Callable[[Certification], None]) -> None:
+        self._start = time.perf_counter()
+        self._instance = instance
+        self._limits = limits
+        self._report = report
+        self._deadline = Deadline.from_now(limits.time_limit_s)
+        self._thread = TimedThread()
+        self._lock = Lock()
+        self._given_up = self._short = False
+        self._tell_first()
+        reducing = SearchLimits(0, self._deadline.share(_REDUCTION_SHARE), interrupted=limits.interrupted)
+        self._rounds = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline) or []
+        self._state = self._partitioned()
+
+    def run(self) -> Certification:
+        """Try the bounds until that is enough."""
+        names = [name for name in self._limits.bounds if name not in self._state.bounds]
+        strong = [] if self._limits.each else [name for name in names if name in STRONG]
+        weak = [name for name in names if name not in strong]
+        for number, name in enumerate(weak):
+            if self._stopped():
+                break
+            self._limits.observer.phase(name)
+            share = _WEAK_SHARE if strong else 1 / (len(weak) - number)
+            self._try(name, self._deadline.share(share), self._thread)
+        if strong and not self._stopped():
+            self._limits.observer.phase(" and ".join(strong))
+            with ThreadPoolExecutor(len(strong)) as threads:
+                try:
+                    tries = [threads.submit(self._try, name, self._deadline, TimedThread()) for name in strong]
+                    for done in as_completed(tries):
+                        done.result()
+                except BaseException:
+                    self._given_up = True  # or the others would be waited for
+                    raise
+        return self._told(stopped=self._stopped() or ("time-limit" if self._cut_short() else "finished"))
+
+    def _cut_short(self) -> bool:
+        """Tell whether a bound could go on, and what time is left is what bounds leave to come to an end in."""
+        limit_s = self._limits.time_limit_s
+        if limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
+            return False
+        return self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
+
+    def _tell_first(self) -> None:
+        """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
+        if self._limits.time_limit_s is None or self._limits.cutoff is not None:
+            return
+        first = first_partition(self._instance)
+        if first is None:
+            return
+        lower = simple_bound(self._instance)
+        seconds = time.perf_counter() - self._start
+        figures = {"simple": BoundFigure(lower.value, seconds, True)}
+        found = first.partition, first.bottleneck, first.found_by
+        self._report(Certification(*found, lower, lower, figures, seconds, seconds))
+
+    def _in_time(self, work: Callable[[], R], deadline: Deadline, thread: TimedThread | None = None) -> R | None:
+        """Return what some work comes to, None if it was given up or had not enough memory."""
+        limits = self._limits
+        if limits.time_limit_s is None and not limited_memory():
+            return work()
+        stop = SearchLimits(0, deadline, interrupted=lambda: limits.interrupted() or self._given_up)
+        try:
+            return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
+        except Overrun:
+            return None
+        except MemoryError as error:
+            clear_frames(error.__traceback__)  # or they would keep what has used it up
+            self._short = True
+            return None
+
+    def _partitioned(self) -> Certification:
+        """Return what is known after the search for a partition."""
+        instance, limits = self._instance, self._limits
+        lower = simple_bound(instance)
+        figures = {"simple": BoundFigure(lower.value, time.perf_counter() - self._start, True)}
+        if FIRST in limits.bounds and not limits.each:  # so that the search knows when it is done
+            began = time.perf_counter()
+            known = BoundLimits(
+                instance.most_ticks,
+                lower=lower.value,
+                deadline=self._deadline.share(_WEAK_SHARE),
+                interrupted=limits.interrupted,
+            )
+            inner = self._inner
+            result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
+            proven = self._proven(result)
+            value = None if proven is None else proven.value
+            figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved)
+            lower = max(lower, proven or lower, key=_rank)
+        if limits.cutoff is not None:
+            self._state = Certification(None, None, None, lower, lower, figures, 0.0, 0.0)
+            return self._told()
+        began = time.perf_counter()
+        entry = partitioner(limits.algorithm)
+        search = SearchLimits(
+            entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
+            self._deadline.share(_PARTITION_SHARE),
+            lower_bound=lower.value,
+            seed=limits.seed,
+            jobs=limits.jobs,
+            memory_bytes=limits.memory_bytes,
+            observer=limits.observer,
+            interrupted=limits.interrupted,
+        )
+        found = search_in_time(entry.load(), instance, search)
+        seconds = time.perf_counter() - began
+        if found.lower is not None and not limits.each:
+            figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
+            lower = max(lower, found.lower, key=_rank)
+        self._state = Certification(
+            found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
+        )
+        return self._told()
+
+    def _told(self, **changes: object) -> Certification:
+        """Take in what is new and report it."""
+        seconds = time.perf_counter() - self._start
+        new = replace(self._state, total_seconds=seconds, **changes)  # type: ignore[arg-type]
+        if new.upper is not None:
+            _ = Certificate(new.upper, new.lower)  # raises if they contradict each other
+        self._state = new
+        self._report(new)
+        return new
+
+    def _try(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
+        """Work at a bound and take in what it comes to."""
+        limits, state = self._limits, self._state
+        entry = bound_entry(name)
+        upper = self._cutoff if state.upper is None else state.upper
+        known = state.proven if entry.tier in PROOF_TIERS else state.lower
+        began = time.perf_counter()
+
+        def work() -> BoundResult:
+            return entry.load()(
+                self._inner,
+                BoundLimits(
+                    upper,
+                    None if state.partition is None else _carried(state.partition, self._rounds),
+                    0 if limits.each else known.value,
+                    None if limits.each else _enough(upper, limits.target_ratio),
+                    deadline.share(_ENDS_AT),
+                    limits.seed,
+                    limits.memory_bytes,
+                    limits.observer,
+                    lambda: limits.interrupted() or bool(self._closed()) or self._given_up,
+                ),
+            )
+
+        result = self._in_time(work, deadline, thread) or _NOTHING
+        seconds = time.perf_counter() - began
+        with self._lock:
+            self._take_in(name, result, seconds)
+
+    def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:
+        state, lower = self._state, self._state.lower
+        if result.left_out:
+            self._told(left_out={**state.left_out, name: result.left_out})
+            return
+        proven = self._proven(result)
+        best = state.proven
+        if proven is not None:
+            lower = max(lower, proven, key=_rank)
+            best = max(best, proven, key=_value) if proven.is_proof else best
+            if lower.value > state.lower.value:
+                self._limits.observer.bound(lower.value)
+        partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
+        if result.partition is not None and upper is not None:
+            lifted = _lifted(result.partition, self._rounds)
+            cost = bottleneck(self._instance, lifted)
+            if cost < upper:
+                partition, upper, algorithm = lifted, cost, name
+        figure = BoundFigure(None if proven is None else proven.value, seconds, result.solved)
+        self._told(
+            partition=partition,
+            upper=upper,
+            upper_algorithm=algorithm,
+            lower=lower,
+            proven=best,
+            bounds=state.bounds | {name: figure},
+        )
+
+    @property
+    def _inner(self) -> Instance:
+        """What the instance is reduced to."""
+        return self._rounds[-1].contraction.instance if self._rounds else self._instance
+
+    def _proven(self, result: BoundResult) -> LowerBound | None:
+        """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
+        lower = result.lower
+        if lower is None or lower.method == "simple" or "merges" in lower.proof:
+            return lower
+        merges = merge_record(self._rounds, self._instance.first_members.tolist())
+        return replace(lower, proof={"merges": merges, **lower.proof})
+
+    @property
+    def _cutoff(self) -> int:
+        assert self._limits.cutoff is not None
+        return min(self._limits.cutoff, self._instance.most_ticks)
+
+    def _closed(self) -> str:
+        """Say by which kind of bound the ratio asked for is reached, as in ``stopped``; empty if it is not."""
+        limits, state = self._limits, self._state
+        if limits.each or state.upper is None:
+            return ""
+        enough = _enough(state.upper, limits.target_ratio)
+        if state.proven.value >= enough:
+            return "target"
+        if limits.proofs_only or state.lower.is_proof:
+            return ""
+        reached = state.lower.value >= enough or Certificate(state.upper, state.lower).closed_by_solver
+        return "solver-target" if reached else ""
+
+    def _stopped(self) -> str:
+        closed = self._closed()
+        if closed:
+            return closed
+        if self._limits.interrupted():
+            return "interrupted"
+        if self._short or short_of_memory():
+            return "memory-limit"
+        return "time-limit" if self._deadline.expired() else ""
+
+
+def _rank(bound: LowerBound) -> tuple[int, bool]:
+    return bound.value, bound.is_proof
+
+
+def _value(bound: LowerBound) -> int:
+    return bound.value
+
+
+def _enough(upper: int, target_ratio: Fraction) -> int:
+    """Return the least bound that proves the ratio."""
+    return -(-upper * target_ratio.denominator // target_ratio.numerator)
+
+
+def _carried(partition: Partition, rounds: Sequence[Reduction]) -> Partition:
+    for merges in rounds:
+        partition = merges.carry(partition)
+    return partition
+
+
+def _lifted(partition: Partition, rounds: Sequence[Reduction]) -> Partition:
+    for merges in reversed(rounds):
+        partition = merges.contraction.lift(partition)
+    return partition

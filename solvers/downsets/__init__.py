@@ -1,0 +1,1 @@
+"""The exhaustive search over downsets: limits decided, gaps closed."""

@@ -1,0 +1,43 @@
+"""The downsets that a search has reached: each once, found again by a hash of its ops."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.solvers.jit import kernel
+
+if TYPE_CHECKING:
+    from mtpp.solvers.downsets.downset_arrays import DownsetStore
+
+
+@kernel
+def keep_downset(new: int, store: DownsetStore) -> bool:
+    """Enter downset *new*, whose row and key are filled in, into the table; return whether it was not there before."""
+    key = store.keys[new]
+    mask = len(store.table) - 1
+    slot = np.int64(key & np.uint64(mask))
+    while store.table[slot] >= 0:
+        other = store.table[slot]
+        if store.keys[other] == key:
+            words = store.bits.shape[1]
+            same = 0
+            while same < words and store.bits[other, same] == store.bits[new, same]:
+                same += 1
+            if same == words:
+                return False
+        slot = (slot + 1) & mask
+    store.table[slot] = new
+    return True
+
+
+@kernel
+def rebuild_table(count: int, store: DownsetStore) -> None:
+    """Fill the table, which has to be free, with the first *count* downsets, which have to differ."""
+    mask = len(store.table) - 1
+    for number in range(count):
+        slot = np.int64(store.keys[number] & np.uint64(mask))
+        while store.table[slot] >= 0:
+            slot = (slot + 1) & mask
+        store.table[slot] = number

@@ -1,0 +1,361 @@
+"""The search of all chains of downsets whose stages stay within a limit.
+
+The prefixes of a partition are downsets: sets of ops that hold all predecessors of their ops. From a downset that can
+be reached with a number of stages, every set of ops that may follow as the next stage is tried, by deciding one op
+after the other in a topological order; an op that is left for later leaves its descendants for later.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.solvers.downsets.kernels.downset_layout import (
+    AT,
+    BEFORE,
+    COST,
+    CROSSING,
+    DEPTH,
+    DOWNSETS,
+    ENDED,
+    FOUND,
+    FRAME,
+    INSIDE,
+    LAST,
+    LEAST_COST,
+    MARK,
+    NEXT,
+    OP_DECIDED,
+    OPEN_COST,
+    OPEN_OPS,
+    OPEN_WORK,
+    OUT_OF_ROOM,
+    OUT_OF_STEPS,
+    OUTSIDE,
+    PARAMS,
+    PHASE,
+    STEPS,
+    TENSOR_CROSSES,
+    TENSOR_READ,
+    TOTAL_WORK,
+    TRAIL,
+    UNDECIDED,
+    WORK,
+)
+from mtpp.solvers.downsets.kernels.downset_stage import end_stage
+from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.memory.kernels.stage_memory import NEVER, NO_MEMORY, stage_memory_cost
+
+if TYPE_CHECKING:
+    from mtpp.inference.graph import Int64Array
+    from mtpp.solvers.downsets.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
+    from mtpp.solvers.memory.memory_arrays import GroundArrays
+
+
+@kernel
+def search_downsets(
+    arrays: DownsetArrays,
+    ground: GroundArrays | None,
+    store: DownsetStore,
+    scratch: DownsetScratch,
+    registers: Int64Array,
+    stage_count: int,
+    limit: int,
+    later: Int64Array,
+    last_step: int,
+) -> int:
+    """Look for a partition into at most *stage_count* stages of at most *limit* ticks each.
+
+    Downsets are expanded in the order in which they were reached, so each has the fewest stages that it can have. Two
+    rules leave downsets out, without loss if the whole instance does not fit into one stage:
+
+    *fit*: what comes after a downset, D, that was reached with j stages has to fit into the others:
+    work(V − D) + Σ transfer(tensors from D to V − D) + later(j) ≤ (k − j) · limit, where later(j) is what they pay at
+    least for tensors that they make for each other; and as many stage memories have to hold its parameters.
+
+    *maximal*: no op after D whose predecessors are all in D, and which can always leave its stage
+    (:func:`mtpp.solvers.downsets.downset_arrays.givers`), may fit into the last stage. For if it does, it may as well
+    be there: that stage stays within the limit, and no other one grows. Among the partitions within the limit that go
+    on from one downset in a number of stages, one whose next downset is largest satisfies the rule, and so on from
+    there.
+
+    The decisions inside a stage are cut short by what is certain of its cost, by what it must hold at least for the
+    rest to fit, and by what it must cost at least to be maximal; that changes nothing of what is reached.
+
+    Parameters
+    ----------
+    store
+        Holds the empty downset at the beginning.
+    registers
+        One downset, the totals, and zeros else at the beginning; see
+        :mod:`mtpp.solvers.downsets.kernels.downset_layout`.
+    later
+        Ticks by the number of stages before, int64, shape (stage_count + 1,);
+        see :mod:`mtpp.solvers.downsets.least_crossings`.
+    last_step
+        Return :data:`OUT_OF_STEPS` when so many steps have been made in all.
+
+    Returns
+    -------
+    :data:`ENDED`: there is none. :data:`FOUND`: the last stage can follow downset ``registers[LAST]``. Else the search
+    goes on where it was when it is called again: after :data:`OUT_OF_ROOM` with a store of more capacity.
+
+    Notes
+    -----
+    A step is a decision, O(degree) apart from the ops that it puts out of reach. Piper (Tarnawski et al. 2021),
+    section 4, is the dynamic programme over downsets that this comes from.
+    """
+    work, param_bytes, transfer, memory = arrays.work, arrays.param_bytes, arrays.transfer, arrays.memory
+    producer, consumer_offsets, consumers = arrays.producer, arrays.consumer_offsets, arrays.consumers
+    read_offsets, read, made_offsets, made = arrays.read_offsets, arrays.read, arrays.made_offsets, arrays.made
+    successor_offsets, successors = arrays.successor_offsets, arrays.successors
+    giver, most_cost = arrays.giver, arrays.most_cost
+    status, left, left_before, crosses = scratch.status, scratch.left, scratch.left_before, scratch.crosses
+    frames, open_ops, stack, loss = scratch.frames, scratch.open_ops, scratch.stack, scratch.loss
+    trail_kind, trail_item = scratch.trail_kind, scratch.trail_item
+    room = len(store.level)
+    while registers[NEXT] < registers[DOWNSETS]:
+        base = registers[NEXT]
+        rest = stage_count - store.level[base] - 1
+        if rest < 1:
+            registers[NEXT] += 1
+            continue
+        if registers[DEPTH] == 0:
+            _unpack(base, limit, arrays, store, scratch, registers)
+        depth = registers[DEPTH]
+        trail = registers[TRAIL]
+        open_count = registers[OPEN_OPS]
+        # Work that the stage has to hold, less what crosses from it, for the rest to fit.
+        due = registers[TOTAL_WORK] - store.work[base] + later[store.level[base] + 1]
+        due -= NEVER if rest > NEVER // (limit + 1) else rest * limit
+        while depth > 0:
+            frame = depth * FRAME
+            child = frame + FRAME
+            if frames[frame + PHASE] == 0:
+                at = frames[frame + AT]
+                while at < open_count and status[open_ops[at]] != UNDECIDED:
+                    at += 1
+                frames[frame + AT] = at
+                if at == open_count:
+                    if frames[frame + WORK] > 0 or trail > 0:
+                        if registers[DOWNSETS] == room:
+                            registers[DEPTH] = depth
+                            registers[TRAIL] = trail
+                            return OUT_OF_ROOM
+                        registers[STEPS] += depth >> 4
+                        if end_stage(base, depth, rest, limit, arrays, ground, store, scratch, registers):
+                            registers[LAST] = registers[DOWNSETS] - 1
+                            return FOUND
+                    frames[frame + PHASE] = 3
+                    frames[frame + MARK] = trail
+                    continue
+                if registers[STEPS] >= last_step:
+                    registers[DEPTH] = depth
+                    registers[TRAIL] = trail
+                    return OUT_OF_STEPS
+                registers[STEPS] += 1
+                frames[frame + PHASE] = 1
+                frames[frame + MARK] = trail
+                v = open_ops[at]
+                cost, crossing = frames[frame + COST] + work[v], frames[frame + CROSSING]
+                status[v] = INSIDE
+                trail_kind[trail] = OP_DECIDED
+                trail_item[trail] = v
+                trail += 1
+                for e in range(read_offsets[v], read_offsets[v + 1]):
+                    t = read[e]
+                    if left[t] == left_before[t] and status[producer[t]] == BEFORE:
+                        cost += transfer[t]
+                    left[t] -= 1
+                    trail_kind[trail] = TENSOR_READ
+                    trail_item[trail] = t
+                    trail += 1
+                for e in range(made_offsets[v], made_offsets[v + 1]):
+                    t = made[e]
+                    for c in range(consumer_offsets[t], consumer_offsets[t + 1]):
+                        if status[consumers[c]] == OUTSIDE:
+                            crosses[t] = 1
+                            cost += transfer[t]
+                            crossing += transfer[t]
+                            trail_kind[trail] = TENSOR_CROSSES
+                            trail_item[trail] = t
+                            trail += 1
+                            break
+                inside = frames[frame + WORK] + work[v]
+                params = frames[frame + PARAMS] + param_bytes[v]
+                open_work = frames[frame + OPEN_WORK] - work[v]
+                open_cost = frames[frame + OPEN_COST] - most_cost[v]
+                paid = cost
+                if memory.mode != NO_MEMORY:
+                    paid += stage_memory_cost(params, memory.reserve_bytes, memory)
+                if (
+                    paid <= limit
+                    and min(inside + open_work, limit - paid + inside) - crossing >= due
+                    and cost + open_cost > frames[frame + LEAST_COST]
+                ):
+                    least_cost = frames[frame + LEAST_COST]
+                    _descend(frames, child, at, cost, inside, params, open_work, crossing, open_cost, least_cost)
+                    depth += 1
+                continue
+            while trail > frames[frame + MARK]:
+                trail -= 1
+                item = trail_item[trail]
+                if trail_kind[trail] == TENSOR_READ:
+                    left[item] += 1
+                elif trail_kind[trail] == TENSOR_CROSSES:
+                    crosses[item] = 0
+                else:
+                    status[item] = UNDECIDED
+            if frames[frame + PHASE] > 1:
+                depth -= 1
+                continue
+            frames[frame + PHASE] = 2
+            v = open_ops[frames[frame + AT]]
+            cost, crossing, open_work = frames[frame + COST], frames[frame + CROSSING], frames[frame + OPEN_WORK]
+            open_cost, least_cost = frames[frame + OPEN_COST], frames[frame + LEAST_COST]
+            most_work = min(frames[frame + WORK] + open_work - work[v], frames[FRAME + OPEN_WORK] - loss[v])
+            if most_work - crossing < due:
+                continue
+            if giver[v] and most_cost[v] > 0 and memory.mode == NO_MEMORY:
+                least_cost = max(least_cost, limit - most_cost[v])
+                if cost + open_cost - work[v] <= least_cost:
+                    continue
+            stack[0] = v
+            waiting = 1
+            status[v] = OUTSIDE
+            trail_kind[trail] = OP_DECIDED
+            trail_item[trail] = v
+            trail += 1
+            while waiting > 0:
+                waiting -= 1
+                u = stack[waiting]
+                open_work -= work[u]
+                open_cost -= most_cost[u]
+                for e in range(read_offsets[u], read_offsets[u + 1]):
+                    t = read[e]
+                    maker = status[producer[t]]
+                    if crosses[t] == 0 and maker in (INSIDE, BEFORE):
+                        crosses[t] = 1
+                        crossing += transfer[t]
+                        if maker == INSIDE:
+                            cost += transfer[t]
+                        trail_kind[trail] = TENSOR_CROSSES
+                        trail_item[trail] = t
+                        trail += 1
+                for e in range(successor_offsets[u], successor_offsets[u + 1]):
+                    w = successors[e]
+                    if status[w] == UNDECIDED:
+                        status[w] = OUTSIDE
+                        trail_kind[trail] = OP_DECIDED
+                        trail_item[trail] = w
+                        trail += 1
+                        stack[waiting] = w
+                        waiting += 1
+            if (
+                cost <= limit
+                and min(frames[frame + WORK] + open_work, limit - cost + frames[frame + WORK]) - crossing >= due
+                and cost + open_cost > least_cost
+            ):
+                _descend(
+                    frames,
+                    child,
+                    frames[frame + AT],
+                    cost,
+                    frames[frame + WORK],
+                    frames[frame + PARAMS],
+                    open_work,
+                    crossing,
+                    open_cost,
+                    least_cost,
+                )
+                depth += 1
+        registers[DEPTH] = 0
+        registers[TRAIL] = 0
+        registers[NEXT] += 1
+    return ENDED
+
+
+@inlined
+def _descend(
+    frames: Int64Array,
+    child: int,
+    at: int,
+    cost: int,
+    work: int,
+    params: int,
+    open_work: int,
+    crossing: int,
+    open_cost: int,
+    least_cost: int,
+) -> None:
+    """Fill the frame that begins at *child*, of the decision that comes after the one on the op *at*."""
+    frames[child + AT] = at + 1
+    frames[child + PHASE] = 0
+    frames[child + COST] = cost
+    frames[child + WORK] = work
+    frames[child + PARAMS] = params
+    frames[child + OPEN_WORK] = open_work
+    frames[child + CROSSING] = crossing
+    frames[child + OPEN_COST] = open_cost
+    frames[child + LEAST_COST] = least_cost
+
+
+@kernel
+def _unpack(
+    base: int, limit: int, arrays: DownsetArrays, store: DownsetStore, scratch: DownsetScratch, registers: Int64Array
+) -> None:
+    """Set the scratch up for the stages that may follow downset *base*; O(n + pins)."""
+    work, status, need, loss = arrays.work, scratch.status, scratch.need, scratch.loss
+    count = 0
+    open_work = np.int64(0)
+    open_cost = np.int64(0)
+    for v in range(len(work)):
+        if (store.bits[base, v >> 6] >> np.uint64(v & 63)) & np.uint64(1):
+            status[v] = BEFORE
+            continue
+        # Out of reach is what the limit cannot pay for together with a path of ops that has to come with it.
+        needed = np.int64(0)
+        status[v] = UNDECIDED
+        for e in range(arrays.predecessor_offsets[v], arrays.predecessor_offsets[v + 1]):
+            u = arrays.predecessors[e]
+            if status[u] == OUTSIDE:
+                status[v] = OUTSIDE
+            elif status[u] == UNDECIDED:
+                needed = max(needed, need[u])
+        need[v] = needed + work[v]
+        if need[v] > limit or status[v] == OUTSIDE:
+            status[v] = OUTSIDE
+        else:
+            scratch.open_ops[count] = v
+            count += 1
+            open_work += work[v]
+            open_cost += arrays.most_cost[v]
+    for i in range(count - 1, -1, -1):
+        v = scratch.open_ops[i]
+        lost = np.int64(0)
+        for e in range(arrays.successor_offsets[v], arrays.successor_offsets[v + 1]):
+            if status[arrays.successors[e]] == UNDECIDED:
+                lost = max(lost, loss[arrays.successors[e]])
+        loss[v] = lost + work[v]
+    crossing = np.int64(0)
+    for t in range(len(arrays.transfer)):
+        remaining = 0
+        certain = False
+        for c in range(arrays.consumer_offsets[t], arrays.consumer_offsets[t + 1]):
+            where = status[arrays.consumers[c]]
+            if where != BEFORE:
+                remaining += 1
+            if where == OUTSIDE:
+                certain = True
+        certain = certain and status[arrays.producer[t]] == BEFORE
+        scratch.left[t] = remaining
+        scratch.left_before[t] = remaining
+        scratch.crosses[t] = certain
+        if certain:
+            crossing += arrays.transfer[t]
+    _descend(scratch.frames, FRAME, -1, 0, 0, 0, int(open_work), int(crossing), int(open_cost), -1)
+    registers[OPEN_OPS] = count
+    registers[TRAIL] = 0
+    registers[DEPTH] = 1
+    registers[STEPS] += len(work) >> 5

@@ -1,0 +1,213 @@
+"""Closing the gap between a partition and its lower bound, from both sides, by searches over downsets."""
+
+from __future__ import annotations
+
+from math import ceil
+
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+from mtpp.solvers.feasibility import proven_infeasible
+from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.memory.kernels.stage_memory import NEVER
+from mtpp.solvers.reduction.reduction import Reduction, merge_record
+
+DEFAULT_MEMORY_BYTES = 2**30
+"""What the downsets of a search may take where nobody says otherwise."""
+
+_SLICE = 1 << 20
+"""Steps between two looks at the clock."""
+
+_MAIN_MEMORY = 0.5
+"""Of the memory, for the downsets of the search just below the bottleneck; half as much again while they grow, and as
+much again while their digest is made."""
+
+_LIFT_MEMORY = 0.1
+
+_LIFT_SHARE = 0.25
+"""Of the steps, for limits halfway down to the bound, while the search just below the bottleneck stays open."""
+
+_PROBE_SHARE = 0.5
+"""Of the steps left for that, for each of those limits."""
+
+_CLOSE = 1000
+"""A limit that is closer to the bound than one part in so many is not worth a search of its own."""
+
+
+class Prover:
+    """Raises the lower bound on an instance's optimum, and finds better partitions, until the two meet.
+
+    A search over downsets decides whether any partition stays within a limit. If none does, the bound rises above the
+    limit; else the partition found is a better one. The first limit is just below the bottleneck at hand.
+
+    Parameters
+    ----------
+    instance
+        As it is given; the proof speaks of it.
+    rounds
+        Merges that leave its optimum as it is: the searches run on what they lead to.
+    limits
+        Of the whole search: ``lower_bound`` is where the bound begins, ``memory_bytes`` is for the downsets kept.
+
+    Attributes
+    ----------
+    inner
+        The instance after all merges.
+    lower
+        Ticks that no partition can beat, as far as is known.
+    bound
+        The proof, None as long as no search has raised the bound.
+    found
+        The best partition of :attr:`inner` found here, None if none was.
+    steps
+        Steps made.
+    """
+
+    def __init__(self, instance: Instance, rounds: list[Reduction], limits: SearchLimits) -> None:
+        self.inner = rounds[-1].contraction.instance if rounds else instance
+        self.lower = limits.lower_bound
+        self.bound: LowerBound | None = None
+        self.found: Partition | None = None
+        self.steps = 0
+        self._instance = instance
+        self._rounds = rounds
+        self._limits = limits
+        self._problem = downset_problem(self.inner)
+        self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
+        self._main: DownsetSearch | None = None
+        self._undecided: int | None = None  # the least limit at which a search came to no end
+        self._halve = False
+        self._not_by_crossings = NEVER  # the least limit at which crossings alone showed nothing; nor do they above
+        self._lift_by = NEVER // 8  # above the bound, the next limit to raise it at; longer after a success
+        self._upper = NEVER  # bottleneck of the best partition found here
+
+    def any_partition(self, steps: int) -> Partition | None:
+        """Search for that many steps for a partition of :attr:`inner` that keeps to the stage memory, at any cost.
+
+        Raises
+        ------
+        Infeasible
+            Proven: there is none.
+        """
+        search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
+        self._run(search, self.steps + steps)
+        if search.state == "none":
+            raise proven_infeasible(self._instance)
+        return search.partition() if search.state == "found" else None
+
+    def exhausted(self, upper: int) -> bool:
+        """Tell whether more steps are of no use as long as *upper* is the best bottleneck known."""
+        if self.lower >= upper:
+            return True
+        undecided = self._undecided
+        return undecided is not None and undecided < upper and not self._worth_lifting(undecided)
+
+    def close(self, upper: int, steps: int) -> int:
+        """Search for that many steps, given a partition with bottleneck *upper*; return the bottleneck known then.
+
+        Where it is below *upper*, :attr:`found` has it. Stops early when bound and bottleneck meet, when the memory
+        does not suffice for more, or when the limits say so.
+        """
+        last_step = self.steps + steps
+        while self.lower < upper and self.steps < last_step and self._limits.stop is None:
+            if self._main is not None and self._main.limit >= upper:
+                self._main = None
+            if self._main is None:
+                limit = self._next_limit(upper)
+                if limit is None:
+                    break
+                self._main = self._begun(limit, _MAIN_MEMORY)
+            search = self._main
+            left = last_step - self.steps
+            self._run(search, last_step - (int(_LIFT_SHARE * left) if self._worth_lifting(search.limit) else 0))
+            if search.state == "open":
+                self._lift(search.limit, last_step)
+                break
+            self._main = None
+            self._settle(search)
+            upper = min(upper, self._upper)
+        return min(upper, self._upper)
+
+    def _next_limit(self, upper: int) -> int | None:
+        undecided = self._undecided
+        if undecided is not None and undecided < upper:
+            return (self.lower + undecided) // 2 if self._worth_lifting(undecided) else None
+        # Just below the bottleneck, which is often optimal; halfway to the bound after a success.
+        return (self.lower + upper - 1) // 2 if self._halve else upper - 1
+
+    def _worth_lifting(self, undecided: int) -> bool:
+        return undecided - self.lower > max(1, self.lower // _CLOSE)
+
+    def _begun(self, limit: int, memory_share: float) -> DownsetSearch:
+        """Return a search at its beginning; what it takes to look at crossings counts as steps."""
+        search = DownsetSearch(self._problem, limit, int(memory_share * self._memory_bytes))
+        self.steps += search.steps
+        return search
+
+    def _run(self, search: DownsetSearch, last_step: int) -> None:
+        """Let a search go on until it is decided, the steps are made, or the limits say so."""
+        while search.state == "open" and self.steps < last_step and self._limits.stop is None:
+            before = search.steps
+            search.run(min(_SLICE, last_step - self.steps))
+            self.steps += search.steps - before
+
+    def _settle(self, search: DownsetSearch) -> None:
+        """Take in what a search has decided."""
+        if search.state == "found":
+            self.found = search.partition()
+            self._halve = True
+            self._upper = bottleneck(self.inner, self.found)
+            self._limits.observer.incumbent(self._upper)
+        elif search.state == "none":
+            self.lower = search.limit + 1
+            self._halve = False
+            self._limits.observer.bound(self.lower)
+            self.bound = self._proof(search)
+            self._limits.keeper.prove(self.bound)
+        else:
+            self._undecided = search.limit
+
+    def _lift(self, undecided: int, last_step: int) -> None:
+        """Raise the bound at limits not far above it while the search at *undecided* stays open."""
+        self._lift_by_crossings(undecided, last_step)
+        while self._worth_lifting(undecided) and self.steps < last_step and self._limits.stop is None:
+            least = max(1, self.lower // _CLOSE)
+            limit = min(self.lower + max(self._lift_by, least), (self.lower + undecided) // 2)
+            search = self._begun(limit, _LIFT_MEMORY)
+            self._run(search, self.steps + ceil(_PROBE_SHARE * (last_step - self.steps)))
+            if search.state == "none":
+                self._settle(search)
+                self._lift_by = min(2 * self._lift_by, NEVER // 8)
+            elif search.state == "found":  # below all that the open search could find
+                self._settle(search)
+                self._main = None
+                return
+            elif self._lift_by <= least:
+                return
+            else:
+                self._lift_by = max(least, (limit - self.lower) // 4)
+
+    def _lift_by_crossings(self, undecided: int, last_step: int) -> None:
+        """Raise the bound as far as that takes no search: by what has to cross between the stages."""
+        highest: DownsetSearch | None = None
+        low, high = self.lower, min(undecided, self._not_by_crossings)
+        while high - low > max(1, low // _CLOSE) and self.steps < last_step and self._limits.stop is None:
+            search = self._begun((low + high) // 2, 0)
+            if search.state == "none":
+                highest, low = search, search.limit + 1
+            else:
+                high = self._not_by_crossings = search.limit
+        if highest is not None:
+            self._settle(highest)
+
+    def _proof(self, search: DownsetSearch) -> LowerBound:
+        proof = {
+            "merges": merge_record(self._rounds, self._instance.first_members.tolist()),
+            "cutoff": search.limit + 1,
+            "k": self._instance.k,
+            "rules": self._problem.rules,
+            **search.record(),
+        }
+        return LowerBound(search.limit + 1, "downset", "enumerated", proof)

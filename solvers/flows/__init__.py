@@ -1,0 +1,1 @@
+"""Minimum cuts and maximum flow in int64."""

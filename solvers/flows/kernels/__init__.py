@@ -1,0 +1,1 @@
+"""Compiled maximum flow and minimum cuts."""

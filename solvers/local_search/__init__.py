@@ -1,0 +1,1 @@
+"""Local search over assignments: annealing, polishing, portfolio, multilevel."""

@@ -1,0 +1,158 @@
+"""The state of a search over assignments of ops to stages, as arrays that kernels change in place."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.solvers.local_search.kernels.moves import fill_state
+from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
+from mtpp.solvers.orders.kernels.random_stream import UInt64Array
+
+
+class MoveArrays(NamedTuple):
+    """What the kernels that move ops between stages need of an instance.
+
+    Tensors that no partition pays for are left out: those with one pin and those that take no time.
+
+    Attributes
+    ----------
+    work, param_bytes
+        Ticks and bytes of each op, int64, shape (n,).
+    transfer, pin_counts
+        Ticks and number of ops of each tensor that is kept, int64 and int32.
+    op_tensor_offsets, op_tensors
+        Tensors that are kept of each op, CSR, int64, shape (n + 1,), and int32.
+    predecessor_offsets, predecessors, successor_offsets, successors
+        Distinct neighbours of each op, CSR.
+    memory, ground
+        What stages may hold (None if that is of no account), and what it depends on when their ops run in the
+        graph's order (else None). None is another type to kernels, which then have no trace of memory.
+    """
+
+    work: Int64Array
+    param_bytes: Int64Array
+    transfer: Int64Array
+    pin_counts: Int32Array
+    op_tensor_offsets: Int64Array
+    op_tensors: Int32Array
+    predecessor_offsets: Int64Array
+    predecessors: Int32Array
+    successor_offsets: Int64Array
+    successors: Int32Array
+    memory: MemoryArrays | None
+    ground: GroundArrays | None
+
+
+class AssignmentState(NamedTuple):
+    """An assignment, what its stages cost, and the best one seen.
+
+    Attributes
+    ----------
+    stage
+        Stage of each op, int32, shape (n,).
+    held
+        Pins of each kept tensor in each stage, int32, shape (m, k).
+    moved, params, cost
+        Work and transfer in ticks, parameters in bytes, and f(S) in ticks of each stage, int64, shape (k,).
+    inside
+        Places of the graph's ops in each stage, a bitset, uint64, shape (k, words); without words unless peaks are
+        those of running in order.
+    places, pins_left
+        Scratch for peaks in order, int32.
+    best_stage, best
+        The best assignment seen, int32, shape (n,), and its bottleneck in ticks, int64, shape (1,).
+    journal, journal_length
+        Ops moved since then, int32, shape (n,), and their number, int64, shape (1,); −1 if too many to note.
+    stream
+        Random stream, uint64, shape (1,).
+    """
+
+    stage: Int32Array
+    held: Int32Array
+    moved: Int64Array
+    params: Int64Array
+    cost: Int64Array
+    inside: UInt64Array
+    places: Int32Array
+    pins_left: Int32Array
+    best_stage: Int32Array
+    best: Int64Array
+    journal: Int32Array
+    journal_length: Int64Array
+    stream: UInt64Array
+
+    def start_from(self, stage: Int32Array, moves: MoveArrays) -> None:
+        """Begin anew at an assignment, which becomes the best one seen; int32, shape (n,)."""
+        self.stage[:] = stage
+        for array in (self.held, self.moved, self.params, self.inside):
+            array.fill(0)
+        fill_state(moves.memory, moves, self)
+        self.best_stage[:] = stage
+        self.best[0] = self.cost.max()
+        self.journal_length[0] = 0
+
+    def best_partition(self, instance: Instance) -> Partition:
+        """Return the best assignment seen."""
+        return Partition.from_stages(instance, self.best_stage)
+
+
+def move_arrays(instance: Instance) -> MoveArrays:
+    """Return what the moving kernels need of *instance*; O(n + pins), do it once per search."""
+    counts = np.diff(instance.pin_offsets)
+    kept = (counts >= 2) & (instance.transfer > 0)
+    renumbered = (np.cumsum(kept) - 1).astype(np.int32)
+    tensor_of_pin = np.repeat(np.arange(instance.tensor_count), counts)
+    pin_kept = kept[tensor_of_pin]
+    op_tensor_offsets, op_tensors = _rows(
+        instance.op_count, instance.pins[pin_kept], renumbered[tensor_of_pin[pin_kept]]
+    )
+    successor_offsets, successors = instance.successors
+    sources = np.repeat(np.arange(instance.op_count, dtype=np.int32), np.diff(successor_offsets))
+    predecessor_offsets, predecessors = _rows(instance.op_count, successors, sources)
+    return MoveArrays(
+        instance.work.copy(),
+        instance.param_bytes.copy(),
+        instance.transfer[kept],
+        counts[kept].astype(np.int32),
+        op_tensor_offsets,
+        op_tensors,
+        predecessor_offsets,
+        predecessors,
+        successor_offsets,
+        successors,
+        memory_arrays(instance) if instance.memory_matters else None,
+        ground_arrays(instance) if instance.peaks_in_order else None,
+    )
+
+
+def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
+    """Return an empty state for k stages; O(n + m·k) memory. Call :meth:`AssignmentState.start_from` next."""
+    n = len(moves.work)
+    ground_ops, ground_tensors = (0, 0) if moves.ground is None else (len(moves.ground.places), len(moves.ground.sizes))
+    return AssignmentState(
+        stage=np.zeros(n, dtype=np.int32),
+        held=np.zeros((len(moves.transfer), stage_count), dtype=np.int32),
+        moved=np.zeros(stage_count, dtype=np.int64),
+        params=np.zeros(stage_count, dtype=np.int64),
+        cost=np.zeros(stage_count, dtype=np.int64),
+        inside=np.zeros((stage_count, -(-ground_ops // 64)), dtype=np.uint64),
+        places=np.zeros(ground_ops, dtype=np.int32),
+        pins_left=np.zeros(ground_tensors, dtype=np.int32),
+        best_stage=np.zeros(n, dtype=np.int32),
+        best=np.zeros(1, dtype=np.int64),
+        journal=np.zeros(n, dtype=np.int32),
+        journal_length=np.zeros(1, dtype=np.int64),
+        stream=np.array([seed], dtype=np.uint64),
+    )
+
+
+def _rows(count: int, rows: Int32Array, values: Int32Array) -> tuple[Int64Array, Int32Array]:
+    """Return *values* grouped by row, CSR."""
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(rows, minlength=count), out=offsets[1:])
+    return offsets, values[np.argsort(rows, kind="stable")].astype(np.int32)

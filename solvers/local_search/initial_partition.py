@@ -1,0 +1,130 @@
+"""A first partition, from which searches improve."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from mtpp.errors import InvalidPartition
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.solvers.arrays import order_arrays, slicing_arrays
+from mtpp.solvers.feasibility import none_found
+from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.local_search.annealing import HOT
+from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
+from mtpp.solvers.orders.kernels.topological import kahn_order
+from mtpp.solvers.orders.slicing import slice_order
+from mtpp.solvers.threads import Threads
+
+_ORDERS_BEFORE_BALANCING = 16
+_SWEEPS = 500
+_RUNS = 4
+
+
+def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> SearchResult:
+    """Return the cut of the graph's own order, or where that cannot keep to the stage memory another partition.
+
+    Raises
+    ------
+    Infeasible
+        If none is found: neither a cut of the own order or of some random ones, nor a partition whose parameters
+        were balanced by annealing. That proves nothing about others.
+    """
+    observer = limits.observer
+    observer.phase("first partition")
+    slicing = slicing_arrays(instance)
+    orders = _orders(instance, limits.seed)
+    tried = spent = 0
+    while tried == 0 or (spent < limits.evaluations and limits.stop is None):
+        (found,) = threads.map(lambda order: slice_order(instance, order, arrays=slicing), [next(orders)])
+        tried += 1
+        spent += 1
+        observer.evaluated(1)
+        if found is not None:
+            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", spent, "budget")
+        if tried == _ORDERS_BEFORE_BALANCING:
+            sweeps = min(_SWEEPS, limits.evaluations - spent)
+            balanced = _balanced_memory(instance, sweeps, limits, threads)
+            spent += sweeps
+            observer.evaluated(sweeps)
+            if balanced is not None:
+                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", spent, "budget")
+    raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
+
+
+def first_partition(instance: Instance) -> SearchResult | None:
+    """Return a cut of the graph's own order into stages of about equal work, for searches that find nothing in time.
+
+    Or with everything in one stage, where that is better. None if a stage exceeds the stage memory, which proves
+    nothing about others. O(n + pins).
+    """
+    found: list[SearchResult] = []
+    for stage in (_equal_work(instance), np.zeros(instance.op_count, dtype=np.int32)):
+        partition = Partition.from_stages(instance, stage)
+        costs = stage_costs(instance, partition)
+        try:
+            check_stage_memory(instance, costs)
+        except InvalidPartition:
+            continue
+        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, "finished"))
+    return min(found, key=lambda one: one.bottleneck, default=None)
+
+
+def _equal_work(instance: Instance) -> Int32Array:
+    """Return the stage of each op when the graph's own order is cut into stages of about equal work."""
+    work = instance.work[instance.order].astype(np.float64)
+    middle = np.cumsum(work) - work / 2
+    stages = np.minimum(middle * (instance.k / max(1.0, float(work.sum()))), instance.k - 1).astype(np.int32)
+    stage = np.empty(instance.op_count, dtype=np.int32)
+    stage[instance.order] = stages
+    return stage
+
+
+def has_one_order(instance: Instance) -> bool:
+    """Tell whether the graph has but one topological order, so that its best cut is the best partition."""
+    offsets, successors = instance.successors
+    position = np.empty(instance.op_count, dtype=np.int64)
+    position[instance.order] = np.arange(instance.op_count)
+    tails = np.repeat(np.arange(instance.op_count), np.diff(offsets))
+    return bool(np.count_nonzero(position[successors] == position[tails] + 1) == instance.op_count - 1)
+
+
+def _orders(instance: Instance, seed: int) -> Iterator[Int32Array]:
+    """Yield the graph's own order, then random ones for ever."""
+    yield instance.order
+    stream = np.random.Generator(np.random.PCG64(seed))
+    ordering = order_arrays(instance)
+    while True:
+        yield kahn_order(ordering, stream.random(instance.op_count))
+
+
+def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, threads: Threads) -> Partition | None:
+    """Anneal the same problem with parameters for work and no transfer: its bottleneck is the fullest stage.
+
+    Takes *sweeps* evaluations of n proposed moves each.
+    """
+    twin = replace(
+        instance,
+        system=replace(instance.system, fast_memory_bytes=None, stage_memory_bytes=None),
+        work=instance.param_bytes,
+        transfer=np.zeros_like(instance.transfer),
+    )
+    start = slice_order(twin, twin.order)
+    assert start is not None  # without limits on memory there is always a segmentation
+    annealer = Annealer(twin, instance.k, threads, limits.seed, limits.ended)
+    starts = [Start(start.partition.assignment, HOT)] * _RUNS
+    found, _ = annealer.round(starts, sweeps * instance.op_count // _RUNS)
+    found.append(Assignment(start.bottleneck, start.partition.assignment))
+    for assignment in sorted(found, key=lambda one: one.bottleneck):
+        partition = Partition.from_stages(instance, assignment.stage)
+        try:
+            check_stage_memory(instance, stage_costs(instance, partition))
+        except InvalidPartition:
+            continue
+        return partition
+    return None

@@ -1,0 +1,164 @@
+"""What moving one op to another stage does to the stage costs, in O(degree).
+
+The state of a search over assignments holds, for every tensor and stage, how many of the tensor's pins lie there. A
+stage pays for a tensor if it holds some of its pins but not all, so the two counters that a move touches tell what the
+two stages gain and lose; no other stage is affected.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
+from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
+
+if TYPE_CHECKING:
+    from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
+    from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays
+
+# Not a literal, which is another type to numba: kernels that take it would be compiled twice.
+NO_OP: int = np.int64(-1)  # type: ignore[assignment]
+_WORD_BITS = 64
+
+
+@kernel
+def fill_state(memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> None:
+    """Work out what belongs to ``state.stage``, all else being 0; O(n + m·k + pins)."""
+    stages = len(state.cost)
+    for op in range(len(state.stage)):
+        here = state.stage[op]
+        state.moved[here] += moves.work[op]
+        state.params[here] += moves.param_bytes[op]
+        if memory is not None:
+            toggle_places(op, here, moves.ground, state)
+        for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
+            state.held[moves.op_tensors[e], here] += 1
+    for tensor in range(len(moves.transfer)):
+        for b in range(stages):
+            if 0 < state.held[tensor, b] < moves.pin_counts[tensor]:
+                state.moved[b] += moves.transfer[tensor]
+    for b in range(stages):
+        state.cost[b] = state.moved[b]
+        if memory is not None:
+            state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves.ground, memory, state)
+
+
+@inlined
+def legal_stages(op: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
+    """Return the first and the last stage in which *op* may be while all other ops stay."""
+    first = 0
+    last = len(state.cost) - 1
+    for e in range(moves.predecessor_offsets[op], moves.predecessor_offsets[op + 1]):
+        first = max(first, state.stage[moves.predecessors[e]])
+    for e in range(moves.successor_offsets[op], moves.successor_offsets[op + 1]):
+        last = min(last, state.stage[moves.successors[e]])
+    return first, last
+
+
+@inlined
+def transfer_changes(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> tuple[int, int]:
+    """Return by how much work and transfer of *source* and of *target* change when *op* moves between them."""
+    left = -moves.work[op]
+    joined = moves.work[op]
+    for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
+        tensor = moves.op_tensors[e]
+        pins = moves.pin_counts[tensor]
+        paid = moves.transfer[tensor]
+        here = state.held[tensor, source]
+        there = state.held[tensor, target]
+        if here == pins:
+            left += paid
+        elif here == 1:
+            left -= paid
+        if there == 0:
+            joined += paid
+        if there + 1 == pins:
+            joined -= paid
+    return left, joined
+
+
+@inlined
+def relocate(
+    op: int, source: int, target: int, left: int, joined: int, moves: MoveArrays, state: AssignmentState
+) -> None:
+    """Move *op* given its :func:`transfer_changes`; leaves costs and places to the caller."""
+    state.stage[op] = target
+    state.moved[source] += left
+    state.moved[target] += joined
+    state.params[source] -= moves.param_bytes[op]
+    state.params[target] += moves.param_bytes[op]
+    for e in range(moves.op_tensor_offsets[op], moves.op_tensor_offsets[op + 1]):
+        tensor = moves.op_tensors[e]
+        state.held[tensor, source] -= 1
+        state.held[tensor, target] += 1
+
+
+@kernel
+def move_op(op: int, target: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState) -> None:
+    """Move *op* to stage *target* and bring all of *state* up to date."""
+    source = int(state.stage[op])
+    left, joined = transfer_changes(op, source, target, moves, state)
+    relocate(op, source, target, left, joined, moves, state)
+    state.cost[source] = state.moved[source]
+    state.cost[target] = state.moved[target]
+    if memory is not None:
+        toggle_both(op, source, target, moves, state)
+        state.cost[source] += memory_cost(NO_OP, source, state.params[source], moves.ground, memory, state)
+        state.cost[target] += memory_cost(NO_OP, target, state.params[target], moves.ground, memory, state)
+
+
+@kernel
+def memory_after(
+    op: int, source: int, target: int, memory: MemoryArrays, moves: MoveArrays, state: AssignmentState
+) -> tuple[int, int]:
+    """Return what the two stages pay for their memory once *op* has moved."""
+    moved = moves.param_bytes[op]
+    return (
+        memory_cost(op, source, state.params[source] - moved, moves.ground, memory, state),
+        memory_cost(op, target, state.params[target] + moved, moves.ground, memory, state),
+    )
+
+
+@kernel
+def toggle_both(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> None:
+    """Let the places of *op* leave *source* and join *target*."""
+    toggle_places(op, source, moves.ground, state)
+    toggle_places(op, target, moves.ground, state)
+
+
+@kernel
+def memory_cost(
+    op: int, stage: int, param_bytes: int, ground: GroundArrays | None, memory: MemoryArrays, state: AssignmentState
+) -> int:
+    """Return what *stage* pays for its memory once *op* (or :data:`NO_OP`) has joined or left it.
+
+    Peaks in order take O(pins of the stage), all else O(1).
+    """
+    if ground is None:
+        return int(stage_memory_cost(param_bytes, memory.reserve_bytes, memory))
+    toggle_places(op, stage, ground, state)
+    count = 0
+    for i in range(state.inside.shape[1]):
+        word = state.inside[stage, i]
+        place = i * _WORD_BITS
+        while word:
+            if word & np.uint64(1):
+                state.places[count] = place
+                count += 1
+            word >>= np.uint64(1)
+            place += 1
+    toggle_places(op, stage, ground, state)
+    peak = peak_of_ops(state.places, count, ground, state.pins_left)
+    return int(stage_memory_cost(param_bytes, peak, memory))
+
+
+@kernel
+def toggle_places(op: int, stage: int, ground: GroundArrays | None, state: AssignmentState) -> None:
+    """Let the places of *op* join *stage*, or leave it if they are there."""
+    if ground is not None and op != NO_OP:
+        for i in range(ground.place_offsets[op], ground.place_offsets[op + 1]):
+            place = ground.places[i]
+            state.inside[stage, place // _WORD_BITS] ^= np.uint64(1) << np.uint64(place % _WORD_BITS)

@@ -1,0 +1,1 @@
+"""Stage memory and working memory as kernels take them."""

@@ -1,0 +1,1 @@
+"""Compiled memory sums."""

@@ -1,0 +1,131 @@
+"""An instance's memories and working memory as kernels take them; see :mod:`mtpp.solvers.arrays`."""
+
+from __future__ import annotations
+
+from math import gcd
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.working_memory import least_peaks
+from mtpp.solvers.memory.kernels.stage_memory import IN_ORDER, NO_MEMORY, RESERVE, UNLIMITED_BYTES
+
+_PICOSECONDS_PER_S = 10**12
+
+
+class MemoryArrays(NamedTuple):
+    """What a stage may hold, and what it pays for more.
+
+    Attributes
+    ----------
+    mode
+        How the peak of a stage is found: one of the modes of :mod:`mtpp.solvers.memory.kernels.stage_memory`.
+    fast_bytes, limit_bytes
+        What exceeds the first is paid for; no stage may exceed the second.
+    reserve_bytes
+        A peak that every stage has at least.
+    numerator, denominator, chunk
+        Of :func:`~mtpp.solvers.memory.kernels.stage_memory.ceil_scaled`, which turns bytes into ticks.
+    """
+
+    mode: int
+    fast_bytes: int
+    limit_bytes: int
+    reserve_bytes: int
+    numerator: int
+    denominator: int
+    chunk: int
+
+
+class GroundArrays(NamedTuple):
+    """The graph's ops in its own order, with the tensors that take memory: all that peaks in order depend on.
+
+    A place is the position of an op of the graph (the ground, where ops were merged) in the graph's order.
+
+    Attributes
+    ----------
+    place_offsets, places
+        Places of the graph's ops that each op stands for, ascending, CSR, int64, shape (n + 1,), and int32.
+    least_peaks
+        Bytes, of each op: the least peak of any stage that holds it, int64, shape (n,).
+    tensor_offsets, tensors
+        Tensors that the op at each place makes or reads, CSR, int64, shape (ground ops + 1,), and int32.
+    producer
+        Place of the op that makes each tensor, int32.
+    consumers
+        Number of the ground's ops that read each tensor, int32.
+    sizes
+        Bytes of each tensor, above 0, int64.
+    """
+
+    place_offsets: Int64Array
+    places: Int32Array
+    least_peaks: Int64Array
+    tensor_offsets: Int64Array
+    tensors: Int32Array
+    producer: Int32Array
+    consumers: Int32Array
+    sizes: Int64Array
+
+
+def memory_arrays(instance: Instance) -> MemoryArrays:
+    """Return the memories of the instance's system: none where everything at once fits into them; O(n + m).
+
+    Raises
+    ------
+    InputError
+        If the bandwidth is too large for exact overflow in 64 bits.
+    """
+    system = instance.system
+    if not instance.memory_matters:
+        return MemoryArrays(NO_MEMORY, UNLIMITED_BYTES, UNLIMITED_BYTES, 0, 1, 1, 1)
+    fast, limit = (
+        UNLIMITED_BYTES if size is None else min(size, UNLIMITED_BYTES)
+        for size in (system.fast_memory_bytes, system.stage_memory_bytes)
+    )
+    mode, reserve = (IN_ORDER, 0) if instance.peaks_in_order else (RESERVE, system.activation_reserve_bytes)
+    if system.fast_memory_bytes is None:
+        return MemoryArrays(mode, fast, limit, reserve, 1, 1, 1)
+    divisor = gcd(_PICOSECONDS_PER_S, system.bandwidth_bytes_per_s)
+    denominator = system.bandwidth_bytes_per_s // divisor
+    chunk = 61 - denominator.bit_length()
+    if chunk < 1:
+        raise InputError(
+            "the bandwidth is too large for exact overflow", source="--bandwidth", remedy="stay below 1 EB/s"
+        )
+    return MemoryArrays(mode, fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20))
+
+
+def ground_arrays(instance: Instance) -> GroundArrays:
+    """Return what the peaks of stages that run in the graph's order depend on; O(pins·log pins), the ground's pins."""
+    ground = instance if instance.ground is None else instance.ground.instance
+    op_of = np.arange(instance.op_count, dtype=np.int32) if instance.ground is None else instance.ground.op_of
+    place = np.empty(ground.op_count, dtype=np.int32)
+    place[ground.order] = np.arange(ground.op_count, dtype=np.int32)
+    op_at = op_of[ground.order]
+    pin_place = place[ground.pins]
+    tensor_of_pin = np.repeat(np.arange(ground.tensor_count, dtype=np.int32), np.diff(ground.pin_offsets))
+    holds = ground.tensor_bytes > 0
+    kept = holds[tensor_of_pin]
+    number = (np.cumsum(holds) - 1).astype(np.int32)
+    by_place = np.argsort(pin_place[kept], kind="stable")
+    return GroundArrays(
+        _offsets(op_at, instance.op_count),
+        np.argsort(op_at, kind="stable").astype(np.int32),
+        least_peaks(instance),
+        _offsets(pin_place[kept], ground.op_count),
+        number[tensor_of_pin[kept]][by_place],
+        place[ground.producer[holds]],
+        (np.diff(ground.pin_offsets)[holds] - 1).astype(np.int32),
+        ground.tensor_bytes[holds],
+    )
+
+
+def _offsets(keys: Int32Array, count: int) -> Int64Array:
+    """Return where each key begins once the keys are sorted, and their number, int64, shape (count + 1,)."""
+    offsets = np.zeros(count + 1, dtype=np.int64)
+    np.cumsum(np.bincount(keys, minlength=count), out=offsets[1:])
+    return offsets

@@ -1,0 +1,1 @@
+"""Topological orders and their optimal cuts: slicing, evolution of orders, linear arrangement."""

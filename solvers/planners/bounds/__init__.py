@@ -1,0 +1,1 @@
+"""Lower bounds on training plans from single layers."""

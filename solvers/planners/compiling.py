@@ -1,0 +1,89 @@
+"""Whether the kernels of planners are compiled, and compiling them."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from itertools import product
+from typing import Any
+
+from mtpp.solvers.compiling import on_disk
+from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
+from mtpp.training.device_tree import Level, Topology
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.problem import PlanningProblem
+
+_STAGES = "mtpp.solvers.planners.piper.stage_making"
+
+_CALLERS = {
+    "mtpp.solvers.planners.piper.planner": ("mtpp.solvers.planners.piper.threshold", _STAGES),
+    "mtpp.solvers.planners.nested.planner": (
+        "mtpp.solvers.planners.nested.segments",
+        "mtpp.solvers.planners.nested.splits",
+        _STAGES,
+    ),
+}
+"""Module of a planner → modules that call its kernels."""
+
+_ENOUGH_MEMORY = 9
+"""Of the tiny problems: short enough that configurations are chosen for it."""
+
+_TOO_LITTLE_MEMORY = 1
+"""The least that would do is searched for then."""
+
+
+def compiled_planner(entry: PlannerEntry, *, nested: bool) -> bool:
+    """Return whether the kernels of a planner have machine code on disk; only a forecast.
+
+    *nested* asks for networks of several levels.
+    """
+    return all(on_disk(kernel) for kernel in planner_kernels(entry, nested=nested))
+
+
+def planner_kernels(entry: PlannerEntry, *, nested: bool) -> list[Any]:
+    """Return the kernels that a planner calls, for several levels if *nested*."""
+    callers = _CALLERS.get((entry.hierarchical if nested else entry.module) or "", ())
+    return [value for caller in callers for value in vars(import_module(caller)).values() if hasattr(value, "py_func")]
+
+
+def load_planner(entry: PlannerEntry, *, nested: bool) -> None:
+    """Have the kernels of a planner ready, those for several levels if *nested*."""
+    for knapsack, memory in product(KNAPSACKS, (_ENOUGH_MEMORY, _TOO_LITTLE_MEMORY)):
+        limits = PlanLimits(knapsack=knapsack)
+        if not nested:
+            entry.load()(tiny_planning_problem(memory), limits)
+        elif (plan := entry.load_hierarchical()) is not None:
+            plan(tiny_hierarchical_problem(memory), limits)
+
+
+def load_planners() -> int:
+    """Have the kernels of all planners ready; return the number of planners."""
+    for entry in PLANNERS.values():
+        for nested in (False, True):
+            load_planner(entry, nested=nested)
+    return len(PLANNERS)
+
+
+def tiny_planning_problem(memory: int) -> PlanningProblem:
+    """Return a small problem of planning a training pipeline on devices of so many bytes."""
+    model = _tiny_model()
+    return PlanningProblem.build(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
+
+
+def tiny_hierarchical_problem(memory: int) -> HierarchicalProblem:
+    """Return such a problem for two devices of two devices each."""
+    topology = Topology((Level(2, 10**9), Level(2, 10**8)))
+    return HierarchicalProblem.build(_tiny_model(), topology, memory_bytes=memory, micro_batches=4)
+
+
+def _tiny_model() -> TrainingModel:
+    return TrainingModel.build(
+        "warmup",
+        "ns",
+        [
+            Layer(i, str(i), {t: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)] for t in (1, 2)})
+            for i in range(4)
+        ],
+        [Edge(0, 1, 1), Edge(0, 2, 1), Edge(1, 3, 1), Edge(2, 3, 1)],
+    )

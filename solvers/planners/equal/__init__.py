@@ -1,0 +1,1 @@
+"""Baselines with equal stages."""

@@ -1,0 +1,222 @@
+"""Equal division: the baseline with the same degrees for all stages (Tarnawski et al. 2021, section 5, "equi")."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.solvers.planners.bounds.work import no_plan_because, work_bound
+from mtpp.solvers.planners.equal.equal_division import Division, divisions
+from mtpp.solvers.planners.layer_options import most_degrees
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.problem import Choice, PlanningProblem
+
+NAME = "equi"
+
+ROUNDING = 1e-12
+"""Times are compared in floating point first: those that are closer than this to the least are compared exactly."""
+
+
+def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
+    """Return the fastest plan of w equal groups of layers, each with the same d and t, with a bound on all plans.
+
+    Activations are computed again in every layer or in none. :func:`plan_equally` says more.
+    """
+    return plan_equally(problem, limits, problem.degrees, NAME)
+
+
+def plan_equally(
+    problem: PlanningProblem, limits: PlanLimits, degrees: Sequence[int], planner: str
+) -> TrainingPlan | NoPlan:
+    """Return the fastest plan among equal divisions with t in *degrees*, called *planner*.
+
+    The groups are those of :func:`~mtpp.solvers.planners.equal.equal_division.divisions`. All layers run with
+    recomputation or all without, as far as they can; where that leaves several configurations of a layer, either all
+    take the fastest or all that which takes the least memory for the micro-batches in flight. Among the plans of that
+    family the result is the fastest; the bound is one on all plans, so the two seldom meet.
+
+    Notes
+    -----
+    With equal degrees s is d times the stages from here to the end, so memory does not depend on d.
+    O(layers + edges) for each division, t and way to configure layers, and O(stages) for each d.
+    """
+    lower = work_bound(problem)
+    search = _Search(problem, degrees)
+    stopped = "finished"
+    for division in divisions(problem.model, most_degrees(problem)):
+        if limits.stop:
+            stopped = limits.stop
+            break
+        if search.look_at(division) and search.time is not None:
+            limits.observer.incumbent(-(-search.time.numerator // search.time.denominator))
+    if lower is not None and search.stages is not None:
+        return TrainingPlan(problem, planner, search.stages, lower, stopped)
+    finished = stopped == "finished"
+    found = "no equal division of the layers fits on the devices" if finished else "none was found in time"
+    return NoPlan(
+        problem,
+        planner,
+        proven=lower is None,
+        least_memory_bytes=search.least_memory if finished else None,
+        stopped=stopped,
+        reason=no_plan_because(problem) or found,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Configured:
+    """What all layers and edges take at a t, each layer as *chosen*: int64, by layer, and by edge at either end."""
+
+    chosen: Sequence[int]
+    compute: NDArray[np.int64]
+    weights: NDArray[np.int64]
+    memory_a: NDArray[np.int64]
+    memory_b: NDArray[np.int64]
+    at_source: NDArray[np.int64]
+    at_target: NDArray[np.int64]
+
+
+@dataclass
+class _Search:
+    """The fastest plan so far, its time, and the least memory with which there is one."""
+
+    problem: PlanningProblem
+    degrees: Sequence[int]
+    stages: list[Stage] | None = None
+    time: Fraction | None = None
+    least_memory: int | None = None
+
+    def __post_init__(self) -> None:
+        by_degree = dict(zip(self.problem.degrees, self.problem.choices, strict=True))
+        self._modes = {
+            t: [_Mode(by_degree[t], recompute) for recompute in (False, True)]
+            for t in self.degrees
+            if t in by_degree and all(by_degree[t])
+        }
+        self._configured: dict[tuple[int, ...], _Configured] = {}
+        self._ends = np.array(self.problem.model.ends, dtype=np.int64).reshape(-1, 2).T
+
+    def look_at(self, division: Division) -> bool:
+        """Try every t, d and configuration; tell whether that gives a better plan than before."""
+        before = self.time
+        in_flight = np.arange(division.stages, 0, -1, dtype=np.int64)
+        for t, modes in self._modes.items():
+            fitting = self._data_degrees(division.stages, t)
+            if not fitting:
+                continue
+            copies = in_flight[division.stage_of].tolist()
+            for chosen in dict.fromkeys(chosen for mode in modes for chosen in mode.choices(copies)):
+                configured = self._configured_as(t, chosen)
+                held = in_flight * _by_stage(division, configured.memory_a) + _by_stage(division, configured.memory_b)
+                memory = int(held.max())
+                if self.least_memory is None or memory < self.least_memory:
+                    self.least_memory = memory
+                if memory <= self.problem.memory_bytes:
+                    self._take(division, t, configured, fitting)
+        return self.time is not before
+
+    def _data_degrees(self, stages: int, t: int) -> Sequence[int]:
+        problem = self.problem
+        most = min(problem.devices // (stages * t), problem.micro_batches // stages)
+        fitting = problem.data_degrees[: bisect_right(problem.data_degrees, most)]
+        return [d for d in fitting if not problem.exact_micro_batches or stages * d == problem.micro_batches]
+
+    def _configured_as(self, t: int, chosen: tuple[int, ...]) -> _Configured:
+        key = (t, *chosen)
+        if key not in self._configured:
+            self._configured[key] = _configured(self.problem, t, chosen)
+        return self._configured[key]
+
+    def _take(self, division: Division, t: int, configured: _Configured, fitting: Sequence[int]) -> None:
+        compute = _by_stage(division, configured.compute) + self._edges(division, configured)
+        weights = _by_stage(division, configured.weights)
+        degrees = np.array(fitting, dtype=np.int64)
+        spread = np.array([self.problem.spread(d) for d in fitting], dtype=np.int64)
+        # The divisor is that of all stages: the slowest has the largest numerator, an exact integer.
+        numerators = (compute * spread[:, np.newaxis] + (degrees - 1)[:, np.newaxis] * weights).max(axis=1)
+        roughly = numerators / (degrees.astype(np.float64) * spread)
+        for i in np.flatnonzero(roughly <= roughly.min() * (1 + ROUNDING)).tolist():
+            d = fitting[i]
+            time = Fraction(int(numerators[i]), d * int(spread[i]))
+            if self.time is None or time < self.time:
+                self.time = time
+                self.stages = _stages(division, configured.chosen, d, t)
+
+    def _edges(self, division: Division, configured: _Configured) -> NDArray[np.int64]:
+        sources, targets = (division.stage_of[end] for end in self._ends)
+        crossing = sources != targets
+        total = np.zeros(division.stages, dtype=np.int64)
+        np.add.at(total, sources[crossing], configured.at_source[crossing])
+        np.add.at(total, targets[crossing], configured.at_target[crossing])
+        return total
+
+
+class _Mode:
+    """Which choices the layers have at a t where all recompute their activations, or none, as far as they can."""
+
+    def __init__(self, by_layer: Sequence[Sequence[Choice]], recompute: bool) -> None:
+        self._by_layer = by_layer
+        self._options = []
+        for here in by_layer:
+            alike = [c for c, one in enumerate(here) if one.configuration.recomputes is recompute]
+            self._options.append(alike or list(range(len(here))))
+        self._fastest = tuple(self._least(v, "compute_ticks", 1) for v in range(len(by_layer)))
+        self._free = [v for v, options in enumerate(self._options) if len(options) > 1]
+
+    def choices(self, copies: Sequence[int]) -> Iterator[tuple[int, ...]]:
+        """Yield all layers' fastest choices, and those that hold least with *copies* micro-batches in flight."""
+        yield self._fastest
+        if self._free:
+            leanest = list(self._fastest)
+            for v in self._free:
+                leanest[v] = self._least(v, "memory", copies[v])
+            yield tuple(leanest)
+
+    def _least(self, layer: int, first: str, copies: int) -> int:
+        def cost(c: int) -> tuple[int, int]:
+            one = self._by_layer[layer][c]
+            memory = one.memory_a * copies + one.memory_b
+            return (memory, one.compute_ticks) if first == "memory" else (one.compute_ticks, memory)
+
+        return min(self._options[layer], key=cost)
+
+
+def _configured(problem: PlanningProblem, t: int, chosen: Sequence[int]) -> _Configured:
+    by_layer = problem.choices[problem.degrees.index(t)]
+    choices = [here[c] for here, c in zip(by_layer, chosen, strict=True)]
+    at_source, at_target = list(problem.edge_ticks), list(problem.edge_ticks)
+    for v, one in enumerate(choices):
+        for e, sync in zip(problem.edges_out[v], one.sync_out_ticks, strict=True):
+            at_source[e] += sync
+        for e, sync in zip(problem.edges_in[v], one.sync_in_ticks, strict=True):
+            at_target[e] += sync
+
+    def column(values: Sequence[int]) -> NDArray[np.int64]:
+        return np.array(values, dtype=np.int64)
+
+    return _Configured(
+        chosen,
+        compute=column([one.compute_ticks for one in choices]),
+        weights=column([one.weight_ticks for one in choices]),
+        memory_a=column([one.memory_a for one in choices]),
+        memory_b=column([one.memory_b for one in choices]),
+        at_source=column(at_source),
+        at_target=column(at_target),
+    )
+
+
+def _by_stage(division: Division, by_layer: NDArray[np.int64]) -> NDArray[np.int64]:
+    total = np.zeros(division.stages, dtype=np.int64)
+    np.add.at(total, division.stage_of, by_layer)
+    return total
+
+
+def _stages(division: Division, chosen: Sequence[int], d: int, t: int) -> list[Stage]:
+    layers = [np.flatnonzero(division.stage_of == i).tolist() for i in range(division.stages)]
+    return [Stage(group, d, t, [chosen[v] for v in group]) for group in layers]

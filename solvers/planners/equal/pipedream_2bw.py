@@ -1,0 +1,22 @@
+"""The planner of PipeDream-2BW as Piper's paper stands in for it: equal division without tensor parallelism.
+
+Tarnawski et al. 2021, section 5, "equi-no TP". PipeDream-2BW (Narayanan et al. 2021) cuts models of repeated layers
+into equal stages, replicates all of them as often, and recomputes activations in all layers or in none.
+"""
+
+from __future__ import annotations
+
+from mtpp.solvers.planners.equal.equi import plan_equally
+from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem
+
+NAME = "pipedream-2bw"
+
+
+def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
+    """Return the fastest plan of equal groups of layers with t = 1 and one d for all stages.
+
+    The bound is on all plans of the problem, those with tensor parallelism included if it allows any.
+    """
+    return plan_equally(problem, limits, [1], NAME)

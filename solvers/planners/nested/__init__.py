@@ -1,0 +1,1 @@
+"""Plans for devices within devices (Piper, appendix E)."""

@@ -1,0 +1,1 @@
+"""The planner of Piper: pipelines over downsets of layers."""

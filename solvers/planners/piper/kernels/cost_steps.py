@@ -1,0 +1,304 @@
+"""What each stage takes at least, by micro-batches in flight: a staircase per stage and pair of degrees.
+
+The more micro-batches a stage has in flight, the more memory they take and the slower the choices that fit. A staircase
+is that of a stage, a degree of tensor parallelism and one of data parallelism: steps (y, cost), ascending in both, cost
+being the least with up to y micro-batches in flight, times the common denominator of the degree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.inference.graph import Int64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
+from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
+from mtpp.solvers.planners.piper.kernels.stage_options import gather_members
+
+if TYPE_CHECKING:
+    from mtpp.solvers.planners.piper.arrays import ChoiceArrays
+    from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch
+
+_NONE, _ONE = 0, 1
+"""Passed on as ``int(_ONE)``: each combination of literals as arguments would be compiled anew."""
+
+
+@kernel
+def _edges_of_stage(
+    count: int,
+    j: int,
+    arrays: ChoiceArrays,
+    outer: NDArray[np.uint64],
+    inner: NDArray[np.uint64],
+    scratch: KnapsackScratch,
+) -> int:
+    """Return the least that a stage pays for its edges to other stages, in ticks."""
+    ticks = 0
+    for i in range(count):
+        v = scratch.members[i]
+        for place in range(arrays.in_start[v], arrays.in_start[v + 1]):
+            e = arrays.in_edges[place]
+            if not _holds(arrays.source[e], outer, inner):
+                ticks += arrays.pays_in[j, e]
+        for place in range(arrays.out_start[v], arrays.out_start[v + 1]):
+            e = arrays.out_edges[place]
+            if not _holds(arrays.target[e], outer, inner):
+                ticks += arrays.pays_out[j, e]
+    return ticks
+
+
+@kernel
+def _holds(v: int, outer: NDArray[np.uint64], inner: NDArray[np.uint64]) -> bool:
+    """Tell whether layer v is in *outer* and not in *inner*."""
+    word, bit = v // 64, np.uint64(1) << np.uint64(v % 64)
+    return bool((outer[word] & ~inner[word] & bit) != 0)
+
+
+@kernel
+def _fits_until(count: int, memory: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
+    """Return the most micro-batches in flight with which the chosen configurations fit into *memory*."""
+    a = 0
+    b = 0
+    for i in range(count):
+        a += arrays.memory_a[scratch.chosen[i]]
+        b += arrays.memory_b[scratch.chosen[i]]
+    if a == 0:
+        return UNBOUNDED
+    return (memory - b) // a
+
+
+@kernel
+def staircases(
+    first: int,
+    last: int,
+    pair_outer: Int64Array,
+    pair_inner: Int64Array,
+    sets: NDArray[np.uint64],
+    arrays: ChoiceArrays,
+    item_degree: Int64Array,
+    item_data: Int64Array,
+    item_spread: Int64Array,
+    most: int,
+    memory: int,
+    scratch: KnapsackScratch,
+) -> tuple[Int64Array, Int64Array, Int64Array, int]:
+    """Work out the staircases of the pairs *first* to *last* (not included) of downsets.
+
+    Parameters
+    ----------
+    item_degree, item_data, item_spread
+        Kinds of stages: position of t among the degrees, ascending; d; and what the denominator is of: costs are
+        ``spread`` · (compute + edges) + (d - 1) · weights, in units of 1 / (d · spread) ticks. Shape (I,).
+    most
+        Micro-batches in flight that matter, divided by d.
+
+    Returns
+    -------
+    Where the staircase of each pair and kind starts, shape ((last - first) · I + 1,); the y and the cost of each step;
+    and how many knapsacks were not solved to the end: there the heuristic's cost stands.
+
+    Notes
+    -----
+    Degrees whose choices differ in time and memory only need one knapsack per step for all d together.
+    """
+    items = len(item_degree)
+    pairs = last - first
+    starts = np.zeros(pairs * items + 1, dtype=np.int64)
+    capacity = 1024
+    steps_y = np.empty(capacity, dtype=np.int64)
+    steps_cost = np.empty(capacity, dtype=np.int64)
+    total = 0
+    undecided = 0
+    n = len(arrays.in_start) - 1
+    one, none = int(_ONE), int(_NONE)
+    shared_y = np.empty(most + 1, dtype=np.int64)
+    shared_cost = np.empty(most + 1, dtype=np.int64)
+    for pair in range(pairs):
+        outer, inner = sets[pair_outer[first + pair]], sets[pair_inner[first + pair]]
+        count = gather_members(len(arrays.in_start) - 1, outer, inner, scratch)
+        shared_for = -1
+        shared = 0
+        possible = False
+        edges = 0
+        weights = 0
+        for item in range(items):
+            j, d, spread = item_degree[item], item_data[item], item_spread[item]
+            cap = -(-most // d)
+            plain = arrays.plain[j] != 0
+            if j != shared_for:
+                shared_for = j
+                edges = _edges_of_stage(count, j, arrays, outer, inner, scratch)
+                shared = 0
+                weights = 0
+                possible = _has_choices(count, j, arrays, scratch)
+                if plain and possible:
+                    shared, failed = _steps(
+                        count, j, one, none, most, memory, arrays, outer, inner, scratch, shared_y, shared_cost
+                    )
+                    undecided += failed
+                    for i in range(count):
+                        weights += arrays.weights[arrays.start[j * n + scratch.members[i]]]
+            found = shared
+            if possible and not plain:
+                found, failed = _steps(
+                    count, j, spread, d - 1, cap, memory, arrays, outer, inner, scratch, shared_y, shared_cost
+                )
+                undecided += failed
+            while total + found > capacity:
+                steps_y = _doubled(steps_y)
+                steps_cost = _doubled(steps_cost)
+                capacity *= 2
+            for k in range(found):
+                cost = shared_cost[k]
+                if plain:
+                    cost = spread * (edges + cost) + (d - 1) * weights
+                else:
+                    cost += spread * edges
+                steps_y[total] = min(shared_y[k], cap)
+                steps_cost[total] = cost
+                total += 1
+                if shared_y[k] >= cap:
+                    break
+            starts[pair * items + item + 1] = total
+    return starts, steps_y[:total].copy(), steps_cost[:total].copy(), undecided
+
+
+@kernel
+def _has_choices(count: int, j: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> bool:
+    """Tell whether each member has a choice for degree j."""
+    n = len(arrays.in_start) - 1
+    for i in range(count):
+        place = j * n + scratch.members[i]
+        if arrays.start[place] == arrays.start[place + 1]:
+            return False
+    return True
+
+
+@kernel
+def _doubled(values: Int64Array) -> Int64Array:
+    larger = np.empty(2 * len(values), dtype=np.int64)
+    for i in range(len(values)):
+        larger[i] = values[i]
+    return larger
+
+
+@kernel
+def _steps(
+    count: int,
+    j: int,
+    scale_p: int,
+    scale_w: int,
+    most: int,
+    memory: int,
+    arrays: ChoiceArrays,
+    outer: NDArray[np.uint64],
+    inner: NDArray[np.uint64],
+    scratch: KnapsackScratch,
+    steps_y: Int64Array,
+    steps_cost: Int64Array,
+) -> tuple[int, int]:
+    """Write one staircase without its edges; return its length, and how many knapsacks were not solved to the end."""
+    found = 0
+    failed = 0
+    y, any_cost = int(_ONE), int(UNBOUNDED)
+    least, by_heuristic = int(LEAST), int(BANG_PER_BUCK)
+    while y <= most:
+        cost = least_cost(count, j, scale_p, scale_w, y, memory, any_cost, least, arrays, outer, inner, scratch)
+        if cost == UNDECIDED:
+            failed += 1
+            cost = least_cost(
+                count, j, scale_p, scale_w, y, memory, any_cost, by_heuristic, arrays, outer, inner, scratch
+            )
+        if cost < 0:
+            break
+        until = min(_fits_until(count, memory, arrays, scratch), most)
+        if found > 0 and steps_cost[found - 1] >= cost:
+            steps_y[found - 1] = until
+        else:
+            steps_y[found] = until
+            steps_cost[found] = cost
+            found += 1
+        y = until + 1
+    return found, failed
+
+
+@kernel
+def stands(
+    starts: Int64Array, steps_y: Int64Array, steps_cost: Int64Array, data: Int64Array, budgets: Int64Array, cap: int
+) -> NDArray[np.int32]:
+    """Return how many micro-batches in flight, from it on, each stage stands at a cost within its kind's budget.
+
+    Shape (pairs, I); d times the y of the last step within the budget, at most *cap*; 0 if the first is not.
+    """
+    items = len(data)
+    pairs = (len(starts) - 1) // items
+    most = np.zeros((pairs, items), dtype=np.int32)
+    for pair in range(pairs):
+        for i in range(items):
+            low, high = starts[pair * items + i], starts[pair * items + i + 1]
+            begin = low
+            while low < high:
+                middle = (low + high) // 2
+                if steps_cost[middle] <= budgets[i]:
+                    low = middle + 1
+                else:
+                    high = middle
+            if low > begin:
+                most[pair, i] = min(cap, steps_y[low - 1] * data[i])
+    return most
+
+
+@kernel
+def fit_until(
+    pair_outer: Int64Array,
+    pair_inner: Int64Array,
+    sets: NDArray[np.uint64],
+    arrays: ChoiceArrays,
+    item_degree: Int64Array,
+    item_data: Int64Array,
+    most: int,
+    memory: int,
+    scratch: KnapsackScratch,
+) -> Int64Array:
+    """Return with how many micro-batches in flight, up to *most* / d, some choices of each stage fit into *memory*.
+
+    Shape (pairs, I); 0 if they fit with none.
+    """
+    items = len(item_degree)
+    until = np.zeros((len(pair_outer), items), dtype=np.int64)
+    for pair in range(len(pair_outer)):
+        count = gather_members(len(arrays.in_start) - 1, sets[pair_outer[pair]], sets[pair_inner[pair]], scratch)
+        known_for = -1
+        known = 0
+        for item in range(items):
+            if item_degree[item] != known_for:
+                known_for = item_degree[item]
+                low, high = 0, most + 1
+                while high - low > 1:
+                    middle = (low + high) // 2
+                    if _least_memory(count, known_for, middle, arrays, scratch) <= memory:
+                        low = middle
+                    else:
+                        high = middle
+                known = low
+            until[pair, item] = min(known, -(-most // item_data[item]))
+    return until
+
+
+@kernel
+def _least_memory(count: int, j: int, in_flight: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
+    """Return the fewest bytes that a stage's layers take; too many if one of them has no choice."""
+    n = len(arrays.in_start) - 1
+    total = 0
+    for i in range(count):
+        v = scratch.members[i]
+        least = UNBOUNDED
+        for row in range(arrays.start[j * n + v], arrays.start[j * n + v + 1]):
+            least = min(least, arrays.memory_a[row] * in_flight + arrays.memory_b[row])
+        if least == UNBOUNDED:
+            return UNBOUNDED
+        total += least
+    return total

@@ -1,0 +1,1 @@
+"""Exhaustive searches behind enumerated claims, run again from the documents alone."""

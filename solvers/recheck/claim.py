@@ -1,0 +1,302 @@
+"""What a proof by downset search claims, in plain integers: sets of ops as bit masks, costs from the definitions.
+
+It shares no code with the search that made the proof, so that a mistake has to be made twice to go unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mtpp.checker.graph import TICKS_PER_S, TickGraph, ceil_div
+
+if TYPE_CHECKING:
+    from mtpp.checker.merged import MergedGraph
+
+
+class Edge(NamedTuple):
+    """A tensor that another op reads: its transfer in ticks, the op that makes it, and those that read it."""
+
+    transfer: int
+    maker: int
+    readers: tuple[int, ...]
+
+
+class GroundTensor(NamedTuple):
+    """A tensor of the graph before any merges: its bytes, and the places of its ops in the graph's order."""
+
+    size: int
+    maker: int
+    readers: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StageMemory:
+    """What a stage may hold, what it pays for more, and how its activations are counted.
+
+    Attributes
+    ----------
+    fast_bytes, limit_bytes
+        What exceeds the first is streamed at *bandwidth*; no stage may exceed the second. None: no such memory.
+    bandwidth
+        Bytes per second.
+    reserve
+        Activations of every stage; None if they are those of running it in the graph's order.
+    op_at, ground
+        For activations in order: the merged op that the op at each place of the order went into, and the tensors.
+    """
+
+    fast_bytes: int | None
+    limit_bytes: int | None
+    bandwidth: int
+    reserve: int | None
+    op_at: tuple[int, ...]
+    ground: tuple[GroundTensor, ...]
+
+    @classmethod
+    def of(cls, graph: TickGraph, group_of: Sequence[int], system: dict[str, Any]) -> StageMemory:
+        """Take the memories of a plan's system."""
+        place = {v: i for i, v in enumerate(graph.order)}
+        in_order = system["peak"] == "order"
+        tensors = zip(graph.tensor_bytes, graph.producer, graph.consumers, strict=True)
+        return cls(
+            system["fast_memory_bytes"],
+            system.get("stage_memory_bytes"),
+            system["bandwidth_bytes_per_s"],
+            None if in_order else system["activation_reserve_bytes"],
+            tuple(group_of[v] for v in graph.order) if in_order else (),
+            tuple(
+                GroundTensor(size, place[u], tuple(place[v] for v in readers)) for size, u, readers in tensors if size
+            )
+            if in_order
+            else (),
+        )
+
+    @cached_property
+    def most_activations(self) -> int:
+        """No stage has more: the reserve, or all tensors at once."""
+        return sum(tensor.size for tensor in self.ground) if self.reserve is None else self.reserve
+
+    def peak(self, ops: int) -> int:
+        """Return the activations of a stage: live bytes, the most over its steps, if they are counted in order.
+
+        A tensor is live from its first op in the stage to its last, to the end if it is made there and read elsewhere.
+        """
+        if self.reserve is not None:
+            return self.reserve if ops else 0
+        step = {place: i for i, place in enumerate(p for p, op in enumerate(self.op_at) if ops >> op & 1)}
+        change = [0] * (len(step) + 1)
+        for size, maker, readers in self.ground:
+            touched = [step[place] for place in (maker, *readers) if place in step]
+            if touched:
+                leaves = maker in step and len(touched) <= len(readers)
+                change[min(touched)] += size
+                change[len(step) if leaves else max(touched) + 1] -= size
+        live = peak = 0
+        for difference in change:
+            live += difference
+            peak = max(peak, live)
+        return peak
+
+    def overflow(self, held: int) -> int:
+        """Return the ticks that it takes to stream what does not fit."""
+        excess = 0 if self.fast_bytes is None else max(0, held - self.fast_bytes)
+        return ceil_div(excess * TICKS_PER_S, self.bandwidth)
+
+    def allows(self, held: int) -> bool:
+        """Tell whether a stage may need that many bytes."""
+        return self.limit_bytes is None or held <= self.limit_bytes
+
+
+@dataclass(frozen=True)
+class DownsetClaim:
+    """The claim that no partition into *stages* non-empty stages or fewer has all of them cost at most *limit*.
+
+    Attributes
+    ----------
+    work, param_bytes
+        Of each op of the graph as merged; ops are numbered by the first op in the file that went into them.
+    edges
+        Tensors that another op reads; others cost nothing.
+    stages
+        At most the number of ops.
+    limit
+        In ticks; −1 if the cutoff is 0.
+    crossings, maximal
+        Rules that leave pairs of downsets out; :mod:`mtpp.solvers.recheck.plain` says why they may. *fit* always does.
+    """
+
+    work: tuple[int, ...]
+    param_bytes: tuple[int, ...]
+    edges: tuple[Edge, ...]
+    memory: StageMemory
+    stages: int
+    limit: int
+    crossings: bool
+    maximal: bool
+
+    @classmethod
+    def of(
+        cls,
+        merged: MergedGraph,
+        graph: TickGraph,
+        system: dict[str, Any],
+        k: int,
+        cutoff: int,
+        rules: Collection[str] = (),
+    ) -> DownsetClaim:
+        """Make the claim that a graph as merged cannot be cut into k stages that all cost less than *cutoff*."""
+        return cls(
+            tuple(merged.work),
+            tuple(merged.param_bytes),
+            tuple(Edge(transfer, maker, tuple(readers)) for transfer, maker, readers in merged.tensors if readers),
+            StageMemory.of(graph, merged.group_of, system),
+            min(k, len(merged.work)),
+            cutoff - 1,
+            "crossings" in rules,
+            "maximal" in rules,
+        )
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops, n."""
+        return len(self.work)
+
+    @property
+    def everything(self) -> int:
+        """The set of all ops."""
+        return (1 << self.op_count) - 1
+
+    @cached_property
+    def before(self) -> list[int]:
+        """The set of ops that each op reads from."""
+        before = [0] * self.op_count
+        for edge in self.edges:
+            for v in edge.readers:
+                before[v] |= 1 << edge.maker
+        return before
+
+    @cached_property
+    def order(self) -> list[int]:
+        """A topological order; shorter than the number of ops if some wait for each other."""
+        missing = [makers.bit_count() for makers in self.before]
+        order = [v for v in range(self.op_count) if missing[v] == 0]
+        for u in order:  # grows on the way
+            for v in members(self.after[u]):
+                missing[v] -= 1
+                if missing[v] == 0:
+                    order.append(v)
+        return order
+
+    @cached_property
+    def after(self) -> list[int]:
+        """The set of ops that read from each op."""
+        after = [0] * self.op_count
+        for edge in self.edges:
+            for v in edge.readers:
+                after[edge.maker] |= 1 << v
+        return after
+
+    @cached_property
+    def givers(self) -> int:
+        """The set of ops whose leaving never makes dearer a stage that all they read from is outside of.
+
+        Without it the stage saves its work and what nobody else reads, and pays at most for what it makes.
+        """
+        saved, due = list(self.work), [0] * self.op_count
+        for transfer, maker, readers in self.edges:
+            due[maker] += transfer
+            if len(readers) == 1:
+                saved[readers[0]] += transfer
+        return sum(1 << v for v in range(self.op_count) if saved[v] >= due[v])
+
+    @cached_property
+    def memory_matters(self) -> bool:
+        """Whether there is a memory that not everything at once fits into."""
+        most = sum(self.param_bytes) + self.memory.most_activations
+        return any(size is not None and size < most for size in (self.memory.fast_bytes, self.memory.limit_bytes))
+
+    def stages_left(self, level: int) -> int:
+        """Return the number of stages after the one that follows a downset of some level."""
+        return self.stages - level - 1
+
+    def rest_ticks(self, level: int, least: Sequence[int]) -> int:
+        """Return what those stages can take of the work and the transfers that come to them from before.
+
+        *least* holds what has to cross from each stage to later ones; they pay twice for what is among them.
+        """
+        return self.stages_left(level) * self.limit - 2 * sum(least[level + 2 :])
+
+    def rest_bytes(self, level: int) -> int:
+        """Return how many bytes of parameters those stages can hold: all, where there is no limit."""
+        limit = self.memory.limit_bytes
+        if limit is None:
+            return sum(self.param_bytes)
+        return self.stages_left(level) * (limit - (self.memory.reserve or 0))
+
+    def work_of(self, ops: int) -> int:
+        """Return the work of a set of ops."""
+        return sum(self.work[v] for v in members(ops))
+
+    def params_of(self, ops: int) -> int:
+        """Return the bytes of parameters of a set of ops."""
+        return sum(self.param_bytes[v] for v in members(ops))
+
+    def crossing(self, source: int, target: int) -> int:
+        """Return the transfers of tensors that one set of ops makes and another one reads."""
+        return sum(
+            transfer
+            for transfer, maker, readers in self.edges
+            if source >> maker & 1 and any(target >> v & 1 for v in readers)
+        )
+
+    def allows(self, stage: int) -> bool:
+        """Tell whether a non-empty set of ops may be a stage: f is within the limit, and it keeps to its memory."""
+        outside = self.everything & ~stage
+        held = self.params_of(stage) + self.memory.peak(stage)
+        cost = self.work_of(stage) + self.crossing(outside, stage) + self.crossing(stage, outside)
+        return cost + self.memory.overflow(held) <= self.limit and self.memory.allows(held)
+
+
+class SearchTooLarge(Exception):
+    """A search does not fit into the memory that it may take; the text says why."""
+
+
+class Found(NamedTuple):
+    """What a search over the downsets of a claim came to.
+
+    Attributes
+    ----------
+    downsets, pairs
+        How many were reached, the empty one among them, and how many pairs were accepted.
+    digest
+        SHA-256 of the downsets reached; None if the search was ended early.
+    stages
+        Of a partition within the limit, if there is one: the claim is false. None if there is none.
+    """
+
+    downsets: int
+    pairs: int
+    digest: str | None
+    stages: int | None = None
+
+
+def members(ops: int) -> Iterator[int]:
+    """Yield the ops of a set in ascending order."""
+    while ops:
+        lowest = ops & -ops
+        yield lowest.bit_length() - 1
+        ops ^= lowest
+
+
+def digest_of(level_of: Iterable[tuple[int, int]], op_count: int) -> str:
+    """Return the SHA-256 of downsets, given with their levels, as a proof states it.
+
+    Each makes a record of 4 bytes for its level, most significant first, and a bit per op, least significant first.
+    """
+    length = (op_count + 7) // 8
+    records = sorted(level.to_bytes(4, "big") + ops.to_bytes(length, "little") for ops, level in level_of)
+    return sha256(b"".join(records)).hexdigest()

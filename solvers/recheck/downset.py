@@ -1,0 +1,122 @@
+"""Exhaustive searches behind lower bounds of tier ``enumerated``, run again from what their proofs say of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.checker.downset import check_downset_proof, fault_in_terms
+from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge
+from mtpp.solvers.recheck.plain import search_plain
+
+if TYPE_CHECKING:
+    from mtpp.checker.graph import TickGraph
+    from mtpp.checker.merged import MergedGraph
+    from mtpp.checker.report import Outcome
+    from mtpp.solvers.recheck.compiled import Watcher
+
+SMALL = 24
+"""Ops, as merged, up to which plain Python is tried."""
+
+MEMORY_BYTES = 2**30
+"""Memory that a search may take unless told otherwise: a forged proof can ask for any amount."""
+
+_MOST_SETS = 3_000
+
+_MOST_SETS_OF_LARGE_NUMBERS = 100_000
+_MOST_OPS_OF_LARGE_NUMBERS = 64
+
+
+def recheck_downset(
+    merged: MergedGraph,
+    graph: TickGraph,
+    system: dict[str, Any],
+    k: int,
+    value: int,
+    proof: dict[str, Any],
+    watcher: Watcher | None = None,
+    memory_bytes: int = MEMORY_BYTES,
+) -> Outcome:
+    """Run a downset search again and compare what it comes to with what its proof says.
+
+    Parameters
+    ----------
+    merged
+        The graph after the proof's merges, which have been checked (:mod:`mtpp.checker.merges`).
+    graph
+        The graph in ticks before any merges.
+    system, k, value, proof
+        Of the plan, as read from JSON; *value* is that of the lower bound.
+    memory_bytes
+        That the search may take.
+
+    Returns
+    -------
+    Whether the proof holds, and that in words, or the first thing about it that is false; None in place of the former
+    if the search does not fit into memory.
+
+    Raises
+    ------
+    InputError
+        If the proof is malformed.
+
+    Notes
+    -----
+    Small graphs are searched in plain Python, others by a kernel. The search ends early, and the proof fails, once it
+    comes to more downsets or pairs than the proof says.
+    """
+    check_downset_proof(proof)
+    fault = fault_in_terms(k, value, proof)
+    if fault is not None:
+        return False, fault
+    if len(merged.work) ** 2 // 4 > memory_bytes:  # sets of neighbours, a bit per op each
+        return None, f"the search was not run again: {len(merged.work)} ops are too many for it"
+    claim = DownsetClaim.of(merged, graph, system, k, value, proof["rules"])
+    if len(claim.order) < claim.op_count:
+        return False, "the ops, as merged, wait for each other"
+    if claim.maximal and claim.memory_matters and claim.memory.reserve is None:
+        return False, "the rule 'maximal' does not hold where activations depend on the order of the ops"
+    try:
+        found = _search(claim, proof, watcher, memory_bytes)
+    except SearchTooLarge as error:
+        return None, f"the search was not run to its end: {error}"
+    fault = _difference(found, proof)
+    if fault is not None:
+        return False, fault
+    counted = f"{found.downsets} downsets and {found.pairs} pairs, as the proof says"
+    return True, f"no partition into {k} stages stays below {value} ticks: {counted}"
+
+
+def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:
+    found = search_plain(claim, _MOST_SETS) if claim.op_count <= SMALL else None
+    if found is not None:
+        return found
+    from mtpp.solvers.recheck.arrays import fits_arrays
+
+    if not fits_arrays(claim):
+        few = claim.op_count <= _MOST_OPS_OF_LARGE_NUMBERS
+        found = search_plain(claim, _MOST_SETS_OF_LARGE_NUMBERS) if few else None
+        if found is None:
+            raise SearchTooLarge("numbers beyond 64 bits allow only small ones")
+        return found
+    from mtpp.solvers.compiling import load_recheck, recheck_compiled
+    from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
+
+    watcher = watcher or Unwatched()
+    if not recheck_compiled():
+        watcher.compiling()
+        load_recheck()  # all of them, also those that this search may not come to: the wait is said once
+    return search_compiled(claim, proof["downsets"], proof["pairs"], watcher, memory_bytes=memory_bytes)
+
+
+def _difference(found: Found, proof: dict[str, Any]) -> str | None:
+    if found.stages is not None:
+        stages = "1 stage" if found.stages == 1 else f"{found.stages} stages"
+        return f"there is a partition into {stages} below {proof['cutoff']} ticks"
+    for what, mine in (("downsets", found.downsets), ("pairs", found.pairs)):
+        if found.digest is None and mine > proof[what]:
+            return f"the search comes to more than the {proof[what]} {what} that the proof says"
+        if found.digest is not None and mine != proof[what]:
+            return f"the search comes to {mine} {what}, the proof says {proof[what]}"
+    if found.digest != proof["digest"]:
+        return f"the digest of the downsets is {found.digest}, the proof says {proof['digest']}"
+    return None

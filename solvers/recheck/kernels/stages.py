@@ -1,0 +1,132 @@
+"""A stage of a training pipeline as searches that are run again see it: its layers, its ways, the room that it has.
+
+Shares no code with the planners.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.recheck.kernels.choices import can_choose
+
+
+class Choices(NamedTuple):
+    """Ways to run each layer, and its edges.
+
+    Attributes
+    ----------
+    offsets
+        Ways of layer v for the degree at place p among the degrees t: positions offsets[p, v] to offsets[p, v + 1] - 1.
+    compute, weights, a, b
+        Of each way, int64.
+    edge_offsets, edge_end, edge_ticks
+        Edges at each layer, in and out: the layer at the other end, and what it takes when it crosses. CSR.
+    sync
+        By way, then by place of the edge among those at its layer: what bringing the tensor to all t devices takes.
+    """
+
+    offsets: Int64Array
+    compute: Int64Array
+    weights: Int64Array
+    a: Int64Array
+    b: Int64Array
+    edge_offsets: Int64Array
+    edge_end: Int32Array
+    edge_ticks: Int64Array
+    sync: Int64Array
+
+
+@kernel
+def layers_between(low: NDArray[np.uint64], high: NDArray[np.uint64], layers: int) -> Int32Array:
+    """Return the layers, of so many in all, that one downset holds and a smaller one does not."""
+    found = np.empty(layers, np.int32)
+    count = 0
+    for v in range(layers):
+        bit = np.uint64(1) << np.uint64(v % 64)
+        if high[v // 64] & ~low[v // 64] & bit:
+            found[count] = v
+            count += 1
+    return found[:count]
+
+
+@kernel
+def crossing_edges(layers: Int32Array, choices: Choices) -> tuple[NDArray[np.bool_], int]:
+    """Return for each layer whether it is one of *layers*, and the ticks of all edges with one end among them."""
+    inside = np.zeros(choices.edge_offsets.shape[0] - 1, np.bool_)
+    for v in layers:
+        inside[v] = True
+    edges = 0
+    for v in layers:
+        for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
+            if not inside[choices.edge_end[e]]:
+                edges += choices.edge_ticks[e]
+    return inside, edges
+
+
+@kernel
+def ways_of_stage(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return the ways of all layers of a stage, one after the other, and where each layer's begin; or nothing."""
+    total = 0
+    for v in layers:
+        if offsets[v] == offsets[v + 1]:
+            return np.empty(0, np.int64), np.zeros(1, np.int64)
+        total += offsets[v + 1] - offsets[v]
+    ways = np.empty(total, np.int64)
+    begin = np.zeros(layers.shape[0] + 1, np.int64)
+    count = 0
+    for place in range(layers.shape[0]):
+        for way in range(offsets[layers[place]], offsets[layers[place] + 1]):
+            ways[count] = way
+            count += 1
+        begin[place + 1] = count
+    return ways, begin
+
+
+@kernel
+def times_of_ways(
+    layers: Int32Array, inside: NDArray[np.bool_], ways: Int64Array, offsets: Int64Array, choices: Choices
+) -> Int64Array:
+    """Return what each way of :func:`ways_of_stage` takes: compute, and syncs of the edges that cross."""
+    time = np.empty(ways.shape[0], np.int64)
+    for place in range(layers.shape[0]):
+        v = layers[place]
+        for i in range(offsets[place], offsets[place + 1]):
+            time[i] = choices.compute[ways[i]]
+            for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
+                if not inside[choices.edge_end[e]]:
+                    time[i] += choices.sync[ways[i], e - choices.edge_offsets[v]]
+    return time
+
+
+@kernel
+def least_cost(offsets: Int64Array, cost: Int64Array) -> int:
+    """Return the sum of the least cost of each layer."""
+    total = 0
+    for place in range(offsets.shape[0] - 1):
+        quickest = cost[offsets[place]]
+        for i in range(offsets[place] + 1, offsets[place + 1]):
+            quickest = min(quickest, cost[i])
+        total += quickest
+    return total
+
+
+@kernel
+def has_room(
+    in_flight: int,
+    choices: Choices,
+    ways: Int64Array,
+    offsets: Int64Array,
+    cost: Int64Array,
+    most_cost: int,
+    most_memory: int,
+) -> bool:
+    """Tell whether ways can be chosen within a cost and a memory, with so many micro-batches in flight."""
+    memory = np.empty_like(cost)
+    for i in range(ways.shape[0]):
+        memory[i] = choices.a[ways[i]] * in_flight + choices.b[ways[i]]
+    return can_choose(offsets, cost, memory, most_cost, most_memory)

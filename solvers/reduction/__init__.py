@@ -1,0 +1,1 @@
+"""Smaller instances with the same optimum, and coarser ones for large graphs."""

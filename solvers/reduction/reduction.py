@@ -1,0 +1,289 @@
+"""Merges that leave the optimum as it is.
+
+Let w and c be the work of a set of ops and the transfers of the tensors that it cuts, and f = w + c what it costs as a
+stage. c is submodular and does not tell a set from its complement: c(S ∪ X) + c(S ∩ X) ≤ c(S) + c(X) and
+c(S ∖ X) + c(X ∖ S) ≤ c(S) + c(X). What is common to all rules: some ops *move* to the stage of another one, their
+*leader*, and no stage of any partition costs more afterwards. So they may as well be merged with it.
+
+**Pairs.** An op m may move to the stage of a neighbour l if w(m) + c({l, m}) ≤ c({l}), that is f({l, m}) ≤ f({l}), and
+
+* ``pull-down``: l is the only op that reads from m;
+* ``pull-up``: l is the only op that m reads from;
+* ``first-reader``: l reads from m, and everything else that does comes after l (can be reached from it);
+* ``last-producer``: m reads from l, and everything else that it reads from comes before l.
+
+*Proof.* The order of stages holds: on the side of l the neighbours of m are beyond l, on the other side they are beyond
+m. Let X = {l, m}, S the stage of l, R that of m. f(S ∪ m) − f(S) ≤ f(X) − f({l}) ≤ 0 by the first inequality, for
+S ∩ X = {l}, and c(R ∖ m) ≤ c(R) + c(X) − c({l}) ≤ c(R) − w(m) by the second, for X ∖ R = {l}. Tensors that only l and m
+have count twice in c({m}) − (c(X) − c({l})), those that both have among others once: that is how it is computed.
+
+So a cheap op joins the neighbour that it exchanges more with than with all others, credit for what they share
+included; chains collapse; a source without work joins its first reader, and a sink without work its last producer.
+
+**Regions.** ``region-up``: the ops of X may move to v ∈ X if
+
+1. every other op of X comes after v on a path inside X;
+2. whatever else they read from outside X comes before v;
+3. f(X) ≤ f(A) for every A ⊆ X that contains v and, with an op, all ops of X that it reads from;
+4. c(Q) ≤ w(B) + c(B ∪ Q) for every B ⊆ X ∖ v, Q being everything outside X but what 2. speaks of.
+
+``region-down`` is the same with all edges reversed. *Proof.* What X reads from outside comes before v, and what reads
+from X comes after it, so the order of stages holds. No path between two ops of a stage leaves it: hence for the stage S
+of v, A = S ∩ X is as in 3., and f(S ∪ X) − f(S) ≤ f(X) − f(A) ≤ 0. Another stage R with ops B of X comes after S, so
+R ∖ B ⊆ Q, and c(R) − c(R ∖ B) ≥ c(Q ∪ B) − c(Q) ≥ −w(B) by submodularity: R gets no dearer. Both 3. and 4. are minimum
+cuts. They take what hangs between two ops and is cheaper to run than to cut, such as a gate beside a dear tensor.
+
+**Several moves at a time.** Let every op move at most once, all conditions hold before the first move, and whoever
+follows the moves come to an op that stays. Beginning with those, one move after the other is a move to an op that has
+arrived, and takes nobody along; so none of them makes a stage dearer, and in the end every op is where the last one on
+its way is. A partition into stages of one op each shows that merging them leaves no cycle. The same order serves to
+replay the merges one by one: merging others only adds paths and takes ops out of Q, f(X) − f(A) can only fall when both
+gain the same ops, and sets that keep others together cost what they did.
+
+**Memory.** If a stage has a fast memory and its activations have a fixed reserve, an op that moves brings at most the
+time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it
+joins; the stage that it leaves needs less. Under a hard limit on a stage's memory only ops without parameters move.
+Where the activations depend on the order of the ops, nothing does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.host.memory_limit import memory_left
+from mtpp.inference.contraction import Contraction, merge
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.solvers.reduction.kernels.pair_merges import MergeArrays, Search, find_pairs
+from mtpp.solvers.reduction.merge_regions import RegionFinder
+
+PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
+"""In the order in which the kernel numbers them."""
+
+REGION_RULES = ("region-down", "region-up")
+
+ALL_RULES = PAIR_RULES + REGION_RULES
+
+_PATH_STEPS = 1_000
+"""Pins that a search for paths may look at: it keeps the reduction linear, and only costs an opportunity."""
+
+_MOST_OPS = 20_000
+"""Ops up to which regions are looked for: in plain Python, milliseconds per thousand ops."""
+
+_REGION_BYTES = 200
+"""For each pin, while regions are looked for."""
+
+_WORTHWHILE = 2_000
+"""A round that merges fewer than one op in so many is the last: on a million ops another one takes half a second."""
+
+
+class Reduction(NamedTuple):
+    """One round of merges.
+
+    Attributes
+    ----------
+    contraction
+        The smaller instance and the way back.
+    leader
+        The op of each group that stays where it is while the others move to it, int32, shape (groups,).
+    target
+        The op that each op of the larger instance moves to, itself if it stays, int32, shape (n,).
+    rule
+        Number in :data:`ALL_RULES` of the rule that says so, −1 for those that stay, int32, shape (n,).
+    """
+
+    contraction: Contraction
+    leader: Int32Array
+    target: Int32Array
+    rule: Int32Array
+
+    def carry(self, partition: Partition) -> Partition:
+        """Return a partition of the smaller instance that is none worse than *partition* of the larger one."""
+        return Partition.from_stages(self.contraction.instance, partition.assignment[self.leader])
+
+    def merges(self) -> list[tuple[str, list[int], int]]:
+        """Return rule, ops that move and leader of each merge, in an order that keeps what the rules promise.
+
+        Notes
+        -----
+        Leaders that move themselves move first. O(n).
+        """
+        target = self.target.tolist()
+        rule = self.rule.tolist()
+        done = [to == op for op, to in enumerate(target)]
+        found: list[tuple[str, list[int], int]] = []
+        regions: dict[int, list[int]] = {}
+        for op in range(len(target)):
+            way = []
+            while not done[op]:
+                done[op] = True
+                way.append(op)
+                op = target[op]
+            for mover in reversed(way):
+                name, leader = ALL_RULES[rule[mover]], target[mover]
+                if name in PAIR_RULES:
+                    found.append((name, [mover], leader))
+                elif leader in regions:
+                    regions[leader].append(mover)
+                else:
+                    regions[leader] = [mover]
+                    found.append((name, regions[leader], leader))
+        return found
+
+
+def reduce_instance(
+    instance: Instance, rules: Collection[str] = ALL_RULES, *, ended: Callable[[], bool] = lambda: False
+) -> list[Reduction]:
+    """Apply the rules until none fits, or too few to be worth the time where there are thousands of ops.
+
+    Parameters
+    ----------
+    rules
+        Those to use, names in :data:`ALL_RULES`.
+    ended
+        Tells whether to end now, with what has been merged so far.
+
+    Returns
+    -------
+    Rounds, each on the instance of the one before, the first on *instance*; none if nothing can be merged. The optimum
+    of the last is that of *instance*, and its partitions lift to partitions of the same costs.
+
+    Notes
+    -----
+    O(pins·log pins) per round; a chain is one round, real networks take three to five. Regions, where there are few
+    enough ops to look for them, are tried when no pair is left.
+    """
+    pairs = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
+    rounds: list[Reduction] = []
+    if instance.peaks_in_order:
+        return rounds
+    while not ended():
+        target, rule = find_moves(instance, pairs, _PATH_STEPS)
+        if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS and _fits(instance):
+            target, rule = _regions(instance, rules, ended)
+        if not np.any(rule >= 0):
+            return rounds
+        rounds.append(_merged(instance, target, rule))
+        if np.count_nonzero(rule >= 0) * _WORTHWHILE < instance.op_count:
+            return rounds
+        instance = rounds[-1].contraction.instance
+    return rounds
+
+
+def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | None = None) -> list[list[str | int]]:
+    """Write the merges of all rounds as data: for each the rule, the ops that move, and last the op they move to.
+
+    Parameters
+    ----------
+    representative
+        What the ops of the first instance are called in the record; by default by their numbers.
+
+    Returns
+    -------
+    In an order in which each rule's condition holds on the graph as merged so far. An op stands for whatever it was
+    merged with before.
+    """
+    record: list[list[str | int]] = []
+    if not rounds:
+        return record
+    name = list(range(rounds[0].contraction.original.op_count) if representative is None else representative)
+    for merges in rounds:
+        record.extend([rule, *(name[op] for op in movers), name[leader]] for rule, movers, leader in merges.merges())
+        name = [name[leader] for leader in merges.leader.tolist()]
+    return record
+
+
+def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:
+    """Return the op that each op moves to by a rule for pairs, itself if none, and the rule's number, −1 if none.
+
+    Parameters
+    ----------
+    allowed
+        Whether each of :data:`PAIR_RULES` may be used, uint8.
+    steps
+        Pins that a search for paths may look at.
+    """
+    n = instance.op_count
+    target, rule = np.arange(n, dtype=np.int32), np.full(n, -1, dtype=np.int32)
+    search = Search(rule.copy(), rule.copy(), np.empty(steps + 1, dtype=np.int32))
+    find_pairs(_merge_arrays(instance), allowed, steps, target, rule, target.copy(), search)
+    return target, rule
+
+
+def _fits(instance: Instance) -> bool:
+    """Tell whether a limit on memory leaves enough to look for regions."""
+    left = memory_left()
+    return left is None or len(instance.pins) * _REGION_BYTES <= left // 2
+
+
+def _regions(instance: Instance, rules: Collection[str], ended: Callable[[], bool]) -> tuple[Int32Array, Int32Array]:
+    """Return moves and rules as :func:`find_moves` does."""
+    target = np.arange(instance.op_count, dtype=np.int32)
+    rule = np.full(instance.op_count, -1, dtype=np.int32)
+    for name in REGION_RULES:
+        if name not in rules or ended():
+            continue
+        finder = RegionFinder(
+            instance, _charges(instance), _positions(instance), upwards=name == "region-up", ended=ended
+        )
+        for leader, *others in finder.find():
+            target[others] = leader
+            rule[others] = ALL_RULES.index(name)
+        if np.any(rule >= 0):
+            break
+    return target, rule
+
+
+def _merged(instance: Instance, target: Int32Array, rule: Int32Array) -> Reduction:
+    """Merge every op with the one that stays at the end of its way, in the order of those that stay."""
+    end = target
+    while not np.array_equal(end, end[end]):
+        end = end[end]
+    staying = np.flatnonzero(target == np.arange(instance.op_count))
+    position = _positions(instance)
+    leader = staying[np.argsort(position[staying])].astype(np.int32)
+    group = np.empty(instance.op_count, dtype=np.int32)
+    group[leader] = np.arange(len(leader), dtype=np.int32)
+    return Reduction(merge(instance, group[end], len(leader)), leader, target, rule)
+
+
+def _positions(instance: Instance) -> Int32Array:
+    position = np.empty(instance.op_count, dtype=np.int32)
+    position[instance.order] = np.arange(instance.op_count, dtype=np.int32)
+    return position
+
+
+def _merge_arrays(instance: Instance) -> MergeArrays:
+    pin_counts = np.diff(instance.pin_offsets)
+    cut = np.zeros(instance.op_count, dtype=np.int64)
+    tensor = np.repeat(np.arange(instance.tensor_count), pin_counts)
+    np.add.at(cut, instance.pins, np.where(pin_counts > 1, instance.transfer, 0)[tensor])
+    offsets, tensors = instance.op_tensors
+    return MergeArrays(
+        _charges(instance),
+        cut,
+        instance.transfer.copy(),
+        instance.pin_offsets.copy(),
+        instance.pins.copy(),
+        offsets,
+        tensors,
+        _positions(instance),
+    )
+
+
+def _charges(instance: Instance) -> Int64Array:
+    """Return what a stage pays at most for an op that joins it, without transfers; −1 if the op must not move."""
+    system = instance.system
+    charge = instance.work.copy()
+    if not instance.memory_matters:
+        return charge
+    if system.fast_memory_bytes is not None:
+        charge += np.array([system.link_ps(size) for size in instance.param_bytes.tolist()], dtype=np.int64)
+    if system.stage_memory_bytes is not None:
+        charge[instance.param_bytes > 0] = -1
+    return charge

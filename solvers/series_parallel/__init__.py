@@ -1,0 +1,1 @@
+"""Series-parallel decomposition, and optimal cuts of decomposed graphs."""

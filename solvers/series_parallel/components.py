@@ -1,0 +1,225 @@
+"""What a decomposition costs to cut: its nodes as pieces with work, parameters and tensors, equal ones as one.
+
+Every tensor lies at its producer: all ops that read it are within the piece behind that op. Where it has one reader,
+the edge is what a cut there costs. Where it has several, its edges may be in several pieces side by side, and the
+stages of the terminals pay once: the edges have flags in place of costs, until the piece that all of them are in
+settles them (see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Flags also tell whether the stages of the
+virtual source and sink hold any op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import zip_longest
+
+import numpy as np
+
+from mtpp.inference.graph import Int64Array
+from mtpp.inference.instance import Instance
+from mtpp.solvers.series_parallel.compositions import CORE, EDGE, PARALLEL
+from mtpp.solvers.series_parallel.decomposition import Decomposition
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
+
+
+@dataclass(frozen=True)
+class Piece:
+    """What nodes of the tree that cost the same to cut have in common.
+
+    Attributes
+    ----------
+    kind
+        Of the nodes.
+    node
+        The first of them.
+    children
+        Pieces of its children, in the order of :attr:`Pieces.children`.
+    joints
+        The ops between its children.
+    work, params
+        Ticks and bytes of the ops inside.
+    edge
+        Of an edge: what the tail's stage pays where it is cut, what the head's stage pays, and flags.
+    charges
+        Ticks of the flags, see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`.
+    settled
+        Flags that no piece beside this one shares: they are paid for here.
+    ends
+        Work and parameters of the terminals.
+    tail_flag, head_flag
+        :data:`~mtpp.solvers.series_parallel.kernels.pareto_fronts.TAIL_USED` if the tail is the virtual source and
+        pieces beside this one begin there too, else 0; the same for the head.
+    """
+
+    kind: int
+    node: int
+    children: list[int]
+    joints: list[int]
+    work: int
+    params: int
+    edge: tuple[int, int, int]
+    charges: tuple[int, ...]
+    settled: int
+    ends: Ends
+    tail_flag: int
+    head_flag: int
+
+    @cached_property
+    def charge_array(self) -> Int64Array:
+        """The charges as kernels take them."""
+        return np.array(self.charges, dtype=np.int64)
+
+
+class Pieces:
+    """The pieces of an instance's decomposition; O(n + pins) expected time to make, apart from sorting.
+
+    Attributes
+    ----------
+    pieces
+        One for all nodes that are equal, those inside a piece before it; the last one is the whole graph.
+    piece_of
+        Piece of each node.
+    children
+        Children of each node, those side by side in the order of their pieces, so that equal nodes match.
+    shared
+        Of each node: tensors of its tail that ops beside it read too, with the number of their edges inside.
+    slot
+        Number of each tensor among those of its producer that have flags, −1 if it has none.
+    rank
+        Place of each op in the graph's own order.
+    approximate
+        Whether some op makes more tensors with several readers than there are flags for; the others are then paid for
+        once per reader, which is too much if several readers share a stage.
+    """
+
+    def __init__(self, instance: Instance, tree: Decomposition) -> None:
+        self.instance, self.tree = instance, tree
+        self.pieces: list[Piece] = []
+        self.piece_of: list[int] = []
+        self.children: list[list[int]] = []
+        self.approximate = False
+        self.rank: list[int] = np.argsort(instance.order).tolist()
+        self._tail, self._head = tree.tail.tolist(), tree.head.tolist()
+        self._work = [*instance.work.tolist(), 0, 0]
+        self._params = [*instance.param_bytes.tolist(), 0, 0]
+        self._transfer = instance.transfer.tolist()
+        self._readers = (np.diff(instance.pin_offsets) - 1).tolist()
+        self.tensor_of_edge: list[int] = np.repeat(np.arange(instance.tensor_count), self._readers).tolist()
+        self.slot = self._slots()
+        leaf_tails, leaf_heads = self._tail[: tree.leaf_count], self._head[: tree.leaf_count]
+        self._begins, self._ends = leaf_tails.count(tree.source), leaf_heads.count(tree.sink)
+        self.shared: list[dict[int, int]] = []
+        self._at_source: list[int] = []
+        self._at_sink: list[int] = []
+        known: dict[Hashable, int] = {}
+        for node, (kind, children) in enumerate(zip(tree.kind.tolist(), tree.child_lists(), strict=True)):
+            self._add(node, kind, children, known)
+
+    def _slots(self) -> list[int]:
+        """Return the number of each tensor among those of its producer that have flags, −1 if it has none."""
+        slots = [-1] * len(self._transfer)
+        given: dict[int, int] = {}
+        for t, producer in enumerate(self.instance.producer.tolist()):
+            if self._readers[t] > 1 and self._transfer[t] > 0:
+                slot = given.get(producer, 0)
+                if slot < MOST_SHARED:
+                    slots[t] = slot
+                    given[producer] = slot + 1
+                else:
+                    self.approximate = True
+        return slots
+
+    def _add(self, node: int, kind: int, children: list[int], known: dict[Hashable, int]) -> None:
+        tail, head = self._tail[node], self._head[node]
+        at_tail = [child for child in children if self._tail[child] == tail]
+        at_head = [child for child in children if self._head[child] == head]
+        if kind == PARALLEL:
+            children = sorted(children, key=self.piece_of.__getitem__)
+        edge, tensors = self._edge(node) if kind == EDGE else ((0, 0, 0), {})
+        for child in at_tail:
+            for t, count in self.shared[child].items():
+                tensors[t] = tensors.get(t, 0) + count
+        charges = [0] * (2 * max((self.slot[t] + 1 for t in tensors), default=0))
+        for t in tensors:
+            charges[2 * self.slot[t]] = charges[2 * self.slot[t] + 1] = self._transfer[t]
+        complete = [t for t, count in tensors.items() if count == self._readers[t]]
+        begins = sum(self._at_source[child] for child in at_tail) if children else int(tail == self.tree.source)
+        ends = sum(self._at_sink[child] for child in at_head) if children else int(head == self.tree.sink)
+        whole_tail, whole_head = begins == self._begins, ends == self._ends
+        joints = self.tree.joints[node]
+        parts = [self.piece_of[child] for child in children]
+        piece = Piece(
+            kind=kind,
+            node=node,
+            children=parts,
+            joints=joints,
+            work=sum(self._work[v] for v in joints) + sum(self.pieces[part].work for part in parts),
+            params=sum(self._params[v] for v in joints) + sum(self.pieces[part].params for part in parts),
+            edge=edge,
+            charges=tuple(charges),
+            settled=sum(3 << (2 * self.slot[t]) for t in complete)
+            + (TAIL_USED if whole_tail else 0)
+            + (HEAD_USED if whole_head else 0),
+            ends=Ends(self._work[tail], self._params[tail], self._work[head], self._params[head]),
+            tail_flag=TAIL_USED if tail == self.tree.source and not whole_tail else 0,
+            head_flag=HEAD_USED if head == self.tree.sink and not whole_head else 0,
+        )
+        self.children.append(children)
+        self.piece_of.append(self._known(piece, known))
+        self.shared.append({t: count for t, count in tensors.items() if t not in complete})
+        self._at_source.append(begins)
+        self._at_sink.append(ends)
+
+    def _edge(self, leaf: int) -> tuple[tuple[int, int, int], dict[int, int]]:
+        """Return what cutting an edge costs, and its tensor if that has flags."""
+        if leaf >= self.tree.edge_count:
+            return (0, 0, 0), {}
+        t = self.tensor_of_edge[leaf]
+        if self.slot[t] < 0:
+            return (self._transfer[t], self._transfer[t], 0), {}
+        return (0, 0, 3 << (2 * self.slot[t])), {t: 1}
+
+    def _shape(self, piece: Piece) -> tuple[int, ...]:
+        """Return how the edges of a core lie to each other, nothing for other pieces."""
+        if piece.kind != CORE:
+            return ()
+        place = {v: i for i, v in enumerate(piece.joints)}
+        place |= {self._tail[piece.node]: -1, self._head[piece.node]: -2}
+        return tuple(place[end[child]] for child in self.children[piece.node] for end in (self._tail, self._head))
+
+    def ops_of(self, node: int) -> list[int]:
+        """Return the ops inside *node*, in an order in which those of equal nodes match."""
+        found: list[int] = []
+        stack = [~node]  # complements: nodes that are still to be opened
+        while stack:
+            item = stack.pop()
+            if item >= 0:
+                found.append(item)
+                continue
+            children = self.children[~item]
+            joints = self.tree.joints[~item]
+            between = joints if len(joints) == len(children) - 1 else []
+            if not between:
+                stack.extend(joints)
+            for child, joint in zip_longest(reversed(children), reversed(between)):
+                stack.append(~child)
+                if joint is not None:
+                    stack.append(joint)
+        return found
+
+    def _known(self, piece: Piece, known: dict[Hashable, int]) -> int:
+        """Return the number of the piece, that of an equal one if there is any."""
+        key: Hashable
+        if piece.kind == EDGE:
+            key = piece.edge, piece.charges
+        elif piece.kind == CORE and self.approximate:
+            key = piece.node  # the tensors without flags may differ
+        else:
+            costs = tuple((self._work[v], self._params[v]) for v in piece.joints)
+            flags = piece.settled, piece.tail_flag, piece.head_flag
+            key = piece.kind, tuple(piece.children), costs, piece.charges, flags, piece.ends, self._shape(piece)
+        number = known.setdefault(key, len(self.pieces))
+        if number == len(self.pieces):
+            self.pieces.append(piece)
+        return number

@@ -1,0 +1,1 @@
+"""Compiled Pareto fronts of series-parallel cuts."""

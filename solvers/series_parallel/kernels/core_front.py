@@ -1,0 +1,277 @@
+"""The front of an irreducible piece: chains of downsets, from the stage of its tail to that of its head."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.memory.kernels.stage_memory import NEVER, NO_MEMORY, stage_memory_cost
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
+    BUFFER,
+    CLOSED,
+    FLAGS,
+    HEAD,
+    HEAD_PARAMS,
+    TAIL,
+    TAIL_PARAMS,
+    Ends,
+    Terms,
+    condense,
+    hopeful,
+    put,
+)
+
+
+class CoreItems(NamedTuple):
+    """The ops of a core, or groups of them that are not cut, and the tensors that they touch.
+
+    Attributes
+    ----------
+    work, params
+        Ticks and bytes of each item.
+    item_offsets, item_tensors
+        Tensors that each item makes or reads, CSR: int64 and int32.
+    producer
+        Item that makes each tensor, −1 where it is the core's tail, int32.
+    readers
+        Number of readers of each tensor, int32: items, and one more where the core's head reads it too.
+    transfer
+        Ticks of each tensor.
+    step_offsets, step_items, step_states
+        Of each downset: the items that may come next, and the downsets with them, CSR. Downset 0 is empty, the last one
+        holds everything, and steps lead to higher numbers.
+    """
+
+    work: Int64Array
+    params: Int64Array
+    item_offsets: Int64Array
+    item_tensors: Int32Array
+    producer: Int32Array
+    readers: Int32Array
+    transfer: Int64Array
+    step_offsets: Int64Array
+    step_items: Int32Array
+    step_states: Int32Array
+
+
+class CoreStates(NamedTuple):
+    """What stages inside a core cost, whatever the cutoff.
+
+    Attributes
+    ----------
+    below
+        For each downset D: work of its items (column 0), parameters (1), and what a stage pays for the tensors from its
+        side or the tail's to the other side or the head's (2), flagged tensors left out.
+    flags
+        Flags of the tensors of the tail that items outside D read.
+    stage_offsets, stage_froms, stage_costs
+        Stages between two downsets, by the larger one: CSR, the smaller one, and f of the difference.
+    from_start, to_end
+        Whether the stage of the tail holds nothing of the core, or that of the head: where they are no ops, a stage
+        there is one as any other.
+    tail_flag, head_flag
+        As those of a series.
+    """
+
+    below: Int64Array
+    flags: Int64Array
+    stage_offsets: Int64Array
+    stage_froms: Int64Array
+    stage_costs: Int64Array
+    from_start: bool
+    to_end: bool
+    tail_flag: int
+    head_flag: int
+
+
+@kernel
+def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
+    """Return the stages between two downsets that cost less than the cutoff, rows of (smaller, larger, cost).
+
+    Notes
+    -----
+    From each downset, depth first along its steps, with the cost kept up to date: O(degree) for each pair of downsets
+    whose difference has less work than *most_work*.
+    """
+    state_count = len(items.step_offsets) - 1
+    found = np.empty((1024, 3), dtype=np.int64)
+    count = int(np.int64(0))
+    seen = np.full(state_count, -1, dtype=np.int64)  # the last start that led there
+    inside = np.zeros(len(items.transfer), dtype=np.int64)  # readers in the stage
+    made = np.zeros(len(items.transfer), dtype=np.bool_)
+    path = np.empty(len(items.work) + 1, dtype=np.int64)  # next step of each downset on the path
+    taken = np.empty(len(items.work) + 1, dtype=np.int64)
+    states = np.empty(len(items.work) + 1, dtype=np.int64)
+    for start in range(state_count):
+        seen[start] = start
+        depth = 0
+        states[0], path[0] = start, items.step_offsets[start]
+        work, params, moved = 0, 0, 0
+        while depth >= 0:
+            step = path[depth]
+            if step == items.step_offsets[states[depth] + 1]:
+                if depth > 0:
+                    item = taken[depth]
+                    work -= items.work[item]
+                    params -= items.params[item]
+                    moved -= _moved_by(items, item, inside, made, False)
+                depth -= 1
+                continue
+            path[depth] += 1
+            item, state = items.step_items[step], items.step_states[step]
+            if seen[state] == start or work + items.work[item] >= most_work:
+                continue
+            seen[state] = start
+            work += items.work[item]
+            params += items.params[item]
+            moved += _moved_by(items, item, inside, made, True)
+            depth += 1
+            states[depth], path[depth], taken[depth] = state, items.step_offsets[state], item
+            cost = work + moved
+            if terms.memory.mode != NO_MEMORY:
+                overflow = stage_memory_cost(params, terms.memory.reserve_bytes, terms.memory)
+                cost = NEVER if overflow == NEVER else cost + overflow
+            if cost < terms.cutoff:
+                if count == len(found):
+                    found = _doubled(found)
+                found[count, 0], found[count, 1], found[count, 2] = start, state, cost
+                count += 1
+    return found[:count]
+
+
+@kernel
+def _moved_by(items: CoreItems, item: int, inside: Int64Array, made: NDArray[np.bool_], added: bool) -> int:
+    """Add an item to a stage whose items all come before it, or take the last one away (not *added*).
+
+    Returns
+    -------
+    What that changes in the ticks that the stage pays for tensors, whether it is added or taken.
+    """
+    change = 0
+    for i in range(items.item_offsets[item], items.item_offsets[item + 1]):
+        t = items.item_tensors[i]
+        if items.producer[t] == item:
+            made[t] = added
+            change += items.transfer[t]
+            continue
+        if not added:
+            inside[t] -= 1
+        if made[t]:
+            if inside[t] + 1 == items.readers[t]:
+                change -= items.transfer[t]
+        elif inside[t] == 0:
+            change += items.transfer[t]
+        if added:
+            inside[t] += 1
+    return change
+
+
+@kernel
+def core_front(
+    core: CoreStates, charges: Int64Array, ends: Ends, terms: Terms
+) -> tuple[Int64Array, Int64Array, Int64Array, bool]:
+    """Return the front of a core.
+
+    Returns
+    -------
+    * The points.
+    * Of each, the link of the last downset before the stage of the head, in column 0.
+    * Links, each the link before (−1 for none) and a downset; the first of a chain is what the stage of the tail holds.
+    * Whether a front was thinned.
+
+    Notes
+    -----
+    O(s·p) for s stages and p points at each downset, apart from sorting.
+    """
+    state_count = len(core.flags)
+    work, params = core.below[state_count - 1, 0], core.below[state_count - 1, 1]
+    begins = np.zeros(state_count + 1, dtype=np.int64)
+    chain = np.empty((64, 6), dtype=np.int64)
+    links = np.empty((64, 2), dtype=np.int64)
+    found = np.empty((64, 6), dtype=np.int64)
+    origin = np.empty((64, 2), dtype=np.int64)
+    lossy = False
+    outside = terms.total_work - work
+    open_ends = Ends(ends.tail_work, ends.tail_params, 0, 0)
+    point = np.empty(6, dtype=np.int64)
+    for state in range(state_count):
+        held, needs = core.below[state, 0], core.flags[state]
+        count = int(np.int64(0))
+        if state == 0 or not core.from_start:
+            for column in range(6):
+                point[column] = 0
+            if not core.from_start:
+                point[TAIL], point[TAIL_PARAMS] = held + core.below[state, 2], core.below[state, 1]
+                point[FLAGS] = needs | (core.tail_flag if state > 0 else 0)
+            if hopeful(point, outside + work - held, charges, open_ends, terms):
+                put(found, 0, point)
+                origin[0, 0], origin[0, 1] = -1, state
+                count += 1
+        for s in range(core.stage_offsets[state], core.stage_offsets[state + 1]):
+            if core.stage_costs[s] >= terms.cutoff:
+                continue
+            source = core.stage_froms[s]
+            for row in range(begins[source], begins[source + 1]):
+                for column in range(6):
+                    point[column] = chain[row, column]
+                point[CLOSED] += 1
+                if not hopeful(point, outside + work - held, charges, open_ends, terms):
+                    continue
+                if count == len(found):
+                    if count >= BUFFER:
+                        count, thin = condense(found, origin, count, count // 2, charges, terms)
+                        lossy = lossy or thin
+                    else:
+                        found, origin = _doubled(found), _doubled(origin)
+                put(found, count, point)
+                origin[count, 0], origin[count, 1] = row, state
+                count += 1
+        count, thin = condense(found, origin, count, terms.most_points, charges, terms)
+        lossy = lossy or thin
+        begin = begins[state]
+        while begin + count > len(chain):
+            chain, links = _doubled(chain), _doubled(links)
+        for row in range(count):
+            put(chain, begin + row, found[row])
+            links[begin + row, 0], links[begin + row, 1] = origin[row, 0], origin[row, 1]
+        begins[state + 1] = begin + count
+    count = int(np.int64(0))
+    for state in range(state_count):
+        if core.to_end and state < state_count - 1:
+            continue
+        for row in range(begins[state], begins[state + 1]):
+            for column in range(6):
+                point[column] = chain[row, column]
+            if not core.to_end:
+                point[HEAD] = work - core.below[state, 0] + core.below[state, 2]
+                point[HEAD_PARAMS] = params - core.below[state, 1]
+                # Whom the tail's stage does not send a tensor to are all in the head's, or in closed stages before it.
+                point[FLAGS] |= _reads(core.flags[state]) | (core.head_flag if state < state_count - 1 else 0)
+            if not hopeful(point, outside, charges, ends, terms):
+                continue
+            if count == len(found):
+                found, origin = _doubled(found), _doubled(origin)
+            put(found, count, point)
+            origin[count, 0], origin[count, 1] = row, 0
+            count += 1
+    count, thin = condense(found, origin, count, terms.most_points, charges, terms)
+    return found[:count], origin[:count], links[: begins[state_count]], lossy or thin
+
+
+@kernel
+def _reads(flags: int) -> int:
+    """Return the flags of the head for tensors that have flags of the tail."""
+    return flags << 1
+
+
+@kernel
+def _doubled(rows: Int64Array) -> Int64Array:
+    grown = np.empty((2 * len(rows), rows.shape[1]), dtype=np.int64)
+    for i in range(len(rows)):
+        for column in range(rows.shape[1]):
+            grown[i, column] = rows[i, column]
+    return grown

@@ -1,0 +1,248 @@
+"""The front of pieces one after the other: where a series is cut, and how many stages that closes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.inference.graph import Int64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.memory.kernels.stage_memory import NO_MEMORY
+from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
+    BUFFER,
+    CLOSED,
+    FLAGS,
+    HEAD,
+    HEAD_BITS,
+    HEAD_PARAMS,
+    TAIL,
+    TAIL_PARAMS,
+    Ends,
+    Terms,
+    charged,
+    condense,
+    fits,
+    hopeful,
+    in_order,
+    put,
+)
+
+UNCUT = -1
+"""In place of a row: the piece is not cut, or there is no cut before."""
+
+
+class Series(NamedTuple):
+    """Pieces and the ops that join them.
+
+    Attributes
+    ----------
+    fronts
+        Points of all pieces that differ, one front after the other.
+    begins, ends
+        Rows of each piece's front.
+    work, params
+        Of all ops of each piece.
+    joint_work, joint_params
+        Of the op behind each piece but the last.
+    whole_graph
+        Whether the terminals stand for all inputs and outputs of the graph: no op of theirs takes part, and nothing is
+        left to be cut beside the pieces.
+    tail_flag, head_flag
+        Flags to set where the stage of the tail, or that of the head, holds any op; 0 where the terminal is an op.
+    """
+
+    fronts: Int64Array
+    begins: Int64Array
+    ends: Int64Array
+    work: Int64Array
+    params: Int64Array
+    joint_work: Int64Array
+    joint_params: Int64Array
+    whole_graph: bool
+    tail_flag: int
+    head_flag: int
+
+
+@kernel
+def _descending(fronts: Int64Array, begin: int, end: int) -> Int64Array:
+    """Return the rows from *begin* to *end* by what the tail's stage pays, the most first."""
+    keys = np.zeros((end - begin, 6), dtype=np.int64)
+    for row in range(begin, end):
+        keys[row - begin, 0] = -fronts[row, TAIL]
+    return in_order(keys, end - begin) + begin
+
+
+@kernel
+def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Array, int]:
+    """Return the points by what the open stage pays, the least first; the group of each, and the number of groups.
+
+    Points of a group have as many closed stages and the same flags of the tail.
+    """
+    size = len(live)
+    keys = np.zeros((size, 6), dtype=np.int64)
+    group = np.empty(size, dtype=np.int64)
+    first = np.empty(size, dtype=np.int64)
+    count = int(np.int64(0))
+    for s in range(size):
+        keys[s, 0] = live[s, HEAD] + charged(live[s, FLAGS], 1, charges)
+        g = 0
+        while g < count and (
+            live[first[g], CLOSED] != live[s, CLOSED] or (live[first[g], FLAGS] ^ live[s, FLAGS]) & ~HEAD_BITS
+        ):
+            g += 1
+        if g == count:
+            first[g] = s
+            count += 1
+        group[s] = g
+    return in_order(keys, size), group, count
+
+
+@kernel
+def series_front(
+    series: Series, charges: Int64Array, ends: Ends, terms: Terms
+) -> tuple[Int64Array, Int64Array, Int64Array, bool]:
+    """Return the front of a series of pieces.
+
+    Returns
+    -------
+    * The points.
+    * Of each, the last cut before the last piece, or :data:`UNCUT`, and the row by which the last piece is cut, or
+      :data:`UNCUT`: then the stage after the last cut is that of the head.
+    * Of each cut: the cut before, or :data:`UNCUT`, the piece, and the row of its front.
+    * Whether a front was thinned.
+
+    Notes
+    -----
+    From piece to piece, the points of what lies before, their head being the stage that is still open. A piece that is
+    cut closes it, one that is not adds its work to it. The first open stage is that of the tail. For the whole graph it
+    is closed as any other, so that its cost no longer matters, and few points remain. O(l·p·log p) time for l pieces
+    and p points at each; with memory, where every open stage meets every point of a piece, O(l·p²·log p).
+    """
+    length = len(series.begins)
+    live = np.empty((0, 6), dtype=np.int64)
+    live_cut = np.empty(0, dtype=np.int64)
+    cuts = np.empty((16, 3), dtype=np.int64)
+    cut_count = 0
+    uncut, uncut_params, uncut_lives = 0, 0, True
+    left = terms.total_work
+    lossy = False
+    open_ends = Ends(ends.tail_work, ends.tail_params, 0, 0)
+    point = np.empty(6, dtype=np.int64)
+    for i in range(length):
+        last = i == length - 1
+        begin, end = series.begins[i], series.ends[i]
+        joint_work = np.int64(0) if last else series.joint_work[i]
+        joint_params = np.int64(0) if last else series.joint_params[i]
+        left -= series.work[i] + joint_work
+        here = ends if last else open_ends
+        starts = series.whole_graph and i == 0
+        room = min((len(live) + 1) * (end - begin + 1), BUFFER)
+        found = np.empty((room, 6), dtype=np.int64)
+        origin = np.empty((room, 2), dtype=np.int64)  # cut before, and row or UNCUT
+        count = int(np.int64(0))
+        every = terms.memory.mode != NO_MEMORY
+        by_tail = _descending(series.fronts, begin, end)
+        by_head, group, group_count = _grouped(live, charges)
+        best = np.full(group_count, UNCUT, dtype=np.int64)
+        closable = 0
+        for r in range(end - begin + 1):
+            row = end if r == end - begin else by_tail[r]
+            pair_all = every or row == end
+            if not pair_all:
+                # Of the open stages that may close here, those with as many closed ones and the same flags differ only
+                # in what the tail's stage pays: the least will do.
+                while closable < len(live):
+                    s = by_head[closable]
+                    cost = live[s, HEAD] + charged(live[s, FLAGS], 1, charges)
+                    if cost + series.fronts[row, TAIL] >= terms.cutoff:
+                        break
+                    if best[group[s]] == UNCUT or live[s, TAIL] < live[best[group[s]], TAIL]:
+                        best[group[s]] = s
+                    closable += 1
+            for n in range(-1, len(live) if pair_all else group_count):
+                s = n if n < 0 or pair_all else best[n]
+                if n >= 0 and s < 0:
+                    continue
+                if row == end:  # the piece is not cut: its work goes to the open stage
+                    if s < 0:
+                        if not (starts and uncut_lives):
+                            continue
+                        point[:] = 0
+                    else:
+                        for column in range(6):
+                            point[column] = live[s, column]
+                    point[HEAD] += series.work[i]
+                    point[HEAD_PARAMS] += series.params[i]
+                    if last:
+                        point[FLAGS] |= series.head_flag
+                else:
+                    for column in range(6):
+                        point[column] = series.fronts[row, column]
+                    if s < 0:  # it is the first to be cut: the open stage is that of the tail
+                        if not uncut_lives:
+                            continue
+                        if i > 0:
+                            point[FLAGS] |= series.tail_flag
+                        point[TAIL] += uncut
+                        point[TAIL_PARAMS] += uncut_params
+                        if series.whole_graph:
+                            if not fits(point[TAIL], point[TAIL_PARAMS], terms.cutoff, terms.memory):
+                                continue
+                            point[TAIL], point[TAIL_PARAMS] = 0, 0
+                    else:  # the open stage closes
+                        cost = live[s, HEAD] + charged(live[s, FLAGS], 1, charges) + point[TAIL]
+                        held = live[s, HEAD_PARAMS] + point[TAIL_PARAMS]
+                        if not fits(cost, held, terms.cutoff, terms.memory):
+                            continue
+                        point[CLOSED] += live[s, CLOSED] + 1
+                        point[FLAGS] |= live[s, FLAGS] & ~HEAD_BITS
+                        point[TAIL], point[TAIL_PARAMS] = live[s, TAIL], live[s, TAIL_PARAMS]
+                point[HEAD] += joint_work
+                point[HEAD_PARAMS] += joint_params
+                if last and series.whole_graph:  # the last stage closes, as all others do
+                    if not fits(point[HEAD], point[HEAD_PARAMS], terms.cutoff, terms.memory):
+                        continue
+                    if row == end:
+                        point[CLOSED] += 1
+                    if point[CLOSED] > terms.stages:
+                        continue
+                    point[HEAD], point[HEAD_PARAMS] = 0, 0
+                elif not hopeful(point, left, charges, here, terms):
+                    continue
+                if count == room:
+                    count, thin = condense(found, origin, count, room // 2, charges, terms)
+                    lossy = lossy or thin
+                put(found, count, point)
+                origin[count, 0] = UNCUT if s < 0 else live_cut[s]
+                origin[count, 1] = UNCUT if row == end else row - begin
+                count += 1
+        uncut += series.work[i] + joint_work
+        uncut_params += series.params[i] + joint_params
+        uncut_lives = uncut_lives and fits(
+            ends.tail_work + uncut, ends.tail_params + uncut_params, terms.cutoff, terms.memory
+        )
+        if starts:
+            uncut_lives = False
+        count, thin = condense(found, origin, count, terms.most_points, charges, terms)
+        lossy = lossy or thin
+        live = found[:count]
+        if last:
+            return live, origin[:count], cuts[:cut_count], lossy
+        before, live_cut = origin, np.empty(count, dtype=np.int64)
+        for n in range(count):
+            if before[n, 1] == UNCUT:
+                live_cut[n] = before[n, 0]
+                continue
+            if cut_count == len(cuts):
+                grown = np.empty((2 * cut_count, 3), dtype=np.int64)
+                for done in range(cut_count):
+                    for column in range(3):
+                        grown[done, column] = cuts[done, column]
+                cuts = grown
+            cuts[cut_count, 0] = before[n, 0]
+            cuts[cut_count, 1] = i
+            cuts[cut_count, 2] = before[n, 1]
+            live_cut[n] = cut_count
+            cut_count += 1
+    return live, np.empty((0, 2), dtype=np.int64), cuts[:cut_count], lossy

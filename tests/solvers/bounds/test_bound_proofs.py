@@ -1,0 +1,58 @@
+"""The bounds of the exact tier against their checkers: two programs written from one statement."""
+
+from __future__ import annotations
+
+import json
+
+import oracles
+import pytest
+from flow_proofs import claim_of, random_problem
+
+from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.checker.checks import check_bound
+from mtpp.host.deadline import Deadline
+from mtpp.inference.contraction import contract
+from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.registry import BOUNDS
+from mtpp.solvers.reduction.reduction import merge_record, reduce_instance
+
+EXACT = [name for name, entry in BOUNDS.items() if entry.tier == "exact"]
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_every_exact_bound_has_a_checker(name: str) -> None:
+    """What is said to be checked again from the certificate alone can be."""
+    assert name in CHECKERS
+
+
+@pytest.mark.parametrize("name", EXACT)
+@pytest.mark.parametrize("reduced", [False, True])
+def test_proofs_pass(name: str, reduced: bool) -> None:
+    """On small graphs with and without memories, groups and merges, each bound is below the optimum and is proven."""
+    proven = 0
+    for seed in range(60):
+        graph, system, k, together = random_problem(seed)
+        groups = [[graph.op_names.index(op) for op in group] for group in together]
+        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+        if optimum >= oracles.NEVER:
+            continue
+        instance = Instance.build(graph, system, k)
+        if groups:
+            instance = contract(instance, groups).instance
+        rounds = reduce_instance(instance) if reduced and name != "simple" else []
+        inner = rounds[-1].contraction.instance if rounds else instance
+        limits = BoundLimits(optimum, deadline=Deadline.from_now(2))  # some get better for very long
+        lower = BOUNDS[name].load()(inner, limits).lower
+        if lower is None:
+            continue
+        assert lower.value <= optimum, seed
+        proof = dict(lower.proof)
+        if rounds:
+            proof["merges"] = merge_record(rounds, instance.first_members.tolist())
+        claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(proof)))
+        check, tier = check_bound(claim, lower.method, lower.tier, optimum, None)
+        assert check.passed, (seed, check.detail)
+        assert tier == "exact"
+        proven += 1
+    assert proven > 15

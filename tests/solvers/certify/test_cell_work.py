@@ -1,0 +1,110 @@
+"""The ladder of one cell: strong bounds side by side, and what a bound of tier solver ends and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from graph_strategies import LINK, random_graph
+
+from mtpp.errors import InconsistentBound
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.certify import cell_work as certifying
+from mtpp.solvers.certify.cell_work import STRONG, Certification, CertifyLimits, certify
+
+
+def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A contradiction is reported at once, not when the time of the cell is up."""
+    stops: list[str | None] = []
+
+    def absurd(instance: Instance, limits: BoundLimits) -> BoundResult:
+        return BoundResult(LowerBound(limits.upper + 1, "exact-mip", "solver", {}), solved=True)
+
+    def endless(instance: Instance, limits: BoundLimits) -> BoundResult:
+        while not limits.ended():
+            pass
+        stops.append(limits.stop)
+        return BoundResult(None, solved=False)
+
+    bounds = {"configuration": endless, "exact-mip": absurd}
+    monkeypatch.setattr(
+        certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
+    )
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    with pytest.raises(InconsistentBound):
+        certify(instance, CertifyLimits(10.0, bounds=STRONG, algorithm="random"))
+    assert stops == ["interrupted"]
+
+
+def ladder_of(
+    monkeypatch: pytest.MonkeyPatch, **limits: Any
+) -> tuple[Certification, list[str], dict[str, BoundLimits]]:
+    """Certify with a solver's bound that is the bottleneck, and then a weak proof; return what was tried, and how."""
+    tried: list[str] = []
+    asked: dict[str, BoundLimits] = {}
+
+    def tell(name: str, tier: str, value: Callable[[BoundLimits], int]) -> SimpleNamespace:
+        def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+            tried.append(name)
+            asked[name] = limits
+            return BoundResult(LowerBound(value(limits), name, tier, {}), solved=True)
+
+        return SimpleNamespace(load=lambda: bound, tier=tier)
+
+    entries = {
+        "bottleneck": tell("bottleneck", "solver", lambda limits: limits.upper),
+        "crossings": tell("crossings", "exact", lambda limits: limits.lower + 1),
+    }
+    monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    names = ("bottleneck", "crossings")
+    return certify(instance, CertifyLimits(10.0, bounds=names, algorithm="random", **limits)), tried, asked
+
+
+def test_a_bound_of_the_solver_ends_a_cell_and_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What ended the work is named, and what is proven is kept beside the bound."""
+    found, tried, _ = ladder_of(monkeypatch)
+    assert tried == ["bottleneck"]
+    assert found.stopped == "solver-target"
+    assert (found.lower.tier, found.lower.value) == ("solver", found.upper)
+    assert found.proven.method == "simple"
+
+
+def test_where_proofs_are_required_the_work_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exact bounds are told what is proven, not what the solver says."""
+    found, tried, asked = ladder_of(monkeypatch, proofs_only=True)
+    assert tried == ["bottleneck", "crossings"]
+    assert found.stopped == "finished"
+    assert (found.lower.method, found.proven.method) == ("bottleneck", "crossings")
+    assert asked["crossings"].lower == found.proven.value - 1 < found.lower.value
+
+
+def test_a_proof_is_shown_before_a_solvers_bound_of_the_same_value(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever came first."""
+
+    def same(tier: str) -> SimpleNamespace:
+        def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+            return BoundResult(LowerBound(limits.upper, tier, tier, {}), solved=True)
+
+        return SimpleNamespace(load=lambda: bound, tier=tier)
+
+    entries = {"bottleneck": same("solver"), "crossings": same("exact")}
+    monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    for names in (("bottleneck", "crossings"), ("crossings", "bottleneck")):
+        found = certify(instance, CertifyLimits(10.0, bounds=names, algorithm="random", each=True))
+        assert (found.lower.tier, found.proven.tier) == ("exact", "exact")
+
+
+def test_a_cutoff_by_hand_asks_for_no_partition() -> None:
+    """Bounds are found without one, and none of tier solver reaches the cutoff."""
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    limits = CertifyLimits(20.0, bounds=("crossings", "bottleneck", "exact-mip"), each=True, cutoff=100)
+    found = certify(instance, limits)
+    assert (found.partition, found.upper, found.upper_algorithm) == (None, None, None)
+    assert list(found.bounds) == ["simple", "crossings", "bottleneck", "exact-mip"]
+    assert all((found.bounds[name].value or 0) < 100 for name in ("bottleneck", "exact-mip"))

@@ -1,0 +1,97 @@
+"""The prover closes the gap from both sides, and what it proves is true."""
+
+from __future__ import annotations
+
+import oracles
+import pytest
+from graph_strategies import LINK, problems, random_graph
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mtpp.errors import Infeasible
+from mtpp.host.deadline import Deadline
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.inference.system import System
+from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.downsets.prover import Prover
+from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.partitioners import anneal, downset
+from mtpp.solvers.reduction.reduction import reduce_instance
+
+
+def prover_of(instance: Instance, **limits: object) -> Prover:
+    """Return a prover with all merges and the simple bound."""
+    lower = simple_bound(instance).value
+    return Prover(instance, reduce_instance(instance), SearchLimits(UNLIMITED, lower_bound=lower, **limits))  # type: ignore[arg-type]
+
+
+@settings(max_examples=150)
+@given(problems(max_ops=7, stage_memory=True), st.sampled_from([5, 10**9]))
+def test_the_gap_closes_at_the_optimum(problem: tuple[CostGraph, System, int], steps: int) -> None:
+    """From one stage down to the optimum, in one go or in many short ones; the bound is never above it."""
+    graph, system, k = problem
+    instance = Instance.build(graph, system, k)
+    optimum = oracles.brute_force_optimum(graph, system, k)
+    prover = prover_of(instance)
+    if optimum == oracles.NEVER:
+        with pytest.raises(Infeasible, match="proven infeasible"):
+            prover.any_partition(10**9)
+        return
+    first = prover.any_partition(10**9)
+    assert first is not None
+    upper = bottleneck(prover.inner, first)
+    for _ in range(10_000):
+        if prover.exhausted(upper):
+            break
+        upper = prover.close(upper, steps)
+        assert prover.lower <= optimum <= upper
+    assert prover.lower == optimum == upper
+    if prover.found is not None:
+        assert bottleneck(prover.inner, prover.found) == upper
+    if prover.bound is not None:
+        assert prover.bound.value == optimum
+        assert prover.bound.tier == "enumerated"
+
+
+def test_the_bound_rises_where_the_gap_does_not_close() -> None:
+    """A graph that is too wide gives a bound above the simple one and below what is found otherwise."""
+    instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 4)
+    best = anneal.partition(instance, SearchLimits(3000))
+    prover = prover_of(instance, memory_bytes=2**20)
+    assert prover.close(best.bottleneck, 2_000_000) == best.bottleneck
+    assert simple_bound(instance).value < prover.lower < best.bottleneck
+    assert prover.bound is not None
+    assert prover.bound.value == prover.lower == prover.bound.proof["cutoff"]
+
+
+def test_a_deadline_ends_it_at_once() -> None:
+    """Nothing is proven, and the bottleneck is what it was."""
+    instance = Instance.build(random_graph(7, 120, shuffled=False), LINK, 8)
+    prover = prover_of(instance, deadline=Deadline.from_now(0.0))
+    assert prover.close(10**6, 10**9) == 10**6
+    assert prover.bound is None
+    assert prover.steps == 0
+
+
+def test_a_found_partition_is_not_searched_for_again() -> None:
+    """A search that is open at a limit goes on when it is called again, and is dropped where a better one is known."""
+    instance = Instance.build(random_graph(3, 60, shuffled=False), LINK, 3)
+    in_pieces, at_once = prover_of(instance), prover_of(instance)
+    upper = bottleneck(in_pieces.inner, Partition.from_stages(in_pieces.inner, [0] * in_pieces.inner.op_count))
+    best = at_once.close(upper, 3_000_000)
+    while in_pieces.steps < 3_000_000 and not in_pieces.exhausted(upper):
+        upper = in_pieces.close(upper, 100_000)
+    assert in_pieces.lower <= best
+    assert at_once.lower <= upper
+
+
+def test_the_last_steps_of_a_budget_are_no_loop() -> None:
+    """Whatever is left over, the search over downsets ends, with what it may have spent at most."""
+    instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 4)
+    for budget in (*range(1, 60), 500):
+        found = downset.partition(instance, SearchLimits(budget))
+        assert found.evaluations <= budget + 2  # a search is begun as a whole
+        assert found.stopped == "budget"

@@ -1,0 +1,21 @@
+"""Kernels of planners that are compiled ahead of time: those that real runs need."""
+
+from __future__ import annotations
+
+from training_models import random_problem
+
+from mtpp.solvers.planners.compiling import compiled_planner, load_planners, planner_kernels
+from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS
+
+
+def test_planners_are_compiled_ahead() -> None:
+    """A run on another model, with either knapsack, finds all kernels ready."""
+    load_planners()
+    assert all(compiled_planner(entry, nested=nested) for entry in PLANNERS.values() for nested in (False, True))
+    kernels = planner_kernels(PLANNERS["piper"], nested=False)
+    before = [len(kernel.signatures) for kernel in kernels]
+    assert min(before) > 0
+    for knapsack in KNAPSACKS:
+        PLANNERS["piper"].load()(random_problem(3), PlanLimits(knapsack=knapsack))
+    assert [len(kernel.signatures) for kernel in kernels] == before
