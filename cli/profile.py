@@ -48,7 +48,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     from mtpp.cli.results import deliver
     from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
-    from mtpp.runtime.profile_model import profile_model
+    from mtpp.runtime.profiling.profile_model import profile_model
 
     if output not in (None, "-"):
         check_output(output)

@@ -11,7 +11,7 @@ from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_sha
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.profile_model import Profile
+    from mtpp.runtime.profiling.profile_model import Profile
     from mtpp.units import Exact
 
 _DEAREST = 10

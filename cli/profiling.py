@@ -9,7 +9,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
-    from mtpp.runtime.profile_request import ProfileRequest
+    from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.random_values import Array
 
 
@@ -36,8 +36,8 @@ def profile_request(options: Mapping[str, Any]) -> ProfileRequest:
     from mtpp.cli.options import bytes_option, parse_dims
     from mtpp.host.free_memory import free_bytes
     from mtpp.inference.system import DEFAULT_PRESET, load_system
-    from mtpp.runtime.profile_request import ProfileRequest
-    from mtpp.runtime.profiling import ProfileChoices
+    from mtpp.runtime.profiling.profile_request import ProfileRequest
+    from mtpp.runtime.profiling.timing import ProfileChoices
 
     limit = bytes_option("--memory-limit", options["memory_limit"])
     return ProfileRequest(

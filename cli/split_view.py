@@ -13,7 +13,7 @@ from mtpp.units import PICOSECONDS, format_bytes
 if TYPE_CHECKING:
     from mtpp.cli.splitting import SplitResult
     from mtpp.formats.results.stage_manifest import Described
-    from mtpp.runtime.split_check import OutputCheck, SplitCheck
+    from mtpp.runtime.checking.split_check import OutputCheck, SplitCheck
 
 FORMAT = "mtpp-split"
 VERSION = 1

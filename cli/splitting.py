@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mtpp.cli.split_plan import PlannedModel
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.runtime.split_check import SplitCheck
+    from mtpp.runtime.checking.split_check import SplitCheck
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _checked(
     console: Console,
     show: Callable[[str], None],
 ) -> SplitCheck:
-    from mtpp.runtime.split_check import check_split
+    from mtpp.runtime.checking.split_check import check_split
 
     def tell(text: str) -> None:
         console.note(text)

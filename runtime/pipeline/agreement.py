@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mtpp.runtime.checking.tolerances import tolerance
 from mtpp.runtime.pipeline.memory import Array
-from mtpp.runtime.tolerances import tolerance
 
 
 @dataclass

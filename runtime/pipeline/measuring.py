@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
+from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, Patience
 from mtpp.runtime.pipeline.memory import Ring
@@ -21,7 +22,6 @@ from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import random_input
 from mtpp.runtime.session import SessionChoices
-from mtpp.runtime.tolerances import types_between
 
 _MOST_SETS = 4
 _SETS_BYTES = 64 << 20

@@ -188,7 +188,7 @@ def _chain(*kinds: str) -> onnx.ModelProto:
 
 def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, and how far off they are; the stages are there to be looked at."""
-    from mtpp.runtime import split_check
+    from mtpp.runtime.checking import split_check
 
     onnx.save(_chain("Tanh", "Neg"), tmp_path / "m.onnx")
     (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))

@@ -57,7 +57,7 @@ def _run(tmp_path: Path) -> None:
     """Check that the stages compute what the model does, bit for bit."""
     pytest.importorskip("onnxruntime")
     from mtpp.formats.results.stage_manifest import read_manifest
-    from mtpp.runtime.split_check import check_split
+    from mtpp.runtime.checking.split_check import check_split
 
     path, folder = tmp_path / "model.onnx", tmp_path / "stages"
     found = check_split(path.read_bytes(), tmp_path, read_manifest(folder), folder, display="model.onnx")
@@ -306,7 +306,7 @@ def test_half_precision_between_stages_is_rounded(tmp_path: Path) -> None:
     """A cut rounds what kernels keep in single precision: as inexact as that may the result be, and no more."""
     pytest.importorskip("onnxruntime")
     from mtpp.formats.results.stage_manifest import read_manifest
-    from mtpp.runtime.split_check import check_split
+    from mtpp.runtime.checking.split_check import check_split
 
     nodes = [
         helper.make_node("Cast", ["x"], ["a"], to=TensorProto.FLOAT16),

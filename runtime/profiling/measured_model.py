@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.inference.system import System, load_system
-from mtpp.runtime.attribution import Owners, owners_by_name, owners_by_position
-from mtpp.runtime.executable import NODE, Executable
-from mtpp.runtime.executed_graph import EXECUTED, executed_graph
-from mtpp.runtime.profiled_graph import MeasuredOps, covers, measured_ops
-from mtpp.runtime.profiling import Measurement, ProfileChoices, measure
+from mtpp.runtime.profiling.attribution import Owners, owners_by_name, owners_by_position
+from mtpp.runtime.profiling.executable import NODE, Executable
+from mtpp.runtime.profiling.executed_graph import EXECUTED, executed_graph
+from mtpp.runtime.profiling.profiled_graph import MeasuredOps, covers, measured_ops
+from mtpp.runtime.profiling.timing import Measurement, ProfileChoices, measure
 from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ pytest.importorskip("onnxruntime")
 from random_onnx_models import random_labels, random_model, read_model, split_into
 
 from mtpp.formats.results.stage_manifest import read_manifest
-from mtpp.runtime.split_check import check_split
+from mtpp.runtime.checking.split_check import check_split
 
 
 @pytest.mark.parametrize("seed", range(40))

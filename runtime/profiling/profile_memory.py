@@ -12,7 +12,7 @@ from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.executable import Executable
+    from mtpp.runtime.profiling.executable import Executable
 
 _COPIES_OF_FILE = 2
 """The model parsed, and serialized for ONNX Runtime."""

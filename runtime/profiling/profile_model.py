@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtpp.runtime.executable import Executable, fill, machine, prepare
-from mtpp.runtime.measured_model import MeasuredModel, measure_model
-from mtpp.runtime.pieces import measure_in_pieces, pieces_within
-from mtpp.runtime.profile_memory import memory_need, refuse_what_does_not_fit
-from mtpp.runtime.profile_request import ProfileRequest
-from mtpp.runtime.profiled_graph import MeasuredOps, profiled_graph
+from mtpp.runtime.profiling.chunked_profiling import measure_in_pieces, pieces_within
+from mtpp.runtime.profiling.executable import Executable, fill, machine, prepare
+from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
+from mtpp.runtime.profiling.profile_memory import memory_need, refuse_what_does_not_fit
+from mtpp.runtime.profiling.profile_request import ProfileRequest
+from mtpp.runtime.profiling.profiled_graph import MeasuredOps, profiled_graph
 from mtpp.runtime.session import onnxruntime
 
 if TYPE_CHECKING:
@@ -58,7 +58,8 @@ def profile_model(
 
     Notes
     -----
-    Memory: :class:`mtpp.runtime.profile_memory.MemoryNeed`. Time: two sessions, ``warm_up + repeats`` runs of each.
+    Memory: :class:`mtpp.runtime.profiling.profile_memory.MemoryNeed`. Time: two sessions, ``warm_up + repeats`` runs of
+    each.
     """
     from mtpp.formats.onnx.dimensions import UnknownSize
 

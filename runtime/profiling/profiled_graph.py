@@ -21,8 +21,8 @@ from mtpp.host.statistics import Quartiles, in_thousandths, middle_mean, quartil
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.attribution import Owners
-    from mtpp.runtime.profiling import Measurement
+    from mtpp.runtime.profiling.attribution import Owners
+    from mtpp.runtime.profiling.timing import Measurement
     from mtpp.units import Exact
 
 TIME_UNIT = "us"

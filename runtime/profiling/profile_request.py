@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mtpp.inference.system import System
-from mtpp.runtime.profiling import ProfileChoices
+from mtpp.runtime.profiling.timing import ProfileChoices
 from mtpp.runtime.random_values import Array
 
 

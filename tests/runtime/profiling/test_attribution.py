@@ -5,8 +5,8 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from mtpp.runtime.attribution import owners_by_position
-from mtpp.runtime.executed_graph import positions_of
+from mtpp.runtime.profiling.attribution import owners_by_position
+from mtpp.runtime.profiling.executed_graph import positions_of
 
 
 def graph(*nodes: tuple[str, str, str, str]) -> onnx.GraphProto:

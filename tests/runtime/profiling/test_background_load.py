@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from mtpp.runtime.company import company
+from mtpp.runtime.profiling.background_load import company
 
 
 def test_workers_go_on_until_the_end() -> None:

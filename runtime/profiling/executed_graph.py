@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.host.interrupts import unwinding
-from mtpp.runtime.attribution import Owners
-from mtpp.runtime.executable import Executable
+from mtpp.runtime.profiling.attribution import Owners
+from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.session import SessionChoices, open_session
 
 if TYPE_CHECKING:

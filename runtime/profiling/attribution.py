@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from mtpp.runtime.executable import NODE
+from mtpp.runtime.profiling.executable import NODE
 
 if TYPE_CHECKING:
     import onnx
@@ -55,5 +55,5 @@ def owners_by_position(graph: onnx.GraphProto, positions: Sequence[int]) -> list
 
 
 def owners_by_name(owners: Sequence[Owners]) -> Mapping[str, Owners]:
-    """Return the same by the name that a node has in an :class:`mtpp.runtime.executable.Executable`."""
+    """Return the same by the name that a node has in an :class:`mtpp.runtime.profiling.executable.Executable`."""
     return {f"{NODE}{i}": found for i, found in enumerate(owners)}

@@ -15,9 +15,9 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
-from mtpp.runtime.profile_model import Profile, profile_model
-from mtpp.runtime.profile_request import ProfileRequest
-from mtpp.runtime.profiling import ProfileChoices
+from mtpp.runtime.profiling.profile_model import Profile, profile_model
+from mtpp.runtime.profiling.profile_request import ProfileRequest
+from mtpp.runtime.profiling.timing import ProfileChoices
 
 pytest.importorskip("onnxruntime")
 

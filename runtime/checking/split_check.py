@@ -2,7 +2,7 @@
 
 Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
 nothing is fused), so results are expected to be equal bit for bit. Where they are not, they have to be equal within a
-tolerance (:mod:`mtpp.runtime.tolerances`). Whole numbers, truth values and strings have to be equal.
+tolerance (:mod:`mtpp.runtime.checking.tolerances`). Whole numbers, truth values and strings have to be equal.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, StageManifest
 from mtpp.host.free_memory import free_bytes
-from mtpp.runtime.contents import contents_of
+from mtpp.runtime.checking.contents import contents_of
+from mtpp.runtime.checking.tolerances import tolerance, types_between
 from mtpp.runtime.random_values import Array, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
-from mtpp.runtime.tolerances import tolerance, types_between
 from mtpp.runtime.weights import absent_weights
 
 if TYPE_CHECKING:

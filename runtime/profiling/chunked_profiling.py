@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 from mtpp.host.statistics import Quartiles
-from mtpp.runtime.executable import Executable, fill, fill_inputs, prepare
-from mtpp.runtime.measured_model import MeasuredModel, measure_model
-from mtpp.runtime.profile_memory import MemoryNeed
-from mtpp.runtime.profile_request import ProfileRequest
-from mtpp.runtime.profiled_graph import MeasuredOps
+from mtpp.runtime.profiling.executable import Executable, fill, fill_inputs, prepare
+from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
+from mtpp.runtime.profiling.profile_memory import MemoryNeed
+from mtpp.runtime.profiling.profile_request import ProfileRequest
+from mtpp.runtime.profiling.profiled_graph import MeasuredOps
 from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ class Executable:
     random_weight_bytes
         Of all weights that were made up, those that are let go of again included.
     as_saved
-        Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.executed_graph`).
+        Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.profiling.executed_graph`).
     """
 
     model: onnx.ModelProto

@@ -15,9 +15,9 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
 from mtpp.host.interrupts import unwinding
-from mtpp.runtime.company import company
-from mtpp.runtime.contents import contents_of
-from mtpp.runtime.executable import Executable
+from mtpp.runtime.checking.contents import contents_of
+from mtpp.runtime.profiling.background_load import company
+from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
@@ -38,7 +38,7 @@ class ProfileChoices:
     optimise
         Whether ONNX Runtime may fuse and rearrange ops.
     beside
-        How many others run the model at the same time, over and over (:mod:`mtpp.runtime.company`).
+        How many others run the model at the same time, over and over (:mod:`mtpp.runtime.profiling.background_load`).
     """
 
     warm_up: int = 3

@@ -13,11 +13,11 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
-from mtpp.runtime.pieces import pieces_within
-from mtpp.runtime.profile_memory import MemoryNeed
-from mtpp.runtime.profile_model import Profile, profile_model
-from mtpp.runtime.profile_request import ProfileRequest
-from mtpp.runtime.profiling import ProfileChoices
+from mtpp.runtime.profiling.chunked_profiling import pieces_within
+from mtpp.runtime.profiling.profile_memory import MemoryNeed
+from mtpp.runtime.profiling.profile_model import Profile, profile_model
+from mtpp.runtime.profiling.profile_request import ProfileRequest
+from mtpp.runtime.profiling.timing import ProfileChoices
 
 pytest.importorskip("onnxruntime")
 

@@ -1,0 +1,1 @@
+"""Whole and split models run on the same inputs and compared."""

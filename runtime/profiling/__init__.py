@@ -1,0 +1,1 @@
+"""Models measured op by op with ONNX Runtime's profiler."""
