@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.options import Model
+    from mtpp.cli.options.shared import Model
 
 OPTION = "--together-blocks"
 
@@ -22,7 +22,7 @@ def block_groups(model: Model, options: dict[str, Any]) -> tuple[tuple[str, ...]
     """
     import numpy as np
 
-    from mtpp.cli.options import input_limit
+    from mtpp.cli.options.shared import input_limit
     from mtpp.formats.exporters.blocks import find_blocks
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.io.source import read_source

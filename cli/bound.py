@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.cell_options import cell_options, total_time_option
-from mtpp.cli.file_types import MODEL, OUTPUT
-from mtpp.cli.options import model_options, output_options
+from mtpp.cli.options.cells import cell_options, total_time_option
+from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.shared import model_options, output_options
 
 INTERRUPTED = 130
 
@@ -43,17 +43,17 @@ def command(
     MODEL is a model or a folder of models. Every bound gets an equal share of the time of a cell and is worked at for
     itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
     """
-    from mtpp.cli.cell_options import cell_limits
     from mtpp.cli.certificate_rows import bounds_alone
-    from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import CellRun, certify_models
-    from mtpp.cli.console import Console
-    from mtpp.cli.cut_short import bounds_cut_short
     from mtpp.cli.exporting import check_export_options, export
-    from mtpp.cli.results import deliver
-    from mtpp.cli.table_outputs import check_table_outputs
+    from mtpp.cli.options.cells import cell_limits
+    from mtpp.cli.options.table_outputs import check_table_outputs
+    from mtpp.cli.terminal.console import Console
     from mtpp.host.deadline import Deadline
     from mtpp.solvers.certify.cells.serial import run_here
+    from mtpp.views.certificates import certificates_json, certificates_text
+    from mtpp.views.cut_short import bounds_cut_short
+    from mtpp.views.tables import deliver
 
     check_table_outputs(output=output, export=options["export"])
     check_export_options(options, output)

@@ -11,7 +11,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.cli.certifying import CellRun
-    from mtpp.cli.console import Console
+    from mtpp.cli.terminal.console import Console
 
 
 @contextmanager
@@ -23,8 +23,8 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     InputError
         If an option is wrong, the store cannot be used, or the cluster cannot be reached.
     """
-    from mtpp.cli.cell_options import cell_limits, most_at_once
     from mtpp.cli.certifying import CellRun
+    from mtpp.cli.options.cells import cell_limits, most_at_once
     from mtpp.cli.planning import available_cores
     from mtpp.host.deadline import Deadline
     from mtpp.solvers.certify.cells.store import Store

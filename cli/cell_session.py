@@ -12,8 +12,8 @@ from mtpp.cli.certified_cells import CertifiedCells, cell_label
 
 if TYPE_CHECKING:
     from mtpp.cli.certifying import CellRun
-    from mtpp.cli.console import Console, ProgressBar
     from mtpp.cli.model_files import ModelFile, ModelFiles
+    from mtpp.cli.terminal.console import Console, ProgressBar
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
     from mtpp.cli.model_files import ModelFile
+    from mtpp.cli.terminal.console import Console
     from mtpp.errors import MtppError
     from mtpp.inference.certificate_table import CertificateRow
 

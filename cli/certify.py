@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.cell_options import cell_options, run_options
-from mtpp.cli.file_types import MODEL, OUTPUT, PLOT
-from mtpp.cli.options import FiniteRange, model_options, output_options
+from mtpp.cli.options.cells import cell_options, run_options
+from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
+from mtpp.cli.options.shared import FiniteRange, model_options, output_options
 
 INTERRUPTED = 130
 
@@ -41,13 +41,13 @@ def command(
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
     from mtpp.cli.cell_runs import cell_run
-    from mtpp.cli.certificate_plot import write_plot
-    from mtpp.cli.certificate_view import certificates_json, certificates_text
     from mtpp.cli.certifying import certify_models, unmet_cells
-    from mtpp.cli.console import Console
-    from mtpp.cli.cut_short import bounds_cut_short
-    from mtpp.cli.results import deliver
-    from mtpp.cli.table_outputs import check_table_outputs
+    from mtpp.cli.options.table_outputs import check_table_outputs
+    from mtpp.cli.terminal.console import Console
+    from mtpp.views.certificate_plot import write_plot
+    from mtpp.views.certificates import certificates_json, certificates_text
+    from mtpp.views.cut_short import bounds_cut_short
+    from mtpp.views.tables import deliver
 
     check_table_outputs(output=output, plot=options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])

@@ -12,7 +12,7 @@ from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
     from mtpp.cli.certified_cells import CertifiedCells
-    from mtpp.cli.console import Console
+    from mtpp.cli.terminal.console import Console
     from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
     from mtpp.solvers.certify.cells.store import Store
 
@@ -53,7 +53,7 @@ class CellRun:
 
     def limits_of(self, cells: int) -> CellLimits:
         """Return the limits of each of so many cells."""
-        from mtpp.cli.cell_options import shared_out
+        from mtpp.cli.options.cells import shared_out
 
         if self.jobs is None:
             return self.limits
@@ -72,9 +72,9 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
     """
     from mtpp.cli.cell_session import CellSession
     from mtpp.cli.certified_cells import CertifiedCells
-    from mtpp.cli.console import ProgressBar
-    from mtpp.cli.interruption import Interruption
     from mtpp.cli.model_files import ModelFiles
+    from mtpp.cli.terminal.console import ProgressBar
+    from mtpp.cli.terminal.interruption import Interruption
 
     with ProgressBar(console) as progress:
         start_s = _WORKER_S if plan.processes else 0.0
@@ -95,7 +95,7 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
 
 def unmet_cells(table: CertifiedCells, ratio: float | None) -> list[str]:
     """Return a line for each cell of which ``--require-ratio`` says what is not proven; None asks for nothing."""
-    from mtpp.cli.certificate_view import unmet_ratio
+    from mtpp.views.certificates import unmet_ratio
 
     if ratio is None:
         return []

@@ -10,7 +10,7 @@ from mtpp.terminal_safe import visible
 
 if TYPE_CHECKING:
     from mtpp.checker.plan import Report
-    from mtpp.cli.verify_terms import Terms
+    from mtpp.cli.options.verify_terms import Terms
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
 

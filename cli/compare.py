@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import MODEL, OUTPUT
-from mtpp.cli.options import model_options, output_options, search_options
-from mtpp.cli.stage_counts import StageCounts
+from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.shared import model_options, output_options, search_options
+from mtpp.cli.options.stage_counts import StageCounts
 
 INTERRUPTED = 130
 
@@ -39,11 +39,11 @@ def command(
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
     from mtpp.cli.comparing import ComparisonRequest, compare, warn_of_gaps
-    from mtpp.cli.comparison_view import comparison_json, comparison_text
-    from mtpp.cli.console import Console
-    from mtpp.cli.results import deliver
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import process_age_s
+    from mtpp.views.comparison import comparison_json, comparison_text
+    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

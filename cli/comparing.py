@@ -10,8 +10,8 @@ from mtpp.errors import InputError
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console, ProgressBar
     from mtpp.cli.model_files import ModelFile, ModelFiles
+    from mtpp.cli.terminal.console import Console, ProgressBar
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System
     from mtpp.solvers.certify.comparison import Cell, CellLimits, Mean
@@ -34,8 +34,8 @@ class ComparisonRequest:
     @classmethod
     def of(cls, options: dict[str, Any]) -> ComparisonRequest:
         """Read the command's options."""
-        from mtpp.cli.limits import search_memory
-        from mtpp.cli.options import system_of
+        from mtpp.cli.options.limits import search_memory
+        from mtpp.cli.options.shared import system_of
         from mtpp.cli.planning import available_cores
         from mtpp.solvers.variants import default_variants, parse_variants
 
@@ -101,9 +101,9 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
     InputError
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
-    from mtpp.cli.console import ProgressBar
-    from mtpp.cli.interruption import Interruption
     from mtpp.cli.model_files import ModelFiles
+    from mtpp.cli.terminal.console import ProgressBar
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.solvers.certify.comparison import CellLimits
     from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 

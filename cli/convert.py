@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import FormatOption, model_options, noise_options
+from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import FormatOption, model_options, noise_options
 
 
 @click.command("convert")
@@ -36,10 +36,10 @@ def command(
     The work of ONNX ops is modelled on the system chosen here and becomes part of the graph. With --assignment,
     GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, and CSV a row for each op.
     """
-    from mtpp.cli.console import Console
     from mtpp.cli.converting import converted_text, writer_of
-    from mtpp.cli.options import read_model
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.options.shared import read_model
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.formats.io.sink import check_output, write_text_atomically
 
     if assignment == "-" and model == "-":

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
-    from mtpp.cli.options import Model
+    from mtpp.cli.options.shared import Model
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.graphs.graph_format import GraphFormat
 
 

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from mtpp.checker.claim import BoundClaim
     from mtpp.checker.merged import MergedGraph
     from mtpp.checker.report import Outcome, Search
-    from mtpp.cli.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console, ProgressBar
 
 
 class SearchProgress:
@@ -42,7 +42,7 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
     """
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
-        from mtpp.cli.console import ProgressBar
+        from mtpp.cli.terminal.console import ProgressBar
         from mtpp.host.overrun import run_beside
         from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset
 

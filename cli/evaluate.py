@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import MOST_STAGES, model_options, output_options
+from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import MOST_STAGES, model_options, output_options
 
 
 @click.command("evaluate")
@@ -47,10 +47,10 @@ def command(
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
-    from mtpp.cli.console import Console
     from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts, plan_against
-    from mtpp.cli.options import read_model
+    from mtpp.cli.options.shared import read_model
     from mtpp.cli.planning import deliver_plan
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
 
     if (assignment is None) == (cuts is None):
@@ -70,7 +70,7 @@ def command(
         console.warn("the stages were numbered anew, in the order of the data flow")
     comparison = None
     if against is not None:
-        from mtpp.cli.stage_comparison import StageComparison
+        from mtpp.views.stage_comparison import StageComparison
 
         other, plan = plan_against(read, plan, against, console)
         comparison = StageComparison(plan, other, PurePath(assignment or "cuts").name, PurePath(against).name)

@@ -11,7 +11,7 @@ from mtpp.errors import InputError
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.terminal.console import Console
     from mtpp.inference.instance import Instance
 
 _ENDINGS = (".mps", ".lp")
@@ -91,7 +91,7 @@ def export(paths: Sequence[str], options: dict[str, Any], bounds: Sequence[str],
 
 def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
     """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
-    from mtpp.cli.limits import search_memory
+    from mtpp.cli.options.limits import search_memory
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.registry import DEFAULT, partitioner
@@ -105,7 +105,7 @@ def _bottleneck(instance: Instance, options: dict[str, Any]) -> int:
 
 
 def _deliver(draft: Path, target: str) -> None:
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.formats.io.sink import write_text_atomically
 
     if target == "-":

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import OUTPUT, SYSTEM
 from mtpp.cli.generating import number_option
-from mtpp.cli.options import noise_options
+from mtpp.cli.options.file_types import OUTPUT, SYSTEM
+from mtpp.cli.options.shared import noise_options
 
 
 @click.command("transformer-training", short_help="Transformers to be trained, for `mtpp plan`.")
@@ -35,8 +35,8 @@ def transformer_training(output: str, system: str, quiet: bool, verbose: bool, *
 
     Nothing is random. Memory is that of PipeDream-2BW with Adam; the system's link joins devices that share a layer.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.datasets import transformer_training as recipe
     from mtpp.formats.io.sink import check_output, write_text_atomically
     from mtpp.formats.training.native import write_training_model

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import click
 
-from mtpp.cli.file_types import OUTPUT_FOLDER
-from mtpp.cli.options import noise_options
+from mtpp.cli.options.file_types import OUTPUT_FOLDER
+from mtpp.cli.options.shared import noise_options
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.terminal.console import Console
     from mtpp.inference.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -108,8 +108,8 @@ def write_graphs(
     InputError
         If the graphs cannot be drawn or written; those before stay.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
 

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.cli.options import MOST_STAGES
+from mtpp.cli.options.shared import MOST_STAGES
 from mtpp.errors import InputError, InvalidPartition
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
-    from mtpp.cli.options import Model
+    from mtpp.cli.options.shared import Model
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
 
@@ -147,7 +147,7 @@ def plan_against(model: Model, given: Plan, against: str, console: Console) -> t
 
     k = given.partition.k
     if ALIASES.get(against, against) in PARTITIONERS:
-        from mtpp.cli.limits import search_memory
+        from mtpp.cli.options.limits import search_memory
 
         request = PlanRequest(
             k=k,

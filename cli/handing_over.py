@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.exporters.request import Request
 
 
@@ -37,7 +37,7 @@ def read_request(model: str, plan: str, options: Mapping[str, Any], console: Con
         If one of them is broken, or they do not belong together.
     """
     from mtpp.cli.given import given_plan, labels_of_assignment
-    from mtpp.cli.options import Model, input_limit, parse_dims
+    from mtpp.cli.options.shared import Model, input_limit, parse_dims
     from mtpp.cli.split_plan import read_planned_model
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import MODEL
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import model_options, output_options
+from mtpp.cli.options.file_types import MODEL
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import model_options, output_options
 
 
 @click.command("inspect")
@@ -19,11 +19,11 @@ from mtpp.cli.options import model_options, output_options
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
-    from mtpp.cli.console import Console
-    from mtpp.cli.inspection import inspection_document, inspection_text
-    from mtpp.cli.options import read_model
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.options.shared import read_model
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.formats.io.json_text import dump_json
+    from mtpp.views.inspection import inspection_document, inspection_text
 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)

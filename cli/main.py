@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from mtpp import __version__
-from mtpp.cli.output import OutputClosed
+from mtpp.cli.terminal.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
 from mtpp.host import interrupts
 from mtpp.host.interrupts import INTERRUPTED

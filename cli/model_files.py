@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.limits import reading, refuse_too_late
+from mtpp.cli.options.limits import reading, refuse_too_late
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.host.deadline import Deadline, process_age_s
 
 if TYPE_CHECKING:
-    from mtpp.cli.options import Model
+    from mtpp.cli.options.shared import Model
     from mtpp.formats.io.source import Source
 
 STDIN = "-"
@@ -59,7 +59,8 @@ class ModelFiles:
     Parameters
     ----------
     options
-        What :func:`mtpp.cli.options.model_options` collected; each model takes the sizes of ``--dim`` that it has.
+        What :func:`mtpp.cli.options.shared.model_options` collected; each model takes the sizes of ``--dim`` that it
+        has.
     warn
         Is told what was left out.
     tell
@@ -107,7 +108,7 @@ class ModelFiles:
             If a file is no graph or broken, if its costs are too large for that many stages, if a folder holds no
             graph, or if no model has a dimension of ``--dim``.
         """
-        from mtpp.cli.options import parse_dims
+        from mtpp.cli.options.shared import parse_dims
 
         found: dict[str, ModelFile] = {}
         for path in paths:
@@ -206,7 +207,7 @@ class ModelFiles:
             self._warn(f"{folder}: not graphs, left out: {listed}")
 
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
-        from mtpp.cli.options import input_limit, read_model
+        from mtpp.cli.options.shared import input_limit, read_model
         from mtpp.formats.io.source import read_source
 
         if path == STDIN and self._stdin is None:  # cannot be read a second time

@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import MODEL, OUTPUT
-from mtpp.cli.options import MOST_STAGES, FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.shared import MOST_STAGES, FiniteRange, model_options, output_options, search_options
 
 INTERRUPTED = 130
 
@@ -45,10 +45,10 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from dataclasses import replace
 
     from mtpp.cli.block_groups import block_groups
-    from mtpp.cli.console import Console
-    from mtpp.cli.limits import reading, refuse_too_late
-    from mtpp.cli.options import read_model
+    from mtpp.cli.options.limits import reading, refuse_too_late
+    from mtpp.cli.options.shared import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import Deadline, process_age_s
 

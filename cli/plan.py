@@ -7,9 +7,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import MODEL, OUTPUT
-from mtpp.cli.options import output_options
-from mtpp.cli.training_options import rule_options, run_options, system_options
+from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.training import rule_options, run_options, system_options
 from mtpp.cli.training_sweep import sweep_options, sweep_task
 from mtpp.solvers.planners.registry import DEFAULT, PLANNERS
 
@@ -36,15 +36,15 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     MODEL is a file of layers with their configurations (see docs/formats.md), or - for standard input. Exit code 1:
     no plan fits; the least memory that would do is printed.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.limits import reading
-    from mtpp.cli.results import deliver
-    from mtpp.cli.training_plan_view import training_plan_text
+    from mtpp.cli.options.limits import reading
+    from mtpp.cli.terminal.console import Console
     from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
-    from mtpp.cli.training_sweep_view import sweep_json, sweep_text
-    from mtpp.cli.training_texts import no_plan_text
     from mtpp.formats.io.sink import check_output
     from mtpp.host.deadline import Deadline
+    from mtpp.views.tables import deliver
+    from mtpp.views.training_plan import training_plan_text
+    from mtpp.views.training_sweep import sweep_json, sweep_text
+    from mtpp.views.training_texts import no_plan_text
 
     if options["sums"] is not None and options["sweep"] is None:
         raise click.UsageError("--sums goes with --sweep", ctx)

@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtpp.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
-    from mtpp.cli.interruption import Interruption
-    from mtpp.cli.options import Model
-    from mtpp.cli.stage_comparison import StageComparison
+    from mtpp.cli.options.shared import Model
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.host.progress import Observer
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
     from mtpp.solvers.limits import SearchLimits, SearchResult
     from mtpp.solvers.registry import PartitionerEntry
+    from mtpp.views.stage_comparison import StageComparison
 
 
 _WRITING_SHARE = 0.4
@@ -61,7 +61,7 @@ class PlanRequest:
     @classmethod
     def of(cls, options: Mapping[str, Any]) -> PlanRequest:
         """Read the command's options."""
-        from mtpp.cli.limits import search_memory
+        from mtpp.cli.options.limits import search_memory
         from mtpp.solvers.registry import ALIASES, PARTITIONERS
         from mtpp.solvers.variants import parse_variant
 
@@ -136,8 +136,8 @@ def prepare(model: Model, request: PlanRequest) -> Prepared:
 
 def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Prepared | None = None) -> Plan:
     """Partition a model as requested; progress goes to standard error."""
-    from mtpp.cli.console import LiveLine
-    from mtpp.cli.interruption import Interruption
+    from mtpp.cli.terminal.console import LiveLine
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.host.deadline import Deadline
     from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.solve import solve
@@ -272,8 +272,8 @@ def deliver_plan(
     instead: StageComparison | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
-    from mtpp.cli.plan_view import plan_text
-    from mtpp.cli.results import deliver
+    from mtpp.views.plan import plan_text
+    from mtpp.views.tables import deliver
 
     def json_text() -> str:
         from mtpp.formats.graphs.native import ticks_document

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import output_options
+from mtpp.cli.options.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import output_options
 
 
 @click.command("profile")
@@ -42,13 +42,13 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
     are absent and inputs are random. Needs mtpp[run].
     """
-    from mtpp.cli.console import Console, ProgressBar
-    from mtpp.cli.profile_view import profile_text
     from mtpp.cli.profiling import profile_request, profile_source
-    from mtpp.cli.results import deliver
+    from mtpp.cli.terminal.console import Console, ProgressBar
     from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
     from mtpp.runtime.profiling.profile_model import profile_model
+    from mtpp.views.profile import profile_text
+    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

@@ -21,7 +21,7 @@ def profile_source(path: str, options: Mapping[str, Any]) -> Source:
     InputError
         If it is no ONNX model: nothing else can be run.
     """
-    from mtpp.cli.options import input_limit
+    from mtpp.cli.options.shared import input_limit
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
 
@@ -33,7 +33,7 @@ def profile_source(path: str, options: Mapping[str, Any]) -> Source:
 
 def profile_request(options: Mapping[str, Any]) -> ProfileRequest:
     """Read the command's options."""
-    from mtpp.cli.options import bytes_option, parse_dims
+    from mtpp.cli.options.shared import bytes_option, parse_dims
     from mtpp.host.free_memory import free_bytes
     from mtpp.inference.system import DEFAULT_PRESET, load_system
     from mtpp.runtime.profiling.profile_request import ProfileRequest

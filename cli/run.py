@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import FiniteRange, output_options
-from mtpp.cli.pinning import Cores
+from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.pinning import Cores
+from mtpp.cli.options.shared import FiniteRange, output_options
 
 INTERRUPTED = 130
 
@@ -44,11 +44,11 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
     turn. Ctrl-C ends the run with the table of what is done.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.results import deliver
-    from mtpp.cli.run_view import run_json, run_text
     from mtpp.cli.running import run_stages, warn_of_limits
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
+    from mtpp.views.run import run_json, run_text
+    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from mtpp.cli.console import Console
-from mtpp.cli.interruption import Interruption
+from mtpp.cli.terminal.console import Console
+from mtpp.cli.terminal.interruption import Interruption
 from mtpp.errors import LimitReached
 from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline.comparison import Comparison

@@ -6,9 +6,9 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import output_options
+from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import output_options
 
 
 @click.command("split")
@@ -47,13 +47,13 @@ def command(
     are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For
     --emit alone, MODEL may be a graph in any format.
     """
-    from mtpp.cli.console import Console
     from mtpp.cli.handing_over import check_forms, handover_text, read_request, request_of
-    from mtpp.cli.output import write_stdout
     from mtpp.cli.split_plan import read_planned_model
-    from mtpp.cli.split_view import split_text
     from mtpp.cli.splitting import split_planned
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.formats.onnx.stages.folder import check_folder
+    from mtpp.views.split import split_text
 
     forms = options["forms"]
     if output is None and not options["check"] and not forms:

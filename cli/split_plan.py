@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
-    from mtpp.cli.options import Model
+    from mtpp.cli.options.shared import Model
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
     from mtpp.inference.partition import Partition
@@ -76,7 +76,7 @@ def read_planned_model(
         If an op has no stage, or needs what a later stage makes.
     """
     from mtpp.cli.given import assignment_document
-    from mtpp.cli.options import Model, input_limit, parse_dims
+    from mtpp.cli.options.shared import Model, input_limit, parse_dims
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.onnx.reader import read_with_nodes
@@ -132,7 +132,7 @@ def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], console: Console
 ) -> StagePlan:
     from mtpp.cli.given import labels_of_assignment
-    from mtpp.cli.options import MOST_STAGES
+    from mtpp.cli.options.shared import MOST_STAGES
     from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
 

@@ -13,8 +13,8 @@ from mtpp.errors import InputError
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
     from mtpp.cli.split_plan import PlannedModel
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.runtime.checking.split_check import SplitCheck
@@ -62,7 +62,7 @@ def split_planned(
     InputError
         If the model cannot be split or the folder not be written, or one of the models cannot be run.
     """
-    from mtpp.cli.console import ProgressBar
+    from mtpp.cli.terminal.console import ProgressBar
     from mtpp.formats.onnx.stages import split_model
     from mtpp.formats.onnx.stages.folder import write_split
 

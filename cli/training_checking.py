@@ -9,7 +9,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.checker.plan import Report
-    from mtpp.cli.verify_terms import Terms
+    from mtpp.cli.options.verify_terms import Terms
     from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
 

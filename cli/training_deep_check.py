@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from mtpp.checker.training.bounds import TrainingClaim
     from mtpp.checker.training.model import TickModel
     from mtpp.checker.training.plan import TrainingSearches
-    from mtpp.cli.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console, ProgressBar
 
 
 class PipelineProgress:
@@ -53,7 +53,7 @@ def training_searches(console: Console) -> TrainingSearches:
 
 @contextmanager
 def _progress(console: Console) -> Iterator[PipelineProgress]:
-    from mtpp.cli.console import ProgressBar
+    from mtpp.cli.terminal.console import ProgressBar
 
     console.note("running the search again")
     with ProgressBar(console) as bar:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
-    from mtpp.cli.interruption import Interruption
-    from mtpp.cli.training_options import MicroBatches
+    from mtpp.cli.options.training import MicroBatches
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import Plan, Problem
     from mtpp.host.progress import Observer
@@ -73,7 +73,7 @@ def read_task(path: str, options: Mapping[str, Any], console: Console) -> Traini
     """Read the model at *path*, make the problem that the options say, and warn of what the reader assumed."""
     from dataclasses import replace
 
-    from mtpp.cli.training_options import TrainingSystem
+    from mtpp.cli.options.training import TrainingSystem
     from mtpp.formats.io.source import read_source
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.solvers.planners.registry import PLANNERS
@@ -101,8 +101,8 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     KeyboardInterrupt
         If the user interrupted it before there was any plan.
     """
-    from mtpp.cli.console import LiveLine
-    from mtpp.cli.interruption import Interruption
+    from mtpp.cli.terminal.console import LiveLine
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
 

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.cli.options import stack
-from mtpp.cli.training_options import MOST_DEVICES
+from mtpp.cli.options.shared import stack
+from mtpp.cli.options.training import MOST_DEVICES
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.console import Console
+    from mtpp.cli.terminal.console import Console
     from mtpp.cli.training_planning import TrainingTask
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.training.problem import PlanningProblem
@@ -135,8 +135,8 @@ def _axes(problem: PlanningProblem, options: Mapping[str, Any]) -> tuple[list[in
 
 def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console) -> Swept:
     """Find the best times for all numbers of devices and sums of degrees asked for."""
-    from mtpp.cli.console import LiveLine
-    from mtpp.cli.interruption import Interruption
+    from mtpp.cli.terminal.console import LiveLine
+    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.cli.training_planning import Picoseconds, await_kernels, planning_limits
 
     problem = task.flat

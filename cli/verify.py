@@ -6,10 +6,10 @@ from typing import Any
 
 import click
 
-from mtpp.cli.file_types import COSTS, DOCUMENT, MODEL
-from mtpp.cli.limits import memory_limit_option
-from mtpp.cli.options import FiniteRange, output_options, reading_options
-from mtpp.cli.verify_terms import held_to_options
+from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
+from mtpp.cli.options.verify_terms import held_to_options
 
 
 @click.command("verify")
@@ -62,9 +62,9 @@ def command(
     Exit codes: 0 every claim was checked and holds; 1 something is false; 2 bad usage or a malformed FILE; 3 nothing is
     false, but some claim is unchecked.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.output import write_stdout
-    from mtpp.cli.verify_terms import Terms
+    from mtpp.cli.options.verify_terms import Terms
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.cli.verifying import verify_document
     from mtpp.terminal_safe import visible
 

@@ -11,8 +11,8 @@ from mtpp.host.alarm import TimeIsUp, alarm
 
 if TYPE_CHECKING:
     from mtpp.checker.plan import Report
+    from mtpp.cli.options.verify_terms import Terms
     from mtpp.cli.table_checking import TableReport
-    from mtpp.cli.verify_terms import Terms
 
 
 @dataclass(frozen=True)

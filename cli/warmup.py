@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mtpp.cli.options import noise_options
+from mtpp.cli.options.shared import noise_options
 
 
 @click.command("warmup")
@@ -15,8 +15,8 @@ def command(quiet: bool, verbose: bool) -> None:
     Machine code is kept beside the installed package (or in the user's cache folder where that cannot be written).
     Run it once when building a container image.
     """
-    from mtpp.cli.console import Console
-    from mtpp.cli.output import write_stdout
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
     from mtpp.host.deadline import process_age_s
     from mtpp.solvers.compiling import compile_all
 

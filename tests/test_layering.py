@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-ROOMS = ("mtpp", "formats", "solvers", "datasets", "runtime", "cli")
+ROOMS = ("mtpp", "formats", "solvers", "datasets", "runtime", "views", "cli")
 MAY_IMPORT = {
     "mtpp": {"mtpp"},
     "formats": {"mtpp", "formats"},
     "solvers": {"mtpp", "solvers"},
     "datasets": {"mtpp", "datasets"},
     "runtime": {"mtpp", "formats", "runtime"},
+    "views": {"mtpp", "formats", "solvers", "runtime", "views", "cli"},
     "cli": set(ROOMS),
 }
 LATE = ("click", "rich", "networkx", "scipy", "numba", "onnx", "onnxruntime", "highspy")

@@ -21,6 +21,7 @@ FOLDERS = {
     "mtpp.solvers": "solvers",
     "mtpp.datasets": "datasets",
     "mtpp.runtime": "runtime",
+    "mtpp.views": "views",
 }
 
 

@@ -21,8 +21,8 @@ from mtpp.checker.plan import Report, verify_plan
 from mtpp.checker.report import worst
 from mtpp.checker.table import check_table, verify_row
 from mtpp.checker.training.plan import verify_training_plan
-from mtpp.cli.console import Console
 from mtpp.cli.deep_check import downset_search
+from mtpp.cli.terminal.console import Console
 from mtpp.cli.training_deep_check import training_searches
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document

@@ -41,7 +41,7 @@ def test_every_bound_by_default(chain_file: Path) -> None:
 @pytest.mark.parametrize("command", ["bound", "certify"])
 def test_help_names_every_bound(command: str) -> None:
     """In the order of the registry, which help does not import."""
-    from mtpp.cli.cell_options import BOUND_NAMES
+    from mtpp.cli.options.cells import BOUND_NAMES
     from mtpp.solvers.bounds.registry import BOUNDS
 
     assert list(BOUND_NAMES) == list(BOUNDS)

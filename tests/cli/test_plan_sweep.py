@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 from given_training_plans import chain_problem
 
-from mtpp.cli.training_options import MicroBatches
+from mtpp.cli.options.training import MicroBatches
 from mtpp.cli.training_planning import TrainingTask
 from mtpp.cli.training_sweep import Swept, default_devices, default_sums
-from mtpp.cli.training_sweep_view import sweep_json, sweep_text
 from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.piper.sweep import SweepCell
 from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.views.training_sweep import sweep_json, sweep_text
 
 MS = 10**9
 

@@ -18,9 +18,9 @@ from onnx import TensorProto, helper
 from processes import MTPP, environment, run
 from random_onnx_models import random_model
 
-from mtpp.cli.console import Console
 from mtpp.cli.split import command
 from mtpp.cli.split_plan import PlannedModel, read_planned_model
+from mtpp.cli.terminal.console import Console
 from mtpp.errors import InputError, InvalidPartition
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.results.stage_manifest import StageManifest, read_manifest

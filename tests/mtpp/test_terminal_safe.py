@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from processes import run
 
-from mtpp.cli.output import write_stdout
+from mtpp.cli.terminal.output import write_stdout
 from mtpp.errors import InputError
 from mtpp.terminal_safe import visible
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from stage_folders import bypass, single
 
-from mtpp.cli.run_view import run_json, run_text
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.measuring import Measured, RunRequest
 from mtpp.runtime.pipeline.pipeline import PipelineTimes
 from mtpp.runtime.pipeline.times import StageTimes
 from mtpp.runtime.pipeline.wiring import read_wiring
+from mtpp.views.run import run_json, run_text
 
 BATCHES = 4
 

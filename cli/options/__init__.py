@@ -1,0 +1,1 @@
+"""Options that commands share, and the objects that they turn into."""

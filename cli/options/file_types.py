@@ -1,0 +1,157 @@
+"""Types of parameters that name files: which of them a command reads, and which it writes.
+
+A command says so with the type of each option and argument, and no more: while the command line is parsed, and so
+before any work, every file to be written is compared with every file to be read (:mod:`mtpp.cli.options.overwriting`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from mtpp.cli.options.overwriting import FilesOfCommand
+
+_META = "mtpp.files"
+
+MODELS, STAGES = "models", "stages"
+"""Folders that can be given in place of a file: of models, the weights beside them included, and of stages."""
+
+
+def nothing_else(path: str) -> Iterable[str]:
+    """Return no path: nothing is written but the file itself."""
+    return ()
+
+
+def never(text: str) -> bool:
+    """Return false: whatever is given is a file."""
+    return False
+
+
+class FileType(click.ParamType):  # type: ignore[type-arg]  # generic in new versions of click only
+    """A path as it was given; what a command reads or writes there must not meet another of its files.
+
+    Attributes
+    ----------
+    noun
+        What messages call the file, with an article.
+    """
+
+    name = "text"
+    noun = ""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Return *value*, compared with the files of the parameters before it.
+
+        Raises
+        ------
+        InputError
+            If the command would write over one of its files.
+        """
+        if ctx is not None and param is not None and not ctx.resilient_parsing:
+            self.take(_files_of(ctx), str(value), param)
+        return value
+
+    def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
+        """Add *path* to the files of the command."""
+        raise NotImplementedError
+
+
+class InputFile(FileType):
+    """A file that a command reads; ``-`` is standard input.
+
+    Parameters
+    ----------
+    noun
+        What messages call it, with an article.
+    folder
+        :data:`MODELS` or :data:`STAGES` where it may hold more files than its own, or be a folder of them.
+    unless
+        Whether a value is a name of something else than a file, such as a preset.
+    """
+
+    def __init__(self, noun: str, *, folder: str | None = None, unless: Callable[[str], bool] = never) -> None:
+        self.noun = noun
+        self.folder = folder
+        self.unless = unless
+
+    def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
+        """Add *path* to what the command reads."""
+        files.read(path, self)
+
+
+class OutputFile(FileType):
+    """A file that a command writes; ``-`` is standard output.
+
+    Parameters
+    ----------
+    beside
+        Paths of further files that are written for a value.
+    folder
+        Whether it is a folder, whose files are all replaced.
+    """
+
+    def __init__(self, *, beside: Callable[[str], Iterable[str]] = nothing_else, folder: bool = False) -> None:
+        self.beside = beside
+        self.folder = folder
+
+    def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
+        """Add *path* to what the command writes."""
+        files.write(path, self, max(param.opts, key=len) if param.opts[0].startswith("-") else param.opts[0].upper())
+
+
+def is_preset(text: str) -> bool:
+    """Return whether ``--system`` finds *text* among the presets, and so looks for no file."""
+    from mtpp.inference.system import preset_tables
+
+    return text in preset_tables()
+
+
+def is_algorithm(text: str) -> bool:
+    """Return whether ``--against`` takes *text* for an algorithm, and so looks for no file."""
+    from mtpp.solvers.registry import ALIASES, PARTITIONERS
+
+    return ALIASES.get(text, text) in PARTITIONERS
+
+
+def _csv_of_plot(path: str) -> Iterable[str]:
+    from mtpp.views.certificate_plot import csv_path
+
+    try:
+        return (csv_path(path),)
+    except ValueError:  # no name to change the ending of
+        return ()
+
+
+def _journals_of_store(path: str) -> Iterable[str]:
+    return (f"{path}-journal", f"{path}-wal", f"{path}-shm")
+
+
+MODEL = InputFile("a model", folder=MODELS)
+"""A model, or a folder of models where a command takes several."""
+
+FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
+DOCUMENT = InputFile("the document")
+ASSIGNMENT = InputFile("an assignment")
+ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm)
+COSTS = InputFile("the file of costs")
+INPUTS = InputFile("the file of inputs")
+SYSTEM = InputFile("the system", unless=is_preset)
+TOPOLOGY = InputFile("the topology")
+
+OUTPUT = OutputFile()
+OUTPUT_FOLDER = OutputFile(folder=True)
+"""A folder, or a file where that is none yet."""
+
+PLOT = OutputFile(beside=_csv_of_plot)
+STORE = OutputFile(beside=_journals_of_store)
+"""Rows of earlier runs are read from it, and no model: it is compared as what it is written as."""
+
+
+def _files_of(ctx: click.Context) -> FilesOfCommand:
+    from mtpp.cli.options.overwriting import FilesOfCommand
+
+    files: FilesOfCommand = ctx.meta.setdefault(_META, FilesOfCommand())
+    return files

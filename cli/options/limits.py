@@ -1,0 +1,135 @@
+"""Limits of a whole command: the option for memory, and reading that ends when a limit is reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from mtpp.errors import LimitReached
+    from mtpp.host.deadline import Deadline
+    from mtpp.inference.graph import CostGraph
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_LOADED_LATER_BYTES = 96 * 2**20
+"""Memory of solvers and their compiled loops once they are imported."""
+
+_READING_OVER_S, _READING_OVER_SHARE = 0.7, 0.05
+"""Seconds and part of a time limit by which reading may be late: a small model gives a first result all the same."""
+
+_OVER_S, _OVER_SHARE = 0.9, 0.1
+"""Seconds and part of a time limit by which a result may be late; there is none where it would be later."""
+
+_SEARCH_SHARE = 0.6
+"""Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
+
+
+def memory_limit_option(more: str = "") -> Callable[[F], F]:
+    """Add ``--memory-limit``, which holds for the whole process from here on; *more* ends its help."""
+    return click.option(
+        "--memory-limit", metavar="SIZE", callback=_limit_memory,
+        help=f"Of all processes together, at least 512MiB{more}.",
+    )  # fmt: skip
+
+
+def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
+    from mtpp.cli.options.shared import bytes_option
+    from mtpp.errors import InputError
+    from mtpp.host.memory_limit import LEAST_BYTES, memory_limited
+
+    if text is None or ctx.resilient_parsing:
+        return text
+    size = bytes_option("--memory-limit", text)
+    assert size is not None
+    if size < LEAST_BYTES:
+        raise InputError(f"{text} is too little to work with", source="--memory-limit", remedy="give at least 512MiB")
+    ctx.with_resource(memory_limited(size))
+    return text
+
+
+def search_memory(text: str | None) -> int:
+    """Return what an exhaustive search may keep in memory, in bytes: a share of what the limit leaves.
+
+    Without a limit half of what is free.
+    """
+    from mtpp.host.free_memory import memory_budget
+    from mtpp.host.memory_limit import memory_left
+
+    left = memory_left() if text is not None else None
+    return memory_budget() if left is None else int(_SEARCH_SHARE * max(0, left - _LOADED_LATER_BYTES))
+
+
+@contextmanager
+def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iterator[None]:
+    """End the block, in which the file at *path* is read, with an error of one line when a limit is reached.
+
+    Parameters
+    ----------
+    deadline
+        By when it has to be read.
+    limit_s
+        The time limit as the user gave it, if it does not count from process start.
+
+    Raises
+    ------
+    LimitReached
+        If the time is up, or the memory does not suffice.
+    """
+    from mtpp.errors import LimitReached
+    from mtpp.host.alarm import TimeIsUp, alarm
+    from mtpp.host.memory_limit import return_memory
+
+    source = "<stdin>" if path == "-" else path
+    try:
+        with alarm(_a_little_later(deadline)):
+            yield
+        return_memory()
+    except TimeIsUp:
+        raise _passed_while_reading(source, deadline.limit_s if limit_s is None else limit_s) from None
+    except MemoryError:
+        raise LimitReached(
+            "there is not enough memory to read it", source=source, remedy="raise --memory-limit, or free some"
+        ) from None
+
+
+def _a_little_later(deadline: Deadline) -> Deadline:
+    from mtpp.host.deadline import Deadline as At
+
+    if deadline.limit_s is None:
+        return deadline
+    left = max(0.0, deadline.remaining_s())
+    return At.from_now((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
+
+
+def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: CostGraph, *, start_s: float = 0) -> None:
+    """End where reading took so long that not even a first result about the graph could be written in time.
+
+    Parameters
+    ----------
+    read_s
+        Seconds of the limit that are gone.
+    start_s
+        That it takes to start a process with a large graph.
+
+    Raises
+    ------
+    LimitReached
+        As :func:`reading`.
+    """
+    from mtpp.cli.planning import first_result_s
+
+    if limit_s is not None and read_s + first_result_s(graph, start_s) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
+        raise _passed_while_reading(path, limit_s)
+
+
+def _passed_while_reading(source: str, limit_s: float | None) -> LimitReached:
+    from mtpp.errors import LimitReached
+
+    limit = "" if limit_s is None else f" of {limit_s:g} s"
+    return LimitReached(
+        f"the time limit{limit} passed while reading", source=source, remedy="raise it, or give a smaller model"
+    )

@@ -1,0 +1,347 @@
+"""Options that several commands share, and the objects they turn into."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from mtpp.cli.options.file_types import COSTS, SYSTEM
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.system import System
+
+_DIM_DIGITS = 19
+MOST_STAGES = 1_000_000
+"""A plan lists every stage, so -k has to have some limit."""
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers without NaN, which every comparison lets through, and without infinity."""
+
+    name = "number"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read a number or fail."""
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a finite number", param, ctx)
+        return number
+
+
+class FormatOption(click.Option):
+    """An option that takes the name of a format; its help lists them once it is asked for, and *formats* says which.
+
+    Parameters
+    ----------
+    formats
+        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.graphs.registry`, which is not loaded before.
+    """
+
+    def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._formats = formats
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """Return the names and the help text."""
+        from mtpp.formats.graphs import registry
+
+        *others, last = getattr(registry, self._formats)
+        record = super().get_help_record(ctx)
+        return record and (record[0], record[1].replace("{}", f"{', '.join(others)} or {last}"))
+
+
+def stack(*decorators: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return one decorator that adds several options, in the order in which the help lists them."""
+
+    def apply(function: F) -> F:
+        for decorator in reversed(decorators):
+            function = decorator(function)
+        return function
+
+    return apply
+
+
+def output_options(*formats: str) -> Callable[[F], F]:
+    """Add ``--format``, ``-q``, ``-v`` and ``--debug``."""
+    return stack(
+        click.option(
+            "--format", "output_format", type=click.Choice(formats), default=formats[0], show_default=True,
+            help="What to print on standard output.",
+        ),
+        noise_options(),
+    )  # fmt: skip
+
+
+def noise_options() -> Callable[[F], F]:
+    """Add ``-q``, ``-v`` and ``--debug``."""
+    return stack(
+        click.option("-q", "--quiet", is_flag=True, help="No progress and no warnings on standard error."),
+        click.option("-v", "--verbose", is_flag=True, help="Say on standard error what is being done."),
+        click.option("--debug", is_flag=True, expose_value=False, help="Show a traceback when something fails."),
+    )
+
+
+def model_options() -> Callable[[F], F]:
+    """Add what says how to read a model and what it runs on: see :class:`ModelOptions`."""
+    return stack(
+        click.option(
+            "--system",
+            type=SYSTEM,
+            default=None,
+            metavar="NAME|FILE",
+            help="Preset or TOML file [default: reference].",
+        ),
+        click.option("--bandwidth", metavar="RATE", help="Of the link between stages, such as 25GB/s."),
+        click.option("--fast-memory", metavar="SIZE", help="Of one stage, such as 24MiB; what exceeds it is streamed."),
+        click.option("--activation-reserve", metavar="SIZE", help="Part of the memory kept for activations."),
+        click.option(
+            "--peak",
+            type=click.Choice(["reserve", "order"]),
+            help="Activations of a stage: the reserve, or as its ops run in the file's order [default: reserve].",
+        ),
+        click.option("--stage-memory", metavar="SIZE", help="No stage may need more for parameters and activations."),
+        click.option(
+            "--costs",
+            type=COSTS,
+            metavar="FILE",
+            help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile.",
+        ),
+        click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
+        reading_options(),
+        click.option(
+            "--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs."
+        ),
+    )
+
+
+def reading_options() -> Callable[[F], F]:
+    """Add what decides on the format and about things that some formats leave open; see :func:`reading_of`."""
+    return stack(
+        click.option(
+            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="READERS", help="Read as {}."
+        ),
+        click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
+        click.option(
+            "--backward", is_flag=True, help="Count the backward pass, where a file tells it from the forward pass."
+        ),
+        click.option("--loading-time", is_flag=True, help="Count the loading of data in a PipeDream profile."),
+    )
+
+
+def reading_of(options: dict[str, Any]) -> dict[str, Any]:
+    """Return what :func:`reading_options` collected, as :func:`mtpp.formats.graphs.recognise.read_graph` takes it."""
+    return {key: options[key] for key in ("from_format", "time_unit", "backward", "loading_time")}
+
+
+def search_options(*, time_limit: str) -> Callable[[F], F]:
+    """Add what bounds a search; *time_limit* says in the help what the seconds are counted from."""
+    return stack(
+        click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help=time_limit),
+        click.option("--work-limit", type=click.IntRange(min=1), metavar="N", help="Evaluate at most N candidates."),
+        click.option(
+            "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
+        ),
+        click.option(
+            "-j", "--jobs", type=click.IntRange(min=1),
+            help="Threads [default: all cores]; without --time-limit they never change the result.",
+        ),
+        memory_limit_option("; by default an exhaustive search may take half of what is free"),
+    )  # fmt: skip
+
+
+MODEL_OPTION_NAMES = (
+    "system",
+    "bandwidth",
+    "fast_memory",
+    "activation_reserve",
+    "peak",
+    "stage_memory",
+    "costs",
+    "dims",
+    "from_format",
+    "time_unit",
+    "backward",
+    "loading_time",
+    "max_input_size",
+)
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as read: its file without the bytes (standard input with them), its graph, and what it runs on.
+
+    Attributes
+    ----------
+    dims
+        Sizes of ``--dim`` that it took.
+    costs
+        The file that its costs were measured in, if they do not come from its own.
+    read_as_told
+        Whether options decided what its file leaves open, so that reading the file alone gives another graph.
+    """
+
+    source: Source
+    graph: CostGraph
+    system: System
+    dims: dict[str, int]
+    read_as_told: bool = False
+    costs: MeasuredCosts | None = None
+
+    @property
+    def costs_sha256(self) -> str | None:
+        """SHA-256 of the file with measured times, if there is one."""
+        return None if self.costs is None else self.costs.sha256
+
+    def instance(self, k: int) -> Instance:
+        """Return the instance for k stages; errors name the model's file."""
+        from mtpp.formats.io.json_shape import attributed
+        from mtpp.inference.instance import Instance
+
+        with attributed(self.source.display):
+            return Instance.build(self.graph, self.system, k)
+
+
+def read_model(
+    path: str,
+    options: dict[str, Any],
+    warn: Callable[[str], None],
+    *,
+    source: Source | None = None,
+    spare_dims: bool = False,
+) -> Model:
+    """Read the model at *path* with what :func:`model_options` collected.
+
+    Parameters
+    ----------
+    source
+        What was read from *path*, if it is at hand.
+    spare_dims
+        Whether ``--dim`` may name dimensions that this model, one of several, has not; it takes those it has.
+    """
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.source import read_source
+
+    system = system_of(options)
+    dims = parse_dims(options["dims"])
+    source = source or read_source(path, max_bytes=input_limit(options["max_input_size"]))
+    reading = reading_of(options)
+    graph = read_graph(
+        source,
+        dims=dims,
+        system=system,
+        spare_dims=spare_dims,
+        warn=warn,
+        **reading,
+    )
+    if spare_dims:
+        # Converted graphs remember the sizes that were set before, so JSON must not be asked.
+        taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
+        dims = {name: size for name, size in dims.items() if name in taken}
+    costs = None
+    if options.get("costs") is not None:
+        from mtpp.formats.measured.measured_costs import caveats
+
+        costs, graph = measured(graph, options["costs"], options["max_input_size"], path)
+        for text in caveats(graph.metadata["costs"]):
+            warn(f"{options['costs']}: {text}")
+    streams = system.fast_memory_bytes is not None
+    if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
+        warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
+    kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
+    told = any(reading[key] for key in reading if key != "from_format")
+    return Model(kept, graph, system, dims, read_as_told=told, costs=costs)
+
+
+def measured(graph: CostGraph, path: str, max_input_size: str, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
+    """Return the measured times in the file at *path*, without the file's content, and the graph with them.
+
+    Raises
+    ------
+    InputError
+        If they are not of this graph, or the file cannot be read.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import read_costs, with_costs
+
+    if path == model_path == "-":
+        raise InputError("model and costs cannot both be standard input", source="--costs", remedy="give a file")
+    costs = read_costs(read_source(path, max_bytes=input_limit(max_input_size)))
+    return costs, with_costs(graph, costs)
+
+
+def input_limit(text: str) -> int:
+    """Read ``--max-input-size``, in bytes."""
+    from mtpp.units import parse_bytes
+
+    limit: int = option_value("--max-input-size", parse_bytes, text)
+    return limit
+
+
+def bytes_option(option: str, text: str | None) -> int | None:
+    """Read an option that is a size, in bytes; None if it is not given."""
+    from mtpp.units import parse_bytes
+
+    size: int | None = option_value(option, parse_bytes, text)
+    return size
+
+
+def system_of(options: dict[str, Any]) -> System:
+    """Return the system that ``--system`` and its overrides describe."""
+    from mtpp.inference.system import DEFAULT_PRESET, load_system, override
+    from mtpp.units import parse_bandwidth, parse_bytes
+
+    return override(
+        option_value("--system", load_system, options["system"]) or load_system(DEFAULT_PRESET),
+        bandwidth_bytes_per_s=option_value("--bandwidth", parse_bandwidth, options["bandwidth"]),
+        fast_memory_bytes=option_value("--fast-memory", parse_bytes, options["fast_memory"]),
+        activation_reserve_bytes=option_value("--activation-reserve", parse_bytes, options["activation_reserve"]),
+        peak=options["peak"],
+        stage_memory_bytes=option_value("--stage-memory", parse_bytes, options["stage_memory"]),
+    )
+
+
+def option_value(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
+    """Read an option's value; what is wrong with it is said of the option. None if it is not given."""
+    if text is None:
+        return None
+    try:
+        return parse(text)
+    except InputError as error:
+        place = ": ".join(part for part in (error.source, error.where) if part)
+        raise InputError(error.problem, source=option, where=place or None, remedy=error.remedy) from None
+
+
+def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
+    """Read ``--dim NAME=VALUE`` options.
+
+    Raises
+    ------
+    InputError
+        If one is malformed, given twice, or its value is no whole number above zero.
+    """
+    dims: dict[str, int] = {}
+    for text in texts:
+        name, equals, value = text.rpartition("=")
+        if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
+            raise InputError(
+                f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
+            )
+        if name in dims:
+            raise InputError(f"{name!r} is set twice", source="--dim")
+        if len(value) >= _DIM_DIGITS:
+            raise InputError(f"the value of {name!r} is too large", source="--dim")
+        dims[name] = int(value)
+    return dims

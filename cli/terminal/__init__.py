@@ -1,0 +1,1 @@
+"""Standard output and standard error: what is said while people wait, and signals."""

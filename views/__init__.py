@@ -1,0 +1,1 @@
+"""Results as tables, Markdown, CSV, HTML and pictures."""

@@ -1,0 +1,185 @@
+"""What ``mtpp inspect`` finds out about a model, as a document and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.terminal_safe import visible
+from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
+from mtpp.views.structure import structure_document, structure_text
+from mtpp.views.tables import csv_text, markdown_text
+
+if TYPE_CHECKING:
+    from mtpp.cli.options.shared import Model
+
+_METADATA_KEYS = (
+    "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",
+    "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
+)  # fmt: skip
+_LISTED = 8
+
+
+def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
+    """Return the ``mtpp-inspection`` document: totals, kinds of ops by cost, and what the reader put down.
+
+    Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes. With *ops*, every op is listed.
+    """
+    graph = model.graph
+    instance = model.instance(1)
+    work = instance.work.tolist()
+    params = graph.param_bytes.tolist()
+    sizes = instance.tensor_bytes.tolist()
+    heaviest = max(range(graph.op_count), key=work.__getitem__)
+    document: dict[str, Any] = {
+        "format": "mtpp-inspection",
+        "version": 1,
+        "model": {"name": graph.name, "sha256": model.source.sha256, "ops": graph.op_count, "tensors": len(sizes)},
+        "system": model.system.to_document(),
+        "time_unit": graph.time_unit,
+        "ticks_per_unit": instance.ticks_per_unit,
+        "work": sum(work),
+        "largest_op": {"name": graph.op_names[heaviest], "work": work[heaviest]},
+        "param_bytes": sum(params),
+        "tensor_bytes": sum(sizes),
+        "largest_tensor_bytes": max(sizes, default=0),
+        "structure": structure_document(graph),
+        "kinds": _kinds(graph.op_kinds, work, params),
+        "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
+    }
+    if ops:
+        document["ops"] = [
+            {"name": name, "kind": kind, "work": ticks, "param_bytes": size}
+            for name, kind, ticks, size in zip(graph.op_names, graph.op_kinds, work, params, strict=True)
+        ]
+    return document
+
+
+def _kinds(kinds: tuple[str, ...], work: list[int], params: list[int]) -> list[dict[str, Any]]:
+    rows: dict[str, dict[str, Any]] = {}
+    for kind, ticks, size in zip(kinds, work, params, strict=True):
+        row = rows.setdefault(kind, {"kind": kind, "ops": 0, "work": 0, "param_bytes": 0})
+        row["ops"] += 1
+        row["work"] += ticks
+        row["param_bytes"] += size
+    return sorted(rows.values(), key=lambda row: (-row["work"], row["kind"]))
+
+
+def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
+    """Return the document as ``table``, ``markdown`` or ``csv`` (the list of ops if it has one, else of kinds)."""
+    header, rows = _rows(document, raw=output_format == "csv")
+    if output_format == "csv":
+        return csv_text(header, rows)
+    summary = [(name, visible(value)) for name, value in _summary(document)]
+    if output_format == "markdown":
+        lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)
+        return f"### {visible(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
+    width = max(len(name) for name, _ in summary)
+    lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
+    return f"{lines}\n\n{_aligned(header, rows)}"
+
+
+def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[list[Any]]]:
+    total = document["work"] or 1
+    if "ops" in document:
+        if raw:
+            return ["op", "kind", "work", "param_bytes"], [list(op.values()) for op in document["ops"]]
+        return ["op", "kind", "work", "share", "parameters"], [
+            [op["name"], op["kind"] or "–", _cost(document, op["work"]), format_share(op["work"], total), _size(op)]
+            for op in document["ops"]
+        ]
+    if raw:
+        return ["kind", "ops", "work", "param_bytes"], [list(kind.values()) for kind in document["kinds"]]
+    return ["kind", "ops", "work", "share", "parameters"], [
+        [row["kind"] or "–", row["ops"], _cost(document, row["work"]), format_share(row["work"], total), _size(row)]
+        for row in document["kinds"]
+    ]
+
+
+def _cost(document: Mapping[str, Any], ticks: int) -> str:
+    if document["time_unit"] == "1":
+        return f"{ticks / document['ticks_per_unit']:,.6g}"
+    return format_picoseconds(ticks)
+
+
+def _size(row: Mapping[str, Any]) -> str:
+    return format_bytes(row["param_bytes"]) if row["param_bytes"] else "–"
+
+
+def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
+    from mtpp.inference.system import System
+
+    model, reader = document["model"], document["reader"]
+    largest = document["largest_op"]
+    lines = [
+        ("model", f"{model['name']}: {model['ops']:,} ops, {model['tensors']:,} tensors"),
+        ("work", f"{_cost(document, document['work'])} in all, the largest op {_cost(document, largest['work'])} "
+                 f"({largest['name']})"),
+    ]  # fmt: skip
+    if "macs" in reader:
+        lines.append(("arithmetic", f"{format_count(reader['macs'])}MAC, {format_count(reader.get('flops', 0))}FLOP"))
+    parameters = format_bytes(reader.get("parameter_bytes", document["param_bytes"]))
+    shared = reader.get("shared_parameters", [])
+    if shared:
+        parameters += f"; counted in full at each op that reads it: {_listing([_shared(entry) for entry in shared])}"
+    lines.append(("parameters", parameters))
+    lines.append(
+        ("tensors", f"{format_bytes(document['tensor_bytes'])} in all, the largest "
+                    f"{format_bytes(document['largest_tensor_bytes'])}")
+    )  # fmt: skip
+    if document["structure"] is not None:
+        lines.append(("structure", structure_text(document["structure"])))
+    for key in ("inputs", "outputs"):
+        if reader.get(key):
+            lines.append((key, _listing([_port(port) for port in reader[key]])))
+    if reader.get("symbolic_dims") or reader.get("dims"):
+        dims = reader.get("dims") or {}
+        lines.append(("dimensions", _listing([f"{name} = {value}" for name, value in dims.items()]) or "none set"))
+    if reader.get("folded_constants"):
+        lines.append(("constants", f"{reader['folded_constants']:,} nodes depend on no input: folded into parameters"))
+    if reader.get("control_flow"):
+        lines.append(("control flow", _listing([_control(entry) for entry in reader["control_flow"]])))
+    if "not_modelled" in reader:
+        kinds = [f"{kind} × {count}" for kind, count in reader["not_modelled"].items()]
+        lines.append(("not modelled", f"{_listing(kinds)} (taken as memory-bound)" if kinds else "nothing"))
+    assumed = reader.get("assumptions")
+    if isinstance(assumed, list) and assumed:
+        lines.append(("assumed", "; ".join(map(str, assumed))))
+    measured = reader.get("costs")
+    if isinstance(measured, Mapping):
+        lines.append(("costs", f"measured: {measured.get('source', '')}"))
+    lines.append(("system", System.from_document(document["system"]).describe()))
+    return lines
+
+
+def _listing(items: list[str]) -> str:
+    more = f", … {len(items) - _LISTED} more" if len(items) > _LISTED else ""
+    return ", ".join(items[:_LISTED]) + more
+
+
+def _shared(entry: Mapping[str, Any]) -> str:
+    return f"{entry['name']} ({format_bytes(entry['bytes'])}, {len(entry['ops'])} ops)"
+
+
+def _port(port: Mapping[str, Any]) -> str:
+    shape = "×".join(map(str, port.get("shape") or [])) or "scalar"
+    return f"{port['name']} {shape} {port.get('dtype', '')}".rstrip()
+
+
+def _control(entry: Mapping[str, Any]) -> str:
+    trips = entry.get("trip_count")
+    detail = entry.get("note") or (f"{trips} trips" if trips is not None else "")
+    return f"{entry['op']} ({entry['kind']}{', ' + detail if detail else ''})"
+
+
+def _aligned(header: list[str], rows: list[list[Any]]) -> str:
+    cells = [header, *([visible(str(cell)) for cell in row] for row in rows)]
+    widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
+    left = {0, header.index("kind")}
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i in left else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Where a command's result goes: standard output in the format asked for, and a file if there is one."""
+
+from __future__ import annotations
+
+import io
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtpp.cli.terminal.output import write_stdout
+from mtpp.formats.io.csv_text import csv_text
+from mtpp.host.interrupts import held
+from mtpp.terminal_safe import visible, visible_table
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+    from rich.console import RenderableType
+    from rich.text import Text
+
+__all__ = [
+    "csv_text",
+    "deliver",
+    "figures_grid",
+    "markdown_text",
+    "rendered",
+    "result_terminal",
+    "safe_text",
+    "seconds_text",
+]
+
+_PLAIN_WIDTH = 1000  # a file or a pipe has no edge
+
+
+def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """Return a pipe table; text columns left, numbers right."""
+    body = [[visible(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
+    numeric = [bool(body) and all(_numeric(row[i]) for row in body) for i in range(len(header))]
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join("---:" if right else "---" for right in numeric) + "|"]
+    lines += ["| " + " | ".join(row) + " |" for row in body]
+    return "\n".join(lines) + "\n"
+
+
+def _numeric(cell: str) -> bool:
+    return cell in ("", "-", "–", "?") or cell.lstrip("*")[:1].isdigit()
+
+
+def seconds_text(seconds: float) -> str:
+    """Write a number of seconds for a column of them, without the unit."""
+    for limit, digits in ((1, 3), (10, 2), (1000, 1)):
+        if seconds < limit:
+            return f"{seconds:.{digits}f}"
+    return f"{seconds:,.0f}"
+
+
+def result_terminal(*, endless: bool = False) -> RichConsole:
+    """Return the terminal that standard output is, or a plain one without an edge where it is none.
+
+    An *endless* one cuts no line: for figures, which say something false when cut off. The terminal wraps them.
+    """
+    from rich.console import Console as RichConsole
+
+    if sys.stdout is not None and sys.stdout.isatty():
+        return RichConsole(highlight=False, width=_PLAIN_WIDTH if endless else None)
+    # Even what it only captures, rich would write to its file: nothing, but a full device takes that ill.
+    return RichConsole(file=_nowhere(), width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
+
+
+def _nowhere() -> io.TextIOWrapper:
+    """Return a file that goes nowhere, in the encoding of standard output."""
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
+
+
+def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
+    """Return what *terminal* shows of some tables and lines, without blanks at the ends of lines."""
+    with terminal.capture() as capture:
+        for part in parts:
+            terminal.print(part)
+    return "\n".join(line.rstrip() for line in visible_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
+
+
+def safe_text(text: str, style: str = "") -> Text:
+    """Return a cell or a title of a table; names out of files neither end its line nor colour it."""
+    from rich.text import Text
+
+    return Text(visible(text), style)
+
+
+def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
+    """Return lines of a name in bold and what it stands for."""
+    from rich.table import Table
+
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(style="bold", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for name, value in figures:
+        grid.add_row(safe_text(name), safe_text(value))
+    return grid
+
+
+def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:
+    """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest.
+
+    What is to be shown is shown even if the file cannot be written; a signal that comes meanwhile waits for both.
+    """
+    with held():
+        if output == "-":
+            write_stdout(json_text())
+            return
+        try:
+            if output is not None:
+                from mtpp.formats.io.sink import write_text_atomically
+
+                write_text_atomically(output, json_text())
+        finally:
+            write_stdout(shown())
