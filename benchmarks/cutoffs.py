@@ -15,7 +15,7 @@ from time import perf_counter
 
 from benchmarks.report import print_report
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests" / "support"))
 
 from cutoff_cases import Tally, tallied
 

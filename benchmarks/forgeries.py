@@ -23,7 +23,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--edits", type=int, default=5, help="of each true document")
     options = parser.parse_args()
-    sys.path.insert(0, str(_ROOT / "tests"))
+    sys.path.insert(0, str(_ROOT / "tests" / "support"))
     from forged_documents import edited
     from verified_documents import CASES
 

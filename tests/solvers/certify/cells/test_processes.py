@@ -193,7 +193,7 @@ def test_processes_die_with_their_parent(number: signal.Signals, tmp_path: Path)
     """And so do theirs, even where the parent is killed."""
     marks = tmp_path / "pids"
     code = (
-        "import sys; sys.path.append('tests'); import unruly_worker;"
+        "import sys; sys.path.append('tests/support'); import unruly_worker;"
         "from mtpp.solvers.certify.cells import worker_process; worker_process._COMMAND = unruly_worker.COMMAND;"
         "sys.path.append('tests/solvers/certify/cells'); import test_processes as t;"
         f"t.outcomes(t.cell('hang {marks}'))"

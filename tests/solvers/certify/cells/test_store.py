@@ -72,7 +72,7 @@ def test_a_row_is_on_the_disk_when_put_returns(tmp_path: Path) -> None:
         "import os, sys; sys.path.append('tests/solvers/certify/cells'); import test_store as t;"
         f"t.Store({str(tmp_path / 's.db')!r}).put(t.KEY, t.some_row()); os._exit(9)"
     )
-    env = environment() | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    env = environment() | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])}
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT, env=env).returncode == 9
     with Store(tmp_path / "s.db") as store:
         assert store.get(KEY) == some_row()
@@ -94,7 +94,7 @@ def test_runs_that_share_a_store_lose_nothing(tmp_path: Path) -> None:
         f"with t.Store({str(tmp_path / 's.db')!r}) as store:\n"
         "    for k in range(50): store.put(t.replace(t.KEY, graph=own, k=k), t.some_row())"
     )
-    env = environment() | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests")])}
+    env = environment() | {"PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "tests" / "support")])}
     runs = [subprocess.Popen([sys.executable, "-c", code, str(run)], cwd=ROOT, env=env) for run in range(3)]
     assert [run.wait() for run in runs] == [0, 0, 0]
     with Store(tmp_path / "s.db") as store:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fork_server import ForkServer
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 MTPP = (sys.executable, "-m", "mtpp")
 LONGEST_S = 300.0
 _COMPILING = "compiling (once) …\n"
