@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
 
 OPTION = "--together-blocks"
 

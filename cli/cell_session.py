@@ -11,9 +11,10 @@ from mtpp.cli.certificate_rows import certificate_row, of_file
 from mtpp.cli.certified_cells import CertifiedCells, cell_label
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Steps
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.cli.terminal.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
@@ -31,7 +32,7 @@ class CellSession:
     """
 
     def __init__(
-        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, console: Console, progress: ProgressBar
+        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, console: Console, progress: Steps
     ) -> None:
         self._table = table
         self._files = files

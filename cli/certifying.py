@@ -73,10 +73,9 @@ def certify_models(paths: Sequence[str], options: dict[str, Any], plan: CellRun,
     from mtpp.cli.cell_session import CellSession
     from mtpp.cli.certified_cells import CertifiedCells
     from mtpp.cli.model_files import ModelFiles
-    from mtpp.cli.terminal.console import ProgressBar
-    from mtpp.cli.terminal.interruption import Interruption
+    from mtpp.host.interruption import Interruption
 
-    with ProgressBar(console) as progress:
+    with console.steps() as progress:
         start_s = _WORKER_S if plan.processes else 0.0
         files = ModelFiles(options, console.warn, progress.show, plan.limits.time_limit_s, plan.deadline, start_s)
         models = files.check(paths, max(options["stage_counts"]))

@@ -10,8 +10,9 @@ from mtpp.errors import InputError
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Steps
     from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.cli.terminal.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System
     from mtpp.solvers.certify.comparison import Cell, CellLimits, Mean
@@ -102,13 +103,12 @@ def compare(paths: Sequence[str], options: dict[str, Any], request: ComparisonRe
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
     from mtpp.cli.model_files import ModelFiles
-    from mtpp.cli.terminal.console import ProgressBar
-    from mtpp.cli.terminal.interruption import Interruption
+    from mtpp.host.interruption import Interruption
     from mtpp.solvers.certify.comparison import CellLimits
     from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 
     cells: list[Cell] = []
-    with ProgressBar(console) as progress:
+    with console.steps() as progress:
         files = ModelFiles(options, console.warn, progress.show, request.time_limit_s)
         models = _worthwhile(files.check(paths, max(request.stage_counts)), console)
         names = [variant.entry.name for variant in request.variants]
@@ -146,7 +146,7 @@ class _Watch:
     """Says on standard error what is being run and what came out."""
 
     console: Console
-    progress: ProgressBar
+    progress: Steps
     total: int
 
     def begins(self, model: ModelFile, k: int, algorithm: str, done: int) -> None:

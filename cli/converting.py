@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
     from mtpp.cli.terminal.console import Console
     from mtpp.formats.graphs.graph_format import GraphFormat
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Steps
     from mtpp.checker.claim import BoundClaim
     from mtpp.checker.merged import MergedGraph
     from mtpp.checker.report import Outcome, Search
-    from mtpp.cli.terminal.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console
 
 
 class SearchProgress:
     """Shows how far a search has come, of the number of downsets that its proof states."""
 
-    def __init__(self, console: Console, bar: ProgressBar, downsets: int) -> None:
+    def __init__(self, console: Console, bar: Steps, downsets: int) -> None:
         self._console = console
         self._bar = bar
         self._downsets = downsets
@@ -42,13 +43,12 @@ def downset_search(console: Console, memory_bytes: int | None = None) -> Search:
     """
 
     def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
-        from mtpp.cli.terminal.console import ProgressBar
         from mtpp.host.overrun import run_beside
         from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         console.note("running the search again")
-        with ProgressBar(console) as bar:
+        with console.steps() as bar:
             progress = SearchProgress(console, bar, claim.proof["downsets"])
             asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
             return run_beside(lambda: recheck_downset(merged, *asked, progress, limit))

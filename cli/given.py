@@ -15,7 +15,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
     from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph

@@ -36,8 +36,9 @@ def read_request(model: str, plan: str, options: Mapping[str, Any], console: Con
     InputError, InvalidPartition
         If one of them is broken, or they do not belong together.
     """
+    from mtpp.api.model import Model
     from mtpp.cli.given import given_plan, labels_of_assignment
-    from mtpp.cli.options.shared import Model, input_limit, parse_dims
+    from mtpp.cli.options.shared import input_limit, parse_dims
     from mtpp.cli.split_plan import read_planned_model
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph

@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 import click
 
 from mtpp import __version__
+from mtpp.cli.flags import flag_of
 from mtpp.cli.terminal.output import OutputClosed
 from mtpp.errors import LimitReached, MtppError
 from mtpp.host import interrupts
@@ -102,9 +103,9 @@ def main() -> NoReturn:
         if code == INTERRUPTED and not interrupts.told():
             _fail("interrupted", INTERRUPTED)
     except LimitReached as error:
-        leave(_fail(str(error), error.exit_code), at_once=True)
+        leave(_fail(error.told(flag_of), error.exit_code), at_once=True)
     except MtppError as error:
-        code = _fail(str(error), error.exit_code)
+        code = _fail(error.told(flag_of), error.exit_code)
     except MemoryError:
         leave(_fail("there is not enough memory; raise --memory-limit, or free some", 1), at_once=True)
     except click.exceptions.NoArgsIsHelpError as error:

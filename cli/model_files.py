@@ -15,7 +15,7 @@ from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.host.deadline import Deadline, process_age_s
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
     from mtpp.formats.io.source import Source
 
 STDIN = "-"

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtpp.errors import Infeasible, InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.terminal.interruption import Interruption
+    from mtpp.host.interruption import Interruption
     from mtpp.host.progress import Observer
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
@@ -68,7 +68,7 @@ class PlanRequest:
         name, work_limit = options["algorithm"], options["work_limit"]
         shape = {"population": options["population"], "generations": options["generations"]}
         if ALIASES.get(name, name) not in PARTITIONERS:  # a name with a number of evaluations, as in tables of results
-            variant = parse_variant(name, "--algorithm")
+            variant = parse_variant(name, "algorithm")
             name = variant.entry.name
             work_limit = min(size for size in (variant.evaluations, work_limit) if size is not None)
             shape |= {key: value for key, value in variant.search_options.items() if shape[key] is None}
@@ -136,9 +136,8 @@ def prepare(model: Model, request: PlanRequest) -> Prepared:
 
 def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Prepared | None = None) -> Plan:
     """Partition a model as requested; progress goes to standard error."""
-    from mtpp.cli.terminal.console import LiveLine
-    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.host.deadline import Deadline
+    from mtpp.host.interruption import Interruption
     from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.solve import solve
 
@@ -147,11 +146,11 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
     if not compiled(inner, [entry.name]):
         console.say("compiling (once) …")
         compile_ahead(entry.name, inner.system, Deadline(request.time_limit_s).remaining_s())
-    with Interruption() as interruption, LiveLine(console, instance) as live:
+    with Interruption() as interruption, console.search(instance) as live:
         try:
             if request.max_bottleneck is not None:
                 instance, start = _fewest(model, request, live, interruption)
-                live.instance = instance
+                live.costs = instance
             limits = _limits(request, instance, live, interruption)
             return solve(
                 instance, model.graph, limits, algorithm=request.algorithm, together=request.together, start=start

@@ -43,7 +43,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     are absent and inputs are random. Needs mtpp[run].
     """
     from mtpp.cli.profiling import profile_request, profile_source
-    from mtpp.cli.terminal.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console
     from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
     from mtpp.runtime.profiling.profile_model import profile_model
@@ -55,7 +55,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     request = profile_request(options)
     source = profile_source(model, options)
-    with ProgressBar(console) as bar:
+    with console.steps() as bar:
         bar.show("measuring")
         profile = profile_model(source, request, lambda done, total: bar.show("measuring", done, total))
     deliver(

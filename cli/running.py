@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from mtpp.cli.terminal.console import Console
-from mtpp.cli.terminal.interruption import Interruption
 from mtpp.errors import LimitReached
 from mtpp.host.deadline import Deadline
+from mtpp.host.interruption import Interruption
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.crew import Patience, Stopped
 from mtpp.runtime.pipeline.measuring import RunRequest, measure

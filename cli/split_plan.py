@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
     from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
@@ -75,8 +75,9 @@ def read_planned_model(
     InvalidPartition
         If an op has no stage, or needs what a later stage makes.
     """
+    from mtpp.api.model import Model
     from mtpp.cli.given import assignment_document
-    from mtpp.cli.options.shared import Model, input_limit, parse_dims
+    from mtpp.cli.options.shared import input_limit, parse_dims
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.onnx.reader import read_with_nodes

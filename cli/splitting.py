@@ -62,12 +62,11 @@ def split_planned(
     InputError
         If the model cannot be split or the folder not be written, or one of the models cannot be run.
     """
-    from mtpp.cli.terminal.console import ProgressBar
     from mtpp.formats.onnx.stages import split_model
     from mtpp.formats.onnx.stages.folder import write_split
 
     source, plan = model.source, model.plan
-    with ProgressBar(console) as progress, unwinding(), _place(output, force=force) as folder:
+    with console.steps() as progress, unwinding(), _place(output, force=force) as folder:
         progress.show("cutting")
         split = split_model(model.reading, source.data, plan.labels, source=source.display, folder=model.folder)
         about = {

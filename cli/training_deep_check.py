@@ -7,17 +7,18 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mtpp.api.observer import Steps
     from mtpp.checker.report import Check
     from mtpp.checker.training.bounds import TrainingClaim
     from mtpp.checker.training.model import TickModel
     from mtpp.checker.training.plan import TrainingSearches
-    from mtpp.cli.terminal.console import Console, ProgressBar
+    from mtpp.cli.terminal.console import Console
 
 
 class PipelineProgress:
     """Shows how far a search over downsets has come."""
 
-    def __init__(self, console: Console, bar: ProgressBar) -> None:
+    def __init__(self, console: Console, bar: Steps) -> None:
         self._console = console
         self._bar = bar
         self._tenth = -1
@@ -53,8 +54,7 @@ def training_searches(console: Console) -> TrainingSearches:
 
 @contextmanager
 def _progress(console: Console) -> Iterator[PipelineProgress]:
-    from mtpp.cli.terminal.console import ProgressBar
 
     console.note("running the search again")
-    with ProgressBar(console) as bar:
+    with console.steps() as bar:
         yield PipelineProgress(console, bar)

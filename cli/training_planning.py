@@ -14,9 +14,9 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.cli.options.training import MicroBatches
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import Plan, Problem
+    from mtpp.host.interruption import Interruption
     from mtpp.host.progress import Observer
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.solvers.planners.registry import PlannerEntry
@@ -101,14 +101,13 @@ def make_training_plan(task: TrainingTask, options: Mapping[str, Any], console: 
     KeyboardInterrupt
         If the user interrupted it before there was any plan.
     """
-    from mtpp.cli.terminal.console import LiveLine
-    from mtpp.cli.terminal.interruption import Interruption
+    from mtpp.host.interruption import Interruption
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
 
     run = _planner_of(task)
     await_kernels(task, console)
-    with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
+    with Interruption() as interruption, console.search(Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
         result = _in_time(task, run, limits)

@@ -135,9 +135,8 @@ def _axes(problem: PlanningProblem, options: Mapping[str, Any]) -> tuple[list[in
 
 def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console) -> Swept:
     """Find the best times for all numbers of devices and sums of degrees asked for."""
-    from mtpp.cli.terminal.console import LiveLine
-    from mtpp.cli.terminal.interruption import Interruption
     from mtpp.cli.training_planning import Picoseconds, await_kernels, planning_limits
+    from mtpp.host.interruption import Interruption
 
     problem = task.flat
     if problem is not task.problem:
@@ -148,7 +147,7 @@ def sweep_task(task: TrainingTask, options: Mapping[str, Any], console: Console)
     from mtpp.solvers.planners.piper.sweep import sweep
 
     await_kernels(task, console)
-    with Interruption() as interruption, LiveLine(console, Picoseconds()) as live:
+    with Interruption() as interruption, console.search(Picoseconds()) as live:
         limits = planning_limits(options, live, interruption)
         start = time.monotonic()
         cells = sweep(problem, devices, sums, limits)

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
+
 from mtpp.terminal_safe import visible
 
 _LONGEST = 900
 """Characters of a message: names in a graph may be of any length."""
+
+_PARAMETER = re.compile("‹([a-z_]+)›")
 
 
 class MtppError(Exception):
@@ -21,6 +26,13 @@ class MtppError(Exception):
         The place inside it: a JSON pointer, a tensor's name, a line number.
     remedy
         What the reader can do about it.
+    parameter
+        Name of the parameter that is at fault, where *source* would stand.
+
+    Notes
+    -----
+    Texts name other parameters as ``‹time_limit›``: a front end such as the command line has names of its own for them;
+    see :meth:`told`.
     """
 
     exit_code = 2
@@ -32,25 +44,41 @@ class MtppError(Exception):
         source: str | None = None,
         where: str | None = None,
         remedy: str | None = None,
+        parameter: str | None = None,
     ) -> None:
         self.problem = problem
-        self.source = source
+        self.source = f"‹{parameter}›" if parameter is not None else source
         self.where = where
         self.remedy = remedy
         super().__init__(problem)
 
     def __str__(self) -> str:
         """Return ``source: where: problem; remedy`` on one line that is safe to show, leaving out what is unknown."""
+        return self.told(str)
+
+    @property
+    def parameter(self) -> str | None:
+        """The name of the parameter at fault, None if it is none."""
+        match = _PARAMETER.fullmatch(self.source or "")
+        return match and match[1]
+
+    def told(self, name_of: Callable[[str], str]) -> str:
+        """Return the same line with the names that another front end has for parameters."""
         place = [part for part in (self.source, self.where) if part]
         text = ": ".join([*place, self.problem])
         if self.remedy:
             text = f"{text}; {self.remedy}"
-        text = visible(" ".join(text.split()))
+        text = visible(" ".join(renamed(text, name_of).split()))
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 2 // 3]} … {text[-_LONGEST // 3 :]}"
 
 
-class InputError(MtppError):
-    """A file, a graph or an option that cannot be used as it is (exit code 2)."""
+def renamed(text: str, name_of: Callable[[str], str] = str) -> str:
+    """Return a message with the parameters that it names as ``‹time_limit›`` called what *name_of* says."""
+    return _PARAMETER.sub(lambda match: name_of(match[1]), text)
+
+
+class InputError(MtppError, ValueError):
+    """A file, a graph or a parameter that cannot be used as it is (exit code 2)."""
 
 
 class UnrecognisedInput(InputError):
@@ -67,6 +95,10 @@ class Infeasible(MtppError):
     """No partition meets the limits asked for, or none was found; the text says which (exit code 1)."""
 
     exit_code = 1
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C ended the work before there was any result; a KeyboardInterrupt, so that loops around it end too."""
 
 
 class LimitReached(MtppError):

@@ -11,7 +11,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
 from mtpp.units import format_bytes
 
-_SOURCE = "--stage-memory"
+_SOURCE = "‹stage_memory›"
 _MEMBERS_NAMED = 3
 
 
@@ -94,7 +94,7 @@ def none_found(instance: Instance, tried: str) -> Infeasible:
     return Infeasible(
         f"none found: no cut of {tried} into {instance.k} stages keeps each to {limit:,} bytes ({format_bytes(limit)})",
         source=_SOURCE,
-        remedy="allow more memory or stages, or try more orders with --work-limit",
+        remedy="allow more memory or stages, or try more orders with ‹work_limit›",
     )
 
 

@@ -168,5 +168,5 @@ def partitioner(name: str) -> PartitionerEntry:
         return PARTITIONERS[ALIASES.get(name, name)]
     except KeyError:
         raise InputError(
-            f"no algorithm is called {name!r}", source="--algorithm", remedy=f"use one of {', '.join(PARTITIONERS)}"
+            f"no algorithm is called {name!r}", parameter="algorithm", remedy=f"use one of {', '.join(PARTITIONERS)}"
         ) from None

@@ -54,10 +54,10 @@ class Variant:
         return {"population": side, "generations": side}
 
 
-def parse_variant(name: str, option: str = "--algorithms") -> Variant:
+def parse_variant(name: str, parameter: str = "algorithms") -> Variant:
     """Return the algorithm called *name*: one of the registry's, or one with ``-T`` for T evaluations.
 
-    Errors name *option*.
+    Errors name *parameter*.
 
     Raises
     ------
@@ -71,17 +71,17 @@ def parse_variant(name: str, option: str = "--algorithms") -> Variant:
     if sized is None or sized[1] not in PARTITIONERS:
         raise InputError(
             f"no algorithm is called {name!r}",
-            source=option,
+            parameter=parameter,
             remedy=f"use {', '.join(PARTITIONERS)}, or with a number of evaluations: random-100",
         )
     entry, evaluations = PARTITIONERS[sized[1]], int(sized[2])
     if entry.name in _SINGLE:
-        raise InputError(f"{name!r}: {entry.name} takes no number", source=option, remedy=f"write {entry.name}")
+        raise InputError(f"{name!r}: {entry.name} takes no number", parameter=parameter, remedy=f"write {entry.name}")
     if entry.evolves and isqrt(evaluations) ** 2 != evaluations:
         raise InputError(
             f"{name!r}: {evaluations} is no square number, and the evaluations are split into as many generations as "
             "there are chromosomes in one",
-            source=option,
+            parameter=parameter,
             remedy=f"write {entry.name}-100 or {entry.name}-10000",
         )
     return Variant(name, entry, evaluations)
@@ -97,7 +97,7 @@ def parse_variants(text: str) -> tuple[Variant, ...]:
     """
     names = dict.fromkeys(name.strip() for name in text.split(",") if name.strip())
     if not names:
-        raise InputError("names no algorithm", source="--algorithms", remedy=f"use some of {', '.join(PARTITIONERS)}")
+        raise InputError("names no algorithm", parameter="algorithms", remedy=f"use some of {', '.join(PARTITIONERS)}")
     return tuple(parse_variant(name) for name in names)
 
 

@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-ROOMS = ("mtpp", "formats", "solvers", "datasets", "runtime", "views", "cli")
+ROOMS = ("mtpp", "formats", "solvers", "datasets", "runtime", "views", "api", "cli")
 MAY_IMPORT = {
     "mtpp": {"mtpp"},
     "formats": {"mtpp", "formats"},
     "solvers": {"mtpp", "solvers"},
     "datasets": {"mtpp", "datasets"},
     "runtime": {"mtpp", "formats", "runtime"},
-    "views": {"mtpp", "formats", "solvers", "runtime", "views", "cli"},
+    "views": {"mtpp", "formats", "solvers", "runtime", "views", "api", "cli"},
+    "api": {"mtpp", "formats", "solvers", "datasets", "runtime", "views", "api"},
     "cli": set(ROOMS),
 }
 LATE = ("click", "rich", "networkx", "scipy", "numba", "onnx", "onnxruntime", "highspy")

@@ -16,6 +16,7 @@ from packaging.requirements import Requirement
 
 FOLDERS = {
     "mtpp": "mtpp",
+    "mtpp.api": "api",
     "mtpp.cli": "cli",
     "mtpp.formats": "formats",
     "mtpp.solvers": "solvers",

@@ -105,7 +105,7 @@ def _require_matplotlib() -> None:
         import matplotlib.figure  # noqa: F401
     except (ImportError, ValueError) as error:  # missing, or it does not like its own settings
         raise InputError(
-            f"needs matplotlib ({error})", source="--plot", remedy="run: pip install 'mtpp[plot]'"
+            f"needs matplotlib ({error})", parameter="plot", remedy="run: pip install 'mtpp[plot]'"
         ) from None
 
 

@@ -11,7 +11,7 @@ from mtpp.views.structure import structure_document, structure_text
 from mtpp.views.tables import csv_text, markdown_text
 
 if TYPE_CHECKING:
-    from mtpp.cli.options.shared import Model
+    from mtpp.api.model import Model
 
 _METADATA_KEYS = (
     "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,10 +13,8 @@ from mtpp.cli.options.limits import memory_limit_option
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.api.model import Model, Reading
     from mtpp.formats.io.source import Source
-    from mtpp.formats.measured.measured_costs import MeasuredCosts
-    from mtpp.inference.graph import CostGraph
-    from mtpp.inference.instance import Instance
     from mtpp.inference.system import System
 
 _DIM_DIGITS = 19
@@ -178,41 +175,6 @@ MODEL_OPTION_NAMES = (
 )
 
 
-@dataclass(frozen=True)
-class Model:
-    """A model as read: its file without the bytes (standard input with them), its graph, and what it runs on.
-
-    Attributes
-    ----------
-    dims
-        Sizes of ``--dim`` that it took.
-    costs
-        The file that its costs were measured in, if they do not come from its own.
-    read_as_told
-        Whether options decided what its file leaves open, so that reading the file alone gives another graph.
-    """
-
-    source: Source
-    graph: CostGraph
-    system: System
-    dims: dict[str, int]
-    read_as_told: bool = False
-    costs: MeasuredCosts | None = None
-
-    @property
-    def costs_sha256(self) -> str | None:
-        """SHA-256 of the file with measured times, if there is one."""
-        return None if self.costs is None else self.costs.sha256
-
-    def instance(self, k: int) -> Instance:
-        """Return the instance for k stages; errors name the model's file."""
-        from mtpp.formats.io.json_shape import attributed
-        from mtpp.inference.instance import Instance
-
-        with attributed(self.source.display):
-            return Instance.build(self.graph, self.system, k)
-
-
 def read_model(
     path: str,
     options: dict[str, Any],
@@ -221,65 +183,24 @@ def read_model(
     source: Source | None = None,
     spare_dims: bool = False,
 ) -> Model:
-    """Read the model at *path* with what :func:`model_options` collected.
+    """Read the model at *path* with what :func:`model_options` collected; see :func:`mtpp.api.model.read_model`."""
+    from mtpp.api.model import read_model
 
-    Parameters
-    ----------
-    source
-        What was read from *path*, if it is at hand.
-    spare_dims
-        Whether ``--dim`` may name dimensions that this model, one of several, has not; it takes those it has.
-    """
-    from mtpp.formats.graphs.graph_format import Content
-    from mtpp.formats.graphs.recognise import read_graph
-    from mtpp.formats.io.source import read_source
+    return read_model(path, reading_of_model(options), warn, source=source, spare_dims=spare_dims)
 
-    system = system_of(options)
-    dims = parse_dims(options["dims"])
-    source = source or read_source(path, max_bytes=input_limit(options["max_input_size"]))
-    reading = reading_of(options)
-    graph = read_graph(
-        source,
-        dims=dims,
-        system=system,
-        spare_dims=spare_dims,
-        warn=warn,
-        **reading,
+
+def reading_of_model(options: dict[str, Any]) -> Reading:
+    """Return what :func:`model_options` collected."""
+    from mtpp.api.model import Reading
+
+    return Reading(
+        system_of(options),
+        parse_dims(options["dims"]),
+        costs=options.get("costs"),
+        max_input_bytes=input_limit(options["max_input_size"]),
+        bandwidth_given=bool(options["bandwidth"]),
+        **reading_of(options),
     )
-    if spare_dims:
-        # Converted graphs remember the sizes that were set before, so JSON must not be asked.
-        taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
-        dims = {name: size for name, size in dims.items() if name in taken}
-    costs = None
-    if options.get("costs") is not None:
-        from mtpp.formats.measured.measured_costs import caveats
-
-        costs, graph = measured(graph, options["costs"], options["max_input_size"], path)
-        for text in caveats(graph.metadata["costs"]):
-            warn(f"{options['costs']}: {text}")
-    streams = system.fast_memory_bytes is not None
-    if options["bandwidth"] and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
-        warn(f"--bandwidth has no effect: the tensors of {source.display} carry their transfer times")
-    kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
-    told = any(reading[key] for key in reading if key != "from_format")
-    return Model(kept, graph, system, dims, read_as_told=told, costs=costs)
-
-
-def measured(graph: CostGraph, path: str, max_input_size: str, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
-    """Return the measured times in the file at *path*, without the file's content, and the graph with them.
-
-    Raises
-    ------
-    InputError
-        If they are not of this graph, or the file cannot be read.
-    """
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.measured.measured_costs import read_costs, with_costs
-
-    if path == model_path == "-":
-        raise InputError("model and costs cannot both be standard input", source="--costs", remedy="give a file")
-    costs = read_costs(read_source(path, max_bytes=input_limit(max_input_size)))
-    return costs, with_costs(graph, costs)
 
 
 def input_limit(text: str) -> int:

@@ -6,8 +6,11 @@ import sys
 import time
 from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
+from mtpp.api.observer import Costs, Observer
+from mtpp.cli.flags import flag_of
+from mtpp.errors import renamed
 from mtpp.host.interrupts import tell
 from mtpp.terminal_safe import visible
 
@@ -16,14 +19,7 @@ if TYPE_CHECKING:
     from rich.status import Status
 
 
-class Costs(Protocol):
-    """What can say costs in ticks to people: an instance, or a planner's problem."""
-
-    def describe(self, ticks: float) -> str:
-        """Return so many ticks with their unit."""
-
-
-class Console:
+class Console(Observer):
     """Where a command says things that are not its result."""
 
     def __init__(self, *, quiet: bool, verbose: bool) -> None:
@@ -59,9 +55,17 @@ class Console:
         if not self.quiet:
             self._print(text)
 
+    def search(self, costs: Costs) -> LiveLine:
+        """Return a line that shows one search while it is entered."""
+        return LiveLine(self, costs)
+
+    def steps(self) -> ProgressBar:
+        """Return a bar that shows work in steps while it is entered."""
+        return ProgressBar(self)
+
     def _print(self, text: str) -> None:
         if sys.stderr is not None:  # closed; print would take standard output for it
-            print("\n".join(map(visible, text.split("\n"))), file=sys.stderr, flush=True)
+            print("\n".join(map(visible, renamed(text, flag_of).split("\n"))), file=sys.stderr, flush=True)
 
 
 class LiveLine(AbstractContextManager["LiveLine"]):
@@ -69,13 +73,13 @@ class LiveLine(AbstractContextManager["LiveLine"]):
 
     Attributes
     ----------
-    instance
-        Whose ticks are told of: those of an abstract graph depend on k.
+    costs
+        Those whose ticks are told of: the ticks of an abstract graph depend on k.
     """
 
-    def __init__(self, console: Console, instance: Costs) -> None:
+    def __init__(self, console: Console, costs: Costs) -> None:
         self._console = console
-        self.instance = instance
+        self.costs = costs
         self._status: Status | None = None
         self._best: int | None = None
         self._bound: int | None = None
@@ -110,13 +114,13 @@ class LiveLine(AbstractContextManager["LiveLine"]):
         """Take note of a better partition."""
         if self._best is None or bottleneck < self._best:
             self._best = bottleneck
-            self._console.note(f"best so far: {self.instance.describe(bottleneck)}")
+            self._console.note(f"best so far: {self.costs.describe(bottleneck)}")
         self._show()
 
     def bound(self, value: int) -> None:
         """Take note of a better lower bound."""
         self._bound = value
-        self._console.note(f"lower bound: {self.instance.describe(value)}")
+        self._console.note(f"lower bound: {self.costs.describe(value)}")
         self._show()
 
     def evaluated(self, count: int) -> None:
@@ -129,9 +133,9 @@ class LiveLine(AbstractContextManager["LiveLine"]):
             return
         parts = [self._phase]
         if self._best is not None:
-            parts.append(f"best {self.instance.describe(self._best)}")
+            parts.append(f"best {self.costs.describe(self._best)}")
         if self._bound is not None:
-            parts.append(f"bound {self.instance.describe(self._bound)}")
+            parts.append(f"bound {self.costs.describe(self._bound)}")
         if self._best is not None and self._bound:
             parts.append(f"ratio {self._best / self._bound:.3f}")
         elapsed = time.monotonic() - self._start

@@ -57,7 +57,7 @@ def _stages(request: Request, blocks: Blocks) -> list[int]:
             raise InputError(
                 f"a boundary between stages cuts through block {blocks.name(block)}: {parts}",
                 source=request.graph.name,
-                remedy="plan with --together-blocks",
+                remedy="plan with ‹together_blocks›",
             )
     return [next(iter(by_stage)) for by_stage in ops]
 

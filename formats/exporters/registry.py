@@ -55,4 +55,4 @@ def emit(name: str, request: Request) -> str:
     for emitter in EMITTERS:
         if emitter.name == name:
             return emitter.emit(request)
-    raise InputError(f"unknown form {name!r}", source="--emit", remedy=f"use one of {', '.join(NAMES)}")
+    raise InputError(f"unknown form {name!r}", parameter="emit", remedy=f"use one of {', '.join(NAMES)}")

@@ -44,7 +44,7 @@ def emit_torch(request: Request) -> str:
                 f"stage {stage} begins between {names[before[-1]]!r} and {names[after[0]]!r}, where no module is known "
                 "to begin or to end that does not stand for another boundary",
                 source=request.graph.name,
-                remedy="plan with --together-blocks, or keep the ops of each module --together",
+                remedy="plan with ‹together_blocks›, or keep the ops of each module ‹together›",
             )
     kinds = [dict(points) for points in candidates]
     found = sorted((boundary, module) for module, boundary in chosen.items())

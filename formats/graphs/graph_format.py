@@ -78,7 +78,7 @@ class ReadOptions:
         if self.time_unit is not None and self.time_unit not in _TIME_UNITS:
             raise InputError(
                 f"unknown unit of time {self.time_unit!r}",
-                source="--time-unit",
+                parameter="time_unit",
                 remedy=f"use one of {', '.join(_TIME_UNITS)}",
             )
 

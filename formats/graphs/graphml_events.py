@@ -57,6 +57,8 @@ def graphml_elements(data: bytes) -> Elements:
             f"no well-formed XML: {expat.ErrorString(error.code)}",
             where=f"line {error.lineno}, column {error.offset + 1}",
         ) from None
+    except InputError:
+        raise
     except (LookupError, ValueError) as error:  # an encoding that Python does not know
         raise InputError(f"no readable XML: {error}", remedy="save it as UTF-8") from None
     if handler.elements.graph is None:

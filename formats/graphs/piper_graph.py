@@ -46,7 +46,7 @@ def graph_from_piper(document: Any, source: str, *, name: str = "graph", time_un
                 raise InputError(
                     "the file does not say what unit its times are in",
                     where="/nodes",
-                    remedy="give it: --time-unit s, ms, us or ns",
+                    remedy="give it: ‹time_unit› s, ms, us or ns",
                 )
             assumptions.insert(0, f"times are taken to be in {time_unit}: the file does not say (--time-unit does)")
         try:

@@ -109,7 +109,7 @@ def graph_from_placement(
         dropped = [] if backward else [node.id for node in nodes.values() if node.backward]
         kept = {identity: node for identity, node in nodes.items() if not node.backward or backward}
         if not kept:
-            raise InputError("all nodes are backward nodes", where="/nodes", remedy="read them with --backward")
+            raise InputError("all nodes are backward nodes", where="/nodes", remedy="read them with ‹backward›")
         edges = [edge for edge in edges if edge.source in kept and edge.target in kept]
         _check_order(kept, edges)
         parameters = _parameters(kept, edges)

@@ -58,7 +58,7 @@ def read_graph(
     content = Content(source)
     options = ReadOptions(dims or {}, system, spare_dims, time_unit, backward, loading_time)
     options.check()
-    chosen = _by_name(from_format, "--from", READERS) if from_format else recognise(content)
+    chosen = _by_name(from_format, "‹from_format›", READERS) if from_format else recognise(content)
     if not spare_dims:
         _check_effect(chosen, options, source)
     assert chosen.read is not None  # recognise and _by_name see to it
@@ -71,10 +71,10 @@ def read_graph(
 
 
 _OPTIONS = {
-    "dims": ("--dim", "only ONNX models have symbolic dimensions"),
-    "time_unit": ("--time-unit", "this format names its unit of time"),
-    "backward": ("--backward", "this format does not tell the backward pass from the forward pass"),
-    "loading_time": ("--loading-time", "this format has no nodes that load data"),
+    "dims": ("‹dims›", "only ONNX models have symbolic dimensions"),
+    "time_unit": ("‹time_unit›", "this format names its unit of time"),
+    "backward": ("‹backward›", "this format does not tell the backward pass from the forward pass"),
+    "loading_time": ("‹loading_time›", "this format has no nodes that load data"),
 }
 
 
@@ -151,7 +151,7 @@ def _unknown_json(content: Content) -> UnrecognisedInput:
         return UnrecognisedInput(
             "a profile of ONNX Runtime: it has times of ops, and does not say which needs which",
             source=source.display,
-            remedy="give the model, and this with --costs",
+            remedy="give the model, and this with ‹costs›",
         )
     if name is not None:
         remedy = f'a graph has "format": "{native.FORMAT}"'
@@ -173,7 +173,7 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
         If no writer has that name, or the suffix belongs to a format without one.
     """
     if to_format:
-        return _by_name(to_format, "--to", WRITERS)
+        return _by_name(to_format, "‹to_format›", WRITERS)
     path = PurePath(path_or_dash)
     suffix = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
     for candidate in FORMATS:
@@ -182,14 +182,14 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
                 raise InputError(
                     f"{candidate.name} files can be read, not written",
                     source=path_or_dash,
-                    remedy=f"choose --to {' or '.join(WRITERS)}",
+                    remedy=f"choose ‹to_format› {' or '.join(WRITERS)}",
                 )
             return candidate
     if suffix:
         raise InputError(
             f"no format goes with the suffix {suffix!r}",
             source=path_or_dash,
-            remedy=f"choose --to {' or '.join(WRITERS)}",
+            remedy=f"choose ‹to_format› {' or '.join(WRITERS)}",
         )
     return FORMATS[0]
 

@@ -69,6 +69,8 @@ def parse_json(text: bytes, source: str) -> Any:
             where=line_and_column(decoded, error.pos),
             remedy=None if complete else "the text ends too early: is the file complete?",
         ) from None
+    except InputError:
+        raise
     except (ValueError, RecursionError) as error:
         raise first_fault(decoded, source) or InputError(f"not valid JSON: {error}", source=source) from None
     if _SURROGATE_ESCAPE.search(decoded) and (fault := first_fault(decoded, source)):
@@ -137,6 +139,8 @@ def dump_json(value: Any) -> str:
             return _ENCODER.encode(value)
         except _NotPlain:
             return _dump_exactly(value)
+    except InputError:
+        raise
     except (ValueError, TypeError) as error:
         raise InputError(f"cannot be written as JSON: {error}") from None
     except RecursionError:

@@ -140,6 +140,8 @@ def file_sha256(path: str) -> str:
 def _reported(display: str) -> Iterator[None]:
     try:
         yield
+    except InputError:
+        raise
     except IsADirectoryError:
         raise InputError("is a directory", source=display, remedy="give a file in it") from None
     except FileNotFoundError:
@@ -155,7 +157,7 @@ def _reported(display: str) -> Iterator[None]:
 
 def _too_large(display: str, max_bytes: int, what: str = "the input") -> InputError:
     return InputError(
-        f"{what} is larger than {format_bytes(max_bytes)}", source=display, remedy="raise --max-input-size"
+        f"{what} is larger than {format_bytes(max_bytes)}", source=display, remedy="raise ‹max_input_size›"
     )
 
 

@@ -23,7 +23,7 @@ from mtpp.host.statistics import in_thousandths, middle_mean
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.units import PICOSECONDS, Exact
 
-FLAG = "--costs"
+FLAG = "‹costs›"
 _LISTED = 3
 _NO_UNIT = "1"
 
@@ -151,7 +151,7 @@ def _check_sizes(graph: CostGraph, measured: Mapping[str, int]) -> None:
         if read and UNKNOWN_BYTES not in (size, seen) and size != seen:
             raise InputError(
                 f"tensor {name!r} has {seen} bytes there, and {size} in {graph.name}",
-                remedy="give the sizes it was measured with (--dim), or measure it with these",
+                remedy="give the sizes it was measured with (‹dims›), or measure it with these",
             )
 
 

@@ -13,7 +13,7 @@ import onnx
 from mtpp.errors import InputError
 from mtpp.formats.onnx.tensor_type import Dim, PartialType
 
-FLAG = "--dim"
+FLAG = "‹dims›"
 
 LARGEST_DIM = 2**31 - 1
 

@@ -39,7 +39,7 @@ def as_plan(document: Any, source: str) -> dict[str, Any]:
     with attributed(source):
         if isinstance(document, dict) and document.get("format") == native.FORMAT:
             raise InputError(
-                "a graph, not a plan", where="/format", remedy="give the plan here and the graph with --model"
+                "a graph, not a plan", where="/format", remedy="give the plan here and the graph with ‹model›"
             )
         return check_header(document, FORMAT, VERSION)
 

@@ -54,7 +54,7 @@ def refuse_bloated(data: bytes, source: str) -> None:
     """
     if 2 * len(data) + sum(data.count(mark) * size for mark, size in _BYTES_OF.items()) > MOST_MEMORY:
         problem = f"would take more than {MOST_MEMORY >> 20} MiB of memory"
-        raise InputError(problem, source=source, remedy="if you trust it, set a --max-input-size")
+        raise InputError(problem, source=source, remedy="if you trust it, set a ‹max_input_size›")
 
 
 def is_training_plan(document: Any) -> bool:

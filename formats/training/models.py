@@ -69,14 +69,14 @@ def training_model_from_source(source: Source, time_unit: str | None = None) -> 
     """Make a model of bytes that were read; as :func:`read_training_model`."""
     if time_unit is not None and time_unit not in TIME_UNITS:
         problem = f"unknown unit of time {time_unit!r}"
-        raise InputError(problem, source="--time-unit", remedy=f"use one of {', '.join(TIME_UNITS)}")
+        raise InputError(problem, parameter="time_unit", remedy=f"use one of {', '.join(TIME_UNITS)}")
     content = Content(source)
     document = content.document if content.is_json else None
     if isinstance(document, dict):
         if document.get("format") == training_native.FORMAT:
             if time_unit is not None:
                 problem = f"has no effect on {training_native.FORMAT}: {source.display}"
-                raise InputError(problem, source="--time-unit", remedy="leave it out; the file names its unit of time")
+                raise InputError(problem, parameter="time_unit", remedy="leave it out; the file names its unit of time")
             return training_native.training_model_from_document(document, source.display)
         if "format" not in document and _may_be_piper(document):
             from mtpp.formats.training.piper import training_model_from_piper

@@ -71,7 +71,7 @@ def training_model_from_piper(document: Any, source: str, *, name: str, time_uni
 
 
 def _no_unit(workload: Workload) -> InputError:
-    remedy = "give it: --time-unit s, ms, us or ns"
+    remedy = "give it: ‹time_unit› s, ms, us or ns"
     try:
         guess = guessed_unit([without_parallelism(layer, i) for i, layer in enumerate(workload.layers.values())])
     except InputError:  # layers that cannot run on one device

@@ -112,7 +112,7 @@ def verify_plan(
     model = None if graph is None else model_graph(graph, plan["system"], plan["k"])
     subject = embedded if model is None else model
     if subject is None:
-        raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with --model")
+        raise InputError("the plan embeds no graph", where="/graph", remedy="give the model with ‹model›")
     refuse_impossible_system(plan["system"], subject, ("system",))
 
     checks = [

@@ -4,7 +4,7 @@ An exception that a signal raises may come up anywhere: in the midst of an impor
 make another of it, or in a destructor, which loses it. So the first signal ends the process on the spot, but for three
 kinds of blocks:
 
-* :class:`mtpp.cli.terminal.interruption.Interruption`, around searches: they end in order, with their best so far;
+* :class:`mtpp.host.interruption.Interruption`, around searches: they end in order, with their best so far;
 * :func:`held`, around the writing of results: it is finished before the process ends;
 * :func:`unwinding`, around what has to be cleaned up: ``KeyboardInterrupt`` is raised there.
 

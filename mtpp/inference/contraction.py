@@ -50,7 +50,7 @@ def contract_named(instance: Instance, groups: Sequence[Sequence[str]]) -> Contr
     unknown = [name for group in groups for name in group if name not in index]
     if unknown:
         raise InputError(
-            f"no op is called {unknown[0]!r}", source="--together", remedy="`mtpp inspect --ops` lists the names"
+            f"no op is called {unknown[0]!r}", parameter="together", remedy="`mtpp inspect --ops` lists the names"
         )
     return contract(instance, [[index[name] for name in group] for group in groups])
 

@@ -94,7 +94,7 @@ class Instance:
             raise InputError(
                 "a fast memory needs a graph with a time unit: overflow is a time",
                 where="/time_unit",
-                remedy="give the graph a time unit, or use a system without a fast memory (--system, --fast-memory)",
+                remedy="give the graph a time unit, or use a system without a fast memory (‹system›, ‹fast_memory›)",
             )
         ticks_per_unit = _ticks_per_unit(graph, k)
         work = _ticks(graph.work, ticks_per_unit)

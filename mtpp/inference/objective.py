@@ -93,7 +93,7 @@ def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
         raise InvalidPartition(
             f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
             f"than the {limit:,} ({format_bytes(limit)}) allowed",
-            source="--stage-memory",
+            parameter="stage_memory",
         )
 
 

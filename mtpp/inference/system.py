@@ -83,7 +83,7 @@ class System:
                 raise InputError(
                     f"the activation reserve ({format_bytes(self.activation_reserve_bytes)}) is above the {what} "
                     f"({format_bytes(memory)})",
-                    remedy=f"lower --activation-reserve or raise --{what.replace(' ', '-')}",
+                    remedy=f"lower ‹activation_reserve› or raise ‹{what.replace(' ', '_')}›",
                 )
 
     @property

@@ -106,7 +106,7 @@ class HierarchicalProblem:
         if convention != "paper" and len(topology.levels) > 1:
             raise InputError(
                 f"the convention {convention!r} has no rule for several levels of devices",
-                source="--convention",
+                parameter="convention",
                 remedy="use paper, or a topology of one level",
             )
         innermost = topology.levels[0]

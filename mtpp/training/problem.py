@@ -110,10 +110,10 @@ class PlanningProblem:
         """
         schemes = schemes or Schemes()
         for value, what, source in (
-            (devices, "the number of devices", "--devices"),
-            (memory_bytes, "the memory of a device", "--memory"),
-            (bandwidth_bytes_per_s, "the bandwidth", "--bandwidth"),
-            (micro_batches, "the number of micro-batches", "--max-micro-batches"),
+            (devices, "the number of devices", "‹devices›"),
+            (memory_bytes, "the memory of a device", "‹memory›"),
+            (bandwidth_bytes_per_s, "the bandwidth", "‹bandwidth›"),
+            (micro_batches, "the number of micro-batches", "‹max_micro_batches›"),
         ):
             if value < 1:
                 raise InputError(f"{what} must be above zero, not {value}", source=source)

@@ -32,7 +32,7 @@ def contents_of(value: Any) -> list[Array]:
         return _parts(value)
     if not value.is_tensor():
         raise InputError(
-            f"outputs of type {value.data_type()} cannot be compared", source="--check", remedy="cut the model before"
+            f"outputs of type {value.data_type()} cannot be compared", parameter="check", remedy="cut the model before"
         )
     try:
         return [np.asarray(value.numpy())]

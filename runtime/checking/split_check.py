@@ -184,7 +184,9 @@ def _run(session: Any, names: list[str], feeds: Mapping[str, Any], display: str)
         return dict(zip(names, session.run_with_ort_values(names, dict(feeds)), strict=True))
     except Exception as error:  # its exceptions have no base of their own
         text = first_line(error)
-        remedy = "sizes that depend on data are not those of the plan: set them with --dim TENSOR:AXIS=…, and plan anew"
+        remedy = (
+            "sizes that depend on data are not those of the plan: set ‹dims› TENSOR:AXIS=…, and plan anew"
+        )
         raise InputError(
             f"ONNX Runtime cannot run it: {text}",
             source=display,
@@ -201,7 +203,7 @@ def _random(ort: Any, value: Described, seed: int) -> Any:
     if number is None:
         raise InputError(
             f"no values can be made up for input {value.name!r}, a {value.dtype}",
-            source="--check",
+            parameter="check",
             remedy="compare whole and split on data of its own",
         )
     return ort_value(ort, random_input(value.name, number, [1 if size is None else size for size in value.shape], seed))

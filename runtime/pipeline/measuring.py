@@ -193,11 +193,11 @@ def spread(pin: tuple[int, ...], workers: int, threads: int, available: tuple[in
         If the system cannot pin, or a core is not among those available.
     """
     if not hasattr(os, "sched_setaffinity"):
-        raise InputError("this system cannot keep processes to cores", source="--pin", remedy="leave it out")
+        raise InputError("this system cannot keep processes to cores", parameter="pin", remedy="leave it out")
     for core in pin:
         if core not in available:
             listed = ", ".join(map(str, available))
-            raise InputError(f"core {core} is not to be had", source="--pin", remedy=f"choose among {listed}")
+            raise InputError(f"core {core} is not to be had", parameter="pin", remedy=f"choose among {listed}")
     cores = pin or available
     return tuple(
         tuple(sorted({cores[(worker * threads + thread) % len(cores)] for thread in range(threads)}))

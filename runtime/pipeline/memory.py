@@ -163,5 +163,5 @@ def _commit(descriptor: int, size: int) -> None:
 def _too_little(size: int, what: str, reason: str) -> InputError:
     return InputError(
         f"no {format_bytes(size)} of shared memory for {what}: {reason}",
-        remedy="use a smaller --queue-depth",
+        remedy="use a smaller ‹queue_depth›",
     )

@@ -139,7 +139,7 @@ def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
             "its size is not known, so no memory can be set aside for it",
             source=source,
             where=where,
-            remedy="split with --dim NAME=VALUE, or partition a profile, which knows the sizes",
+            remedy="split with ‹dims› NAME=VALUE, or partition a profile, which knows the sizes",
         )
     if len(shape) > _MOST_AXES or prod(shape) * np.dtype(tensor.dtype).itemsize >= SIZE_LIMIT:
         raise InputError("no memory can hold it", source=source, where=where, remedy="split the model again")

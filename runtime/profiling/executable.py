@@ -202,7 +202,7 @@ def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
     for name, array in arrays.items():
         if name not in executable.inputs:
             known = ", ".join(executable.inputs) or "none"
-            raise InputError(f"the model has no input {name!r}", source="--inputs", remedy=f"it has: {known}")
+            raise InputError(f"the model has no input {name!r}", parameter="inputs", remedy=f"it has: {known}")
         kind = executable.inputs[name]
         if array.dtype != helper.tensor_dtype_to_np_dtype(kind.dtype):
             raise _misfit(name, f"holds {array.dtype}, the model's {dtype_name(kind.dtype)}", executable.source)
@@ -210,7 +210,7 @@ def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
 
 
 def _misfit(name: str, problem: str, source: str) -> InputError:
-    return InputError(f"input {name!r} {problem}", source="--inputs", where=source, remedy="give what the model takes")
+    return InputError(f"input {name!r} {problem}", parameter="inputs", where=source, remedy="give what the model takes")
 
 
 def machine() -> dict[str, str | int]:

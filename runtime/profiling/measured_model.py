@@ -87,7 +87,7 @@ def measure_model(
         raise InputError(
             "what ONNX Runtime runs cannot be laid to the ops of the model",
             source=executable.source,
-            remedy="profile it without --optimise" if choices.optimise else None,
+            remedy="profile it without ‹optimise›" if choices.optimise else None,
         )
     return measured
 

@@ -110,5 +110,5 @@ def refuse_what_does_not_fit(need: MemoryNeed, limit: int | None, source: str) -
         f"{need.sessions} at the same time), and there are "
         f"{format_bytes(limit)}",
         source=source,
-        remedy="profile it on a larger machine, or a part of it; --memory-limit overrides what is free",
+        remedy="profile it on a larger machine, or a part of it; ‹memory_limit› overrides what is free",
     )

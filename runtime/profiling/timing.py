@@ -121,7 +121,7 @@ def measure(
         raise InputError(
             f"the profiler of ONNX Runtime keeps {MOST_EVENTS:,} events, fewer than {runs} runs have",
             source=executable.source,
-            remedy="lower --repeats",
+            remedy="lower ‹repeats›",
         )
     warm = choices.warm_up
     made = {name: contents_of(value)[0] for name, value in zip(names, results, strict=True) if value.is_tensor()}
@@ -150,6 +150,6 @@ def _run(session: Any, executable: Executable, feeds: Mapping[str, Any]) -> tupl
         results: Sequence[Any] = session.run_with_ort_values(None, feeds)
     except Exception as error:  # its exceptions have no base of their own
         problem = f"ONNX Runtime cannot run it: {first_line(error)}"
-        remedy = "give real inputs with --inputs FILE.npz" if executable.made_up else None
+        remedy = "give real inputs with ‹inputs› FILE.npz" if executable.made_up else None
         raise InputError(problem, source=executable.source, remedy=remedy) from None
     return Fraction(time.perf_counter_ns() - start, 1000), results

@@ -113,5 +113,5 @@ def bound_entry(name: str) -> BoundEntry:
         return BOUNDS[name]
     except KeyError:
         raise InputError(
-            f"no bound is called {name!r}", source="--bounds", remedy=f"use some of {', '.join(BOUNDS)}"
+            f"no bound is called {name!r}", parameter="bounds", remedy=f"use some of {', '.join(BOUNDS)}"
         ) from None

@@ -94,7 +94,7 @@ def memory_arrays(instance: Instance) -> MemoryArrays:
     chunk = 61 - denominator.bit_length()
     if chunk < 1:
         raise InputError(
-            "the bandwidth is too large for exact overflow", source="--bandwidth", remedy="stay below 1 EB/s"
+            "the bandwidth is too large for exact overflow", parameter="bandwidth", remedy="stay below 1 EB/s"
         )
     return MemoryArrays(mode, fast, limit, reserve, _PICOSECONDS_PER_S // divisor, denominator, min(chunk, 20))
 

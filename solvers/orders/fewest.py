@@ -48,7 +48,7 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
         raise Infeasible(
             f"proven infeasible: op {instance.op_names[heaviest]!r} alone takes "
             f"{instance.describe(int(instance.work[heaviest]))}, more than the {instance.describe(limit)} allowed",
-            source="--max-bottleneck",
+            parameter="max_bottleneck",
         )
     refuse_oversized_op(instance)
     slicing = slicing_arrays(instance)
@@ -72,7 +72,7 @@ def find_fewest_stages(instance: Instance, limit: int, limits: SearchLimits) -> 
         raise Infeasible(
             f"none found: no order tried can be cut into stages of at most {instance.describe(limit)} each"
             + (" within the stage memory" if instance.system.stage_memory_bytes is not None else ""),
-            source="--max-bottleneck",
-            remedy="allow more time per stage, or try more orders with --work-limit",
+            parameter="max_bottleneck",
+            remedy="allow more time per stage, or try more orders with ‹work_limit›",
         )
     return best, best_order

@@ -51,8 +51,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if instance.peaks_in_order:
         raise InputError(
             "series-parallel pieces do not tell the peak of a stage that runs in the graph's order",
-            source="--peak",
-            remedy="use --peak reserve, or another --algorithm",
+            parameter="peak",
+            remedy="use ‹peak› reserve, or another ‹algorithm›",
         )
     best = _sliced(instance, limits)
     upper = best.bottleneck if best else instance.most_ticks + 1

@@ -124,9 +124,9 @@ def test_a_result_that_is_being_written_is_finished(tmp_path: Path) -> None:
     code = f"""
 import os, signal, sys
 sys.path.insert(0, {str(ROOT)!r})
-from mtpp import interrupts
+from mtpp.host import interrupts
 interrupts.install()
-from mtpp.formats import sink
+from mtpp.formats.io import sink
 replace = os.replace
 def interrupted(*paths):
     os.kill(os.getpid(), signal.SIGINT)
@@ -159,7 +159,7 @@ def test_what_a_signal_does_where(body: str, code: int, err: str | None) -> None
     script = f"""
 import os, signal, sys, time
 sys.path.insert(0, {str(ROOT)!r})
-from mtpp import interrupts
+from mtpp.host import interrupts
 interrupts.install()
 def kill(): os.kill(os.getpid(), signal.SIGINT)
 {body}

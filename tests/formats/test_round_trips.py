@@ -158,5 +158,5 @@ def test_the_size_limit_holds_before_and_after_decompression(tmp_path: Path) -> 
     packed.write_bytes(gzip.compress(b"x" * 1000))
     for path in (plain, packed):
         assert read_source(str(path), max_bytes=1000).data == b"x" * 1000
-        with pytest.raises(InputError, match="--max-input-size"):
+        with pytest.raises(InputError, match="max_input_size"):
             read_source(str(path), max_bytes=999)

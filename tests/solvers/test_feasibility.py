@@ -45,7 +45,7 @@ def test_what_is_proven_is_true(graph: CostGraph, peak: str, limit: int, k: int,
         assert feasible
         assert (plan.costs.param_bytes + plan.costs.peak_bytes).max() <= limit + reserve
         return
-    assert refusal.source == "--stage-memory"
+    assert refusal.parameter == "stage_memory"
     assert refusal.problem.startswith(("proven infeasible: ", "none found: "))
     assert not (feasible and refusal.problem.startswith("proven"))
 
@@ -77,7 +77,7 @@ def test_an_op_that_fits_nowhere_is_named() -> None:
     with pytest.raises(Infeasible) as caught:
         refuse_infeasible(Instance.build(graph, _limited("order", 1149), 3))
     assert str(caught.value) == (
-        "--stage-memory: proven infeasible: op 'b' needs 1,150 bytes (900 for parameters, 250 for activations), more "
+        "stage_memory: proven infeasible: op 'b' needs 1,150 bytes (900 for parameters, 250 for activations), more "
         "than the 1,149 (1.122 KiB) that a stage may hold"
     )
     with pytest.raises(Infeasible, match="op 'a' needs 1,010 bytes"):

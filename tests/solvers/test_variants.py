@@ -50,7 +50,7 @@ def test_names_that_mean_nothing(name: str, words: tuple[str, ...]) -> None:
     """The error names the option and what to write."""
     with pytest.raises(InputError) as caught:
         parse_variant(name)
-    for word in ("--algorithms: ", *words):
+    for word in ("algorithms: ", *words):
         assert word in str(caught.value)
 
 

@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import IO, Any, NoReturn
 
 LIBRARIES = ("networkx", "onnx", "rich.console", "rich.progress", "rich.table", "scipy.sparse.csgraph")
-ROOMS = ("cli", "datasets", "formats", "runtime", "solvers", "views")
+ROOMS = ("api", "cli", "datasets", "formats", "runtime", "solvers", "views")
 OTHERS_DO = ("mtpp.__main__", "mtpp.solvers.bounds.mip.highs", "mtpp.solvers.certify.cells.remote")
 """Modules that commands leave to processes which they start, and the one that is the command."""
 

@@ -136,6 +136,6 @@ def test_problems_are_named_before_the_work(tmp_path: Path, monkeypatch: pytest.
     assert problem(tmp_path / "taken.png") == "T/taken.csv: is a directory; give the name of a file"
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     text = problem(tmp_path / "seconds.png")
-    assert text.startswith("--plot: needs matplotlib (")
+    assert text.startswith("plot: needs matplotlib (")
     assert text.endswith("; run: pip install 'mtpp[plot]'")
     assert list(tmp_path.iterdir()) == [tmp_path / "taken.csv"]

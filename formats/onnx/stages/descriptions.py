@@ -87,6 +87,6 @@ class Descriptions:
                 f"tensor {name!r} is a sequence of which the element type is not known",
                 source=self._source,
                 where="tensors between stages",
-                remedy="declare it in value_info, or keep the ops that it connects in one stage (--together)",
+                remedy="declare it in value_info, or keep the ops that it connects in one stage (‹together›)",
             )
         return dtypes.pop()

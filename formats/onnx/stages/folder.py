@@ -54,7 +54,7 @@ def check_folder(target: str | Path, *, force: bool = False) -> None:
             f"holds other files, such as {others[0]!r}", source=display, remedy="give a new or empty folder"
         )
     if any(path.iterdir()) and not force:
-        raise InputError("holds stages already", source=display, remedy="choose another folder, or --force")
+        raise InputError("holds stages already", source=display, remedy="choose another folder, or ‹force›")
 
 
 @contextmanager

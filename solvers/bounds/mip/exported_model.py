@@ -61,17 +61,17 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
     from mtpp.solvers.bounds.mip.highs import write_model
 
     if name not in EXPORTED:
-        raise InputError(f"{name!r} is not a MIP", source="--export", remedy=f"use one of {', '.join(EXPORTED)}")
+        raise InputError(f"{name!r} is not a MIP", parameter="export", remedy=f"use one of {', '.join(EXPORTED)}")
     try:
         problem = block_problem(instance, cutoff, with_windows=name in ("bottleneck-guess", "exact-mip"))
     except BeyondPrecision as error:
-        raise InputError(str(error), source="--export", remedy="choose a bound of tier exact or enumerated") from None
+        raise InputError(str(error), parameter="export", remedy="choose a bound of tier exact or enumerated") from None
     model = None if problem is None else _model(problem, name, position)
     mip = None if model is None else model.compiled.model
     if problem is None or model is None or mip is None:
         raise InputError(
             f"the MIP of {name} is empty: it takes no solver to show that no partition is below {cutoff} ticks",
-            source="--export",
+            parameter="export",
             remedy="choose another bound or number of stages",
         )
     columns = model.builder.names()
@@ -81,7 +81,7 @@ def export_mps(instance: Instance, name: str, path: Path, *, cutoff: int, positi
         beside.replace(path)
     except OSError as error:
         beside.unlink(missing_ok=True)
-        raise InputError(str(error), source="--export", remedy="check the path") from None
+        raise InputError(str(error), parameter="export", remedy="check the path") from None
     return ExportedModel(mip.column_count, mip.row_count, 1.0 / problem.scale.objective(1), problem.scale.cutoff)
 
 
@@ -94,6 +94,6 @@ def _model(problem: BlockProblem, name: str, position: int | None) -> BlockModel
         return exact_model(problem)
     if position is None or not 1 <= position <= problem.stages:
         raise InputError(
-            f"bottleneck-guess is one MIP per position 1 … {problem.stages}", source="--export", remedy="name one"
+            f"bottleneck-guess is one MIP per position 1 … {problem.stages}", parameter="export", remedy="name one"
         )
     return guess_model(problem, position)

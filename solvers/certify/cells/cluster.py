@@ -45,18 +45,18 @@ class Cluster:
 
     def __init__(self, address: str) -> None:
         if not _ADDRESS.fullmatch(address):
-            raise InputError(f"{address!r} is no address", source="--scheduler", remedy="write tcp://host:8786")
+            raise InputError(f"{address!r} is no address", parameter="scheduler", remedy="write tcp://host:8786")
         try:
             from distributed import Client
             from distributed.security import Security
         except ImportError:
             raise InputError(
-                "needs the package distributed", source="--scheduler", remedy="pip install 'mtpp[dask]'"
+                "needs the package distributed", parameter="scheduler", remedy="pip install 'mtpp[dask]'"
             ) from None
         if address.startswith(("tls", "wss")) and not Security().get_connection_args("client").get("ssl_context"):
             raise InputError(
                 f"{address!r} needs certificates",
-                source="--scheduler",
+                parameter="scheduler",
                 remedy="name them in Dask's configuration, distributed.comm.tls",
             )
         logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what goes wrong is said here, in one line
@@ -67,7 +67,7 @@ class Cluster:
             said = str(error).strip().splitlines()
             raise InputError(
                 f"no scheduler at {address!r}: {said[0] if said else type(error).__name__}",
-                source="--scheduler",
+                parameter="scheduler",
                 remedy="write tcp://host:8786, and see that `dask scheduler` runs there",
             ) from None
         self._count, self._count_again = 0, 0.0
@@ -151,7 +151,7 @@ class Cluster:
     def _check(self) -> None:
         """Raise if the scheduler is gone: what was sent to it is, too."""
         if self._client.status != "running":
-            raise self._error("was lost", "start it again; with --store, what is done is kept")
+            raise self._error("was lost", "start it again; with ‹store›, what is done is kept")
 
     def _error(self, problem: str, remedy: str) -> InputError:
         return InputError(problem, source=f"scheduler {self._address}", remedy=remedy)

@@ -183,7 +183,7 @@ class _Pool:
         if not post.ready:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS:
-                raise MtppError(f"no process for the work can be started: {cause}", remedy="use --jobs 1")
+                raise MtppError(f"no process for the work can be started: {cause}", remedy="use ‹jobs› 1")
             if post.cell is not None and not self._interrupted:
                 self._give(self._hire(), post.cell, post.attempt, post.state)
             return

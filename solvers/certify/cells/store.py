@@ -84,6 +84,8 @@ class Store:
             return None
         try:
             return CertificateRow.from_document(json.loads(found[0]))
+        except InputError:
+            raise
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"a row is damaged: {error}", source=self._path, remedy="use another store") from None
 

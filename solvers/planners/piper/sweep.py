@@ -75,13 +75,13 @@ def sweep(
     """
     if problem.exact_micro_batches:
         raise InputError(
-            "sums of degrees are swept up to a limit", source="--exact-micro-batches", remedy="leave it out"
+            "sums of degrees are swept up to a limit", parameter="exact_micro_batches", remedy="leave it out"
         )
     limits.observer.phase("downsets")
     sets = every_downset(problem, MOST_DOWNSETS)
     if sets is None:
         raise InputError(
-            f"the model has more than {MOST_DOWNSETS:,} downsets: a sweep would not end", remedy="plan without --sweep"
+            f"the model has more than {MOST_DOWNSETS:,} downsets: a sweep would not end", remedy="plan without ‹sweep›"
         )
     bound = work_bound(problem)
     floor = bound.value if bound is not None else Fraction(0)

@@ -75,5 +75,5 @@ def test_the_registry() -> None:
     """Each form is named once, described, and an unknown one is refused with the known ones."""
     assert NAMES == ("cut-names", "torch", "vllm", "megatron", "tflite-segments")
     assert all(entry.summary for entry in EMITTERS)
-    with pytest.raises(InputError, match="--emit: unknown form 'x'; use one of cut-names, torch"):
+    with pytest.raises(InputError, match="emit: unknown form 'x'; use one of cut-names, torch"):
         emit("x", _staged(1, 1))

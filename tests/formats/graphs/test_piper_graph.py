@@ -59,7 +59,7 @@ def test_a_unit_of_time_that_is_given_is_not_guessed() -> None:
 @pytest.mark.parametrize("only", [configuration(parameters=0), configuration(time=0), configuration(time=1e13)])
 def test_a_unit_of_time_that_cannot_be_guessed(only: dict[str, Any]) -> None:
     """Without parameters or time there is nothing to go by, and nothing is assumed."""
-    with pytest.raises(InputError, match=r"p\.json: /nodes: the file does not say what unit .* --time-unit"):
+    with pytest.raises(InputError, match=r"p\.json: /nodes: the file does not say what unit .* time_unit"):
         _read([layer(1, only)], [])
 
 

@@ -74,13 +74,13 @@ def test_a_format_can_be_forced() -> None:
     assert read_graph(_source(write_native(GRAPH)), from_format="native").op_count == 2
     with pytest.raises(InputError, match="missing key 'directed'"):
         read_graph(_source(write_native(GRAPH)), from_format="node-link")
-    with pytest.raises(InputError, match="--from: unknown format 'gexf'; use one of native, placement, piper, "):
+    with pytest.raises(InputError, match="from_format: unknown format 'gexf'; use one of native, placement, piper, "):
         read_graph(_source(write_native(GRAPH)), from_format="gexf")
 
 
 def test_dimensions_are_for_onnx() -> None:
     """A flag that would do nothing is an error."""
-    with pytest.raises(InputError, match="--dim: has no effect on a native graph"):
+    with pytest.raises(InputError, match="dims: has no effect on a native graph"):
         read_graph(_source(write_native(GRAPH)), dims={"batch": 1})
 
 
@@ -110,10 +110,10 @@ def test_writers(path: str, to: str | None, name: str) -> None:
         (
             "a.onnx",
             None,
-            "onnx files can be read, not written; choose --to native or node-link or graphml or dot or csv",
+            "onnx files can be read, not written; choose to_format native or node-link or graphml or dot or csv",
         ),
         ("a.xyz", None, "no format goes with the suffix '.xyz'"),
-        ("a.json", "onnx", "--to: unknown format 'onnx'; use one of native, node-link"),
+        ("a.json", "onnx", "to_format: unknown format 'onnx'; use one of native, node-link"),
     ],
 )
 def test_formats_that_are_not_written(path: str, to: str | None, message: str) -> None:
@@ -136,11 +136,11 @@ def test_the_registry_is_consistent() -> None:
     [
         (
             {"time_unit": "ms"},
-            "--time-unit: has no effect on a native graph: file.json; leave it out; ",
+            "time_unit: has no effect on a native graph: file.json; leave it out; ",
         ),
-        ({"backward": True}, "--backward: has no effect on a native graph"),
-        ({"loading_time": True}, "--loading-time: has no effect on a native graph"),
-        ({"time_unit": "h"}, "--time-unit: unknown unit of time 'h'; use one of ps, ns, us, ms, s"),
+        ({"backward": True}, "backward: has no effect on a native graph"),
+        ({"loading_time": True}, "loading_time: has no effect on a native graph"),
+        ({"time_unit": "h"}, "time_unit: unknown unit of time 'h'; use one of ps, ns, us, ms, s"),
     ],
 )
 def test_options_for_other_formats(options: dict[str, Any], message: str) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from mtpp.datasets import sample_path
 from mtpp.errors import InputError
 from mtpp.formats.io import source
 from mtpp.formats.io.folder import files_of, has_graph_suffix, may_be_graph
 
-SAMPLE = Path(__file__).resolve().parents[2] / "datasets" / "samples" / "resnet50.onnx"
+SAMPLE = sample_path("resnet50")
 
 
 @pytest.mark.parametrize(

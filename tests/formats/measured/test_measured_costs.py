@@ -87,7 +87,7 @@ def test_a_fused_op_is_missing() -> None:
 def test_sizes_of_a_trace_have_to_be_the_graphs() -> None:
     """Another batch size has other times."""
     shape = {"output_type_shape": [{"float": [2, 2, 3]}]}
-    with pytest.raises(InputError, match=r"tensor 't0' has 48 bytes there, and 24 in chain.*--dim"):
+    with pytest.raises(InputError, match=r"tensor 't0' has 48 bytes there, and 24 in chain.*dim"):
         with_costs(graph(("a", "b")), read_costs(trace(kernel("a", 1, 5, **shape), kernel("b", 7, 5, **shape))))
 
 

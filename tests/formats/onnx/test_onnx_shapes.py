@@ -34,14 +34,14 @@ def test_a_missing_size_names_the_input_the_dimension_and_the_flag(reading):
         reading.read(model)
     assert str(caught.value) == (
         "model.onnx: graph input: tensor 'x' has an unknown dimension 'batch' (axis 0); "
-        "set it with --dim batch=1 (likewise: n)"
+        "set it with dims batch=1 (likewise: n)"
     )
 
 
 def test_an_unnamed_dimension_of_an_input_is_given_by_its_axis(reading):
     """INPUT:AXIS stands in for a name; the name itself may hold colons."""
     model = reading.model([node("Relu", ["x:0"], ["y"])], {"x:0": [None, 8]}, ["y"])
-    with pytest.raises(InputError, match=r"tensor 'x:0' has an unknown dimension \(axis 0\); .*--dim x:0:0=1"):
+    with pytest.raises(InputError, match=r"tensor 'x:0' has an unknown dimension \(axis 0\); .*dims x:0:0=1"):
         reading.read(model)
     assert _bytes(reading.read(model, dims={"x:0:0": 2}), "y") == 64
 
@@ -57,7 +57,7 @@ def test_a_size_that_depends_on_data_is_given_by_tensor_and_axis(reading):
     with pytest.raises(InputError) as caught:
         reading.read(model)
     assert str(caught.value) == (
-        "model.onnx: NonZero 'find': tensor 'where' has an unknown dimension (axis 1); set it with --dim where:1=1"
+        "model.onnx: NonZero 'find': tensor 'where' has an unknown dimension (axis 1); set it with dims where:1=1"
     )
     assert _bytes(reading.read(model, dims={"where:1": 6}), "t") == 8 * 6 * 2
 
@@ -66,7 +66,7 @@ def test_a_symbol_declared_inside_fixes_a_size_that_depends_on_data(reading):
     """An exporter's own name for such a size works as a flag."""
     nodes = [node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=TensorProto.FLOAT)]
     model = reading.model(nodes, {"x": [8]}, ["y"], value_info={"where": (TensorProto.INT64, [1, "hits"])})
-    with pytest.raises(InputError, match=r"unknown dimension 'hits' .*--dim hits=1"):
+    with pytest.raises(InputError, match=r"unknown dimension 'hits' .*dims hits=1"):
         reading.read(model)
     assert _bytes(reading.read(model, dims={"hits": 5}), "y") == 20
 
@@ -76,7 +76,7 @@ def test_an_unknown_rank_can_be_given_axis_by_axis(reading):
     nodes = [node("Mystery", ["x"], ["m"], domain="acme"), node("Relu", ["m"], ["y"])]
     model = reading.model(nodes, {"x": [8]}, ["y"], domains=["acme"], value_info={"y": [2, 3]})
     model.graph.ClearField("value_info")
-    with pytest.raises(InputError, match=r"Mystery 'm': tensor 'm' has an unknown shape.*--dim m:0=1"):
+    with pytest.raises(InputError, match=r"Mystery 'm': tensor 'm' has an unknown shape.*dims m:0=1"):
         reading.read(model)
     graph = reading.read(model, dims={"m:0": 4, "m:1": 2})
     assert _bytes(graph, "m") == 32
@@ -85,10 +85,10 @@ def test_an_unknown_rank_can_be_given_axis_by_axis(reading):
 @pytest.mark.parametrize(
     ("dims", "message"),
     [
-        ({"bath": 1}, "model.onnx: --dim: the model has no dimension 'bath'; it has: batch"),
+        ({"bath": 1}, "model.onnx: dims: the model has no dimension 'bath'; it has: batch"),
         ({"x:7": 1, "batch": 1}, "'x' has only 2 axes"),
         ({"x:1": 9, "batch": 1}, "the model fixes this dimension at 8; leave it out"),
-        ({"batch": 0}, "--dim: batch: 0 is not a positive size"),
+        ({"batch": 0}, "dims: batch: 0 is not a positive size"),
         ({"batch": -3}, "-3 is not a positive size"),
         ({"batch": True}, "True is not a positive size"),
         ({"batch": 2**40}, "is not a positive size"),

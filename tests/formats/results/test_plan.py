@@ -41,7 +41,7 @@ def test_stages_assignment_and_embedded_ops_have_a_line_each() -> None:
         (b"\x08\x07\x12\x07pytorch", "x: not a plan: no JSON object; give what partition -o FILE wrote"),
         (b"[]", "x: not a plan: no JSON object; give what partition -o FILE wrote"),
         (b"{}", "x: /: missing key 'format'; it must be \"mtpp-plan\""),
-        (b'{"format": "mtpp-graph"}', "x: /format: a graph, not a plan; give the plan here and the graph with --model"),
+        (b'{"format": "mtpp-graph"}', "x: /format: a graph, not a plan; give the plan here and the graph with model"),
         (b'{"format": "csv"}', "x: /format: the format is 'csv'; it must be \"mtpp-plan\""),
         (b'{"format": "mtpp-plan"}', "x: /: missing key 'version'; this program reads version 1"),
         (

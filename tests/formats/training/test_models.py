@@ -55,11 +55,11 @@ def test_standard_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
         (
             pipeline(),
             None,
-            "FILE: /nodes: the file does not say what unit its times are in; give it: --time-unit s, ms",
+            "FILE: /nodes: the file does not say what unit its times are in; give it: time_unit s, ms",
         ),
-        (pipeline(), "h", "--time-unit: unknown unit of time 'h'; use one of ps, ns, us, ms, s"),
-        (pipeline(), "1", "--time-unit: unknown unit of time '1'; use one of ps, ns, us, ms, s"),
-        (fork(), "ms", "--time-unit: has no effect on mtpp-training-model: FILE; leave it out"),
+        (pipeline(), "h", "time_unit: unknown unit of time 'h'; use one of ps, ns, us, ms, s"),
+        (pipeline(), "1", "time_unit: unknown unit of time '1'; use one of ps, ns, us, ms, s"),
+        (fork(), "ms", "time_unit: has no effect on mtpp-training-model: FILE; leave it out"),
     ],
 )
 def test_units_of_time(content: Any, unit: str | None, message: str, tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_broken_files(data: bytes, message: str, tmp_path: Path) -> None:
 def test_too_large_a_file(tmp_path: Path) -> None:
     """The limit holds for what is inside a compressed one."""
     path = _file(tmp_path, b" " * 10**6, "model.json.gz")
-    with pytest.raises(InputError, match=r"decompressed input is larger than .* raise --max-input-size"):
+    with pytest.raises(InputError, match=r"decompressed input is larger than .* raise max_input_size"):
         read_training_model(path, max_bytes=10**5)
 
 

@@ -54,10 +54,10 @@ def test_the_unit_of_time_has_to_be_given() -> None:
     """It is never guessed for a plan; what the file looks like is a hint, where it looks like anything."""
     assert _refusal(pipeline(), None) == (
         "p.json: /nodes: the file does not say what unit its times are in; "
-        "give it: --time-unit s, ms, us or ns (they look like s)"
+        "give it: time_unit s, ms, us or ns (they look like s)"
     )
     for node in (layer(1, configuration(time=0)), layer(1, configuration(), degree="2")):
-        assert _refusal(document([node], []), None).endswith("give it: --time-unit s, ms, us or ns")
+        assert _refusal(document([node], []), None).endswith("give it: time_unit s, ms, us or ns")
     assert _refusal(pipeline(), "1").startswith("p.json: /time_unit: unknown unit of time '1'; use one of ps, ns")
 
 

@@ -260,7 +260,7 @@ def test_model_without_its_hash_fails(plan: dict[str, Any], model: dict[str, Any
 def test_no_graph_at_all_asks_for_the_model(plan: dict[str, Any]) -> None:
     """Without an embedded graph and without a model there is nothing to compare with."""
     del plan["graph"]
-    with pytest.raises(InputError, match="--model"):
+    with pytest.raises(InputError, match="give the model with model"):
         verify_plan(plan, None)
 
 

@@ -125,10 +125,10 @@ def test_what_stages_take(convention: str, first: tuple[Any, ...], second: tuple
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"devices": 0}, "--devices: the number of devices must be above zero, not 0"),
-        ({"memory_bytes": 0}, "--memory: the memory of a device must be above zero, not 0"),
-        ({"bandwidth_bytes_per_s": 0}, "--bandwidth: the bandwidth must be above zero, not 0"),
-        ({"micro_batches": -1}, "--max-micro-batches: the number of micro-batches must be above zero, not -1"),
+        ({"devices": 0}, "devices: the number of devices must be above zero, not 0"),
+        ({"memory_bytes": 0}, "memory: the memory of a device must be above zero, not 0"),
+        ({"bandwidth_bytes_per_s": 0}, "bandwidth: the bandwidth must be above zero, not 0"),
+        ({"micro_batches": -1}, "max_micro_batches: the number of micro-batches must be above zero, not -1"),
         ({"convention": "both"}, "unknown convention 'both'; use paper or program"),
         ({"bandwidth_bytes_per_s": 1, "devices": 10**9}, "m.json: the costs are too large: all layers together"),
         ({"devices": 1}, f"{NONE_FOR_B} it needs one for t = 1, the number of devices, or less"),

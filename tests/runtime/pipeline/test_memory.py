@@ -43,7 +43,7 @@ def test_every_mapping_sees_the_same() -> None:
 def test_too_little_memory_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than is free is refused before it is taken; so is what the system does not give."""
     with pytest.raises(
-        InputError, match=r"no .*iB of shared memory for the moon's outputs: .* are free; use a smaller --queue-depth"
+        InputError, match=r"no .*iB of shared memory for the moon's outputs: .* are free; use a smaller queue_depth"
     ):
         Ring.make(Layout.of([("x", "uint8", (2**50,))]), 8, "the moon's outputs")
     monkeypatch.setattr(memory, "free_bytes", lambda: None)

@@ -219,5 +219,5 @@ def test_cores_in_turn() -> None:
     assert spread((), 3, 1, (0, 1)) == ((0,), (1,), (0,))
     assert spread((4, 2), 2, 1, (0, 2, 4)) == ((4,), (2,))
     assert spread((), 2, 2, (0, 1, 2)) == ((0, 1), (0, 2))
-    with pytest.raises(InputError, match="--pin: core 7 is not to be had; choose among 0, 1"):
+    with pytest.raises(InputError, match="pin: core 7 is not to be had; choose among 0, 1"):
         spread((7,), 2, 1, (0, 1))

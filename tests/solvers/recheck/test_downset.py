@@ -18,11 +18,11 @@ from mtpp.checker.graph import embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
 from mtpp.errors import InputError
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
+from mtpp.solvers.recheck import compiled as recheck_compiled
+from mtpp.solvers.recheck import downset as recheck
 from mtpp.solvers.recheck.arrays import fits_arrays
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, digest_of
 from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
-from mtpp.solvers.recheck.downset import compiled as recheck_compiled
-from mtpp.solvers.recheck.downset import downset as recheck
 from mtpp.solvers.recheck.plain import search_plain
 
 MANY = 10**9

@@ -23,7 +23,7 @@ from mtpp.formats.results.training_plan import no_plan_document, plan_document, 
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested.planner import plan_hierarchical
-from mtpp.solvers.recheck.downset import levels as recheck_levels
+from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, search_all
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan

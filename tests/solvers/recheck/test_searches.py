@@ -17,7 +17,7 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
 from mtpp.solvers.limits import SearchLimits
-from mtpp.solvers.recheck.downset import downset as recheck
+from mtpp.solvers.recheck import downset as recheck
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.solve import solve
 

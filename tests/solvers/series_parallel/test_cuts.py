@@ -25,9 +25,10 @@ from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import series_parallel
+from mtpp.solvers.series_parallel import core_items
 from mtpp.solvers.series_parallel.components import Pieces
 from mtpp.solvers.series_parallel.cuts import Cutter
-from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, core_items, decompose
+from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED, Terms
 
 SYSTEM = load_system()
@@ -279,5 +280,5 @@ def test_memories_that_cannot_be_met_or_told() -> None:
     ):
         series_parallel.partition(Instance.build(graph, tight, 2), SearchLimits(UNLIMITED))
     in_order = override(SYSTEM, stage_memory_bytes=300, peak="order")
-    with pytest.raises(InputError, match="--peak reserve"):
+    with pytest.raises(InputError, match="peak reserve"):
         series_parallel.partition(Instance.build(graph, in_order, 4), SearchLimits(UNLIMITED))

@@ -14,7 +14,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested import planner as hierarchical
 from mtpp.solvers.planners.nested.planner import plan_hierarchical
-from mtpp.solvers.planners.piper.planner import planner as piper
+from mtpp.solvers.planners.piper import planner as piper
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import HierarchicalPlan, all_superstages

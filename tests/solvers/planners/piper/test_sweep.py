@@ -13,7 +13,7 @@ from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.host.progress import Silent
 from mtpp.solvers.planners.limits import PlanLimits
-from mtpp.solvers.planners.piper.planner import sweep as sweeping
+from mtpp.solvers.planners.piper import sweep as sweeping
 from mtpp.solvers.planners.piper.sweep import sweep
 from mtpp.training.problem import PlanningProblem
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import threading
 import time
 from contextlib import AbstractContextManager
 from types import FrameType, TracebackType
@@ -16,7 +17,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 class Interruption(AbstractContextManager["Interruption"]):
     """While it is entered, the first signal sets :attr:`requested` and the second ends the process.
 
-    From its end until the result is delivered, signals wait: what was found is written first.
+    From its end until the result is delivered, signals wait: what was found is written first. Outside the main thread,
+    where Python delivers no signals, nothing ever sets it.
     """
 
     def __init__(self) -> None:
@@ -25,6 +27,8 @@ class Interruption(AbstractContextManager["Interruption"]):
         self._previous: dict[int, Any] = {}
 
     def __enter__(self) -> Interruption:
+        if threading.current_thread() is not threading.main_thread():
+            return self
         for number in _SIGNALS:
             self._previous[number] = signal.signal(number, self._note)
         return self

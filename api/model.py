@@ -1,0 +1,162 @@
+"""A model as read: its graph, the machine that it runs on, and where both come from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.system import System
+
+MAX_INPUT_BYTES = 2 * 2**30
+"""Size beyond which a file is refused unless told otherwise."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Everything that decides which graph a file becomes.
+
+    Attributes
+    ----------
+    system
+        The machine; the work of ONNX ops is modelled on it.
+    dims
+        Sizes of symbolic dimensions by name.
+    costs
+        Path of a file with measured times of the ops.
+    from_format
+        Name of the file's format; None: by its content.
+    time_unit, backward, loading_time
+        Things that some formats leave open; see :func:`mtpp.formats.graphs.recognise.read_graph`.
+    max_input_bytes
+        Larger files are refused.
+    bandwidth_given
+        Whether the user chose the bandwidth of *system*: a graph may make that pointless, and is told so.
+    """
+
+    system: System
+    dims: Mapping[str, int] = field(default_factory=dict)
+    costs: str | None = None
+    from_format: str | None = None
+    time_unit: str | None = None
+    backward: bool = False
+    loading_time: bool = False
+    max_input_bytes: int = MAX_INPUT_BYTES
+    bandwidth_given: bool = False
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model as read: its file without the bytes (standard input with them), its graph, and the machine.
+
+    Attributes
+    ----------
+    dims
+        Sizes of symbolic dimensions that it took.
+    costs
+        The file that its costs were measured in, if they do not come from its own.
+    read_as_told
+        Whether the caller decided what its file leaves open, so that reading the file alone gives another graph.
+    """
+
+    source: Source
+    graph: CostGraph
+    system: System
+    dims: dict[str, int]
+    read_as_told: bool = False
+    costs: MeasuredCosts | None = None
+
+    @property
+    def costs_sha256(self) -> str | None:
+        """SHA-256 of the file with measured times, if there is one."""
+        return None if self.costs is None else self.costs.sha256
+
+    def instance(self, k: int) -> Instance:
+        """Return the instance for k stages; errors name the model's file."""
+        from mtpp.formats.io.json_shape import attributed
+        from mtpp.inference.instance import Instance
+
+        with attributed(self.source.display):
+            return Instance.build(self.graph, self.system, k)
+
+
+def read_model(
+    path: str,
+    how: Reading,
+    warn: Callable[[str], None],
+    *,
+    source: Source | None = None,
+    spare_dims: bool = False,
+) -> Model:
+    """Read the model at *path*, ``-`` for standard input.
+
+    Parameters
+    ----------
+    source
+        The content of *path*, if it is at hand.
+    spare_dims
+        Whether *how* may name dimensions that this model, one of several, has not; it takes those it has.
+
+    Raises
+    ------
+    InputError
+        If it is no graph, broken, or does not fit its measured costs.
+    """
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.source import read_source
+
+    dims = dict(how.dims)
+    source = source or read_source(path, max_bytes=how.max_input_bytes)
+    graph = read_graph(
+        source,
+        dims=dims,
+        system=how.system,
+        spare_dims=spare_dims,
+        warn=warn,
+        from_format=how.from_format,
+        time_unit=how.time_unit,
+        backward=how.backward,
+        loading_time=how.loading_time,
+    )
+    if spare_dims:
+        # Converted graphs remember the sizes that were set before, so JSON must not be asked.
+        taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
+        dims = {name: size for name, size in dims.items() if name in taken}
+    costs = None
+    if how.costs is not None:
+        from mtpp.formats.measured.measured_costs import caveats
+
+        costs, graph = measured(graph, how.costs, how.max_input_bytes, path)
+        for text in caveats(graph.metadata["costs"]):
+            warn(f"{how.costs}: {text}")
+    streams = how.system.fast_memory_bytes is not None
+    if how.bandwidth_given and not streams and graph.transfer and all(cost is not None for cost in graph.transfer):
+        warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
+    kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
+    told = how.time_unit is not None or how.backward or how.loading_time
+    return Model(kept, graph, how.system, dims, read_as_told=told, costs=costs)
+
+
+def measured(graph: CostGraph, path: str, max_input_bytes: int, model_path: str) -> tuple[MeasuredCosts, CostGraph]:
+    """Return the measured times in the file at *path*, without the file's content, and the graph with them.
+
+    Raises
+    ------
+    InputError
+        If they are not of this graph, or the file cannot be read.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import read_costs, with_costs
+
+    if path == model_path == "-":
+        raise InputError("model and costs cannot both be standard input", parameter="costs", remedy="give a file")
+    costs = read_costs(read_source(path, max_bytes=max_input_bytes))
+    return costs, with_costs(graph, costs)

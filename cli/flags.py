@@ -1,0 +1,17 @@
+"""Flags of the command line, by the names that parameters have in Python."""
+
+from __future__ import annotations
+
+_OTHERS = {
+    "dims": "--dim",
+    "from_format": "--from",
+    "k": "-k",
+    "paths": "MODEL",
+    "to_format": "--to",
+}
+"""Parameters whose flags are not their names with dashes."""
+
+
+def flag_of(parameter: str) -> str:
+    """Return the flag that sets a parameter of :mod:`mtpp.api`."""
+    return _OTHERS.get(parameter) or f"--{parameter.replace('_', '-')}"
