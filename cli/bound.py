@@ -48,8 +48,8 @@ def command(
     from mtpp.cli.exporting import check_export_options, export
     from mtpp.cli.options.cells import cell_limits
     from mtpp.cli.options.table_outputs import check_table_outputs
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
-    from mtpp.host.deadline import Deadline
     from mtpp.solvers.certify.cells.serial import run_here
     from mtpp.views.certificates import certificates_json, certificates_text
     from mtpp.views.cut_short import bounds_cut_short
@@ -62,7 +62,7 @@ def command(
     if options["export"] is not None:
         export(paths, options, limits.bounds, console)
         return
-    deadline = Deadline(options["total_time_limit"])
+    deadline = deadline_from_start(options["total_time_limit"])
     plan = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False)
     table = certify_models(paths, options, plan, console)
     rows = [bounds_alone(row) for row in table.rows]

@@ -26,11 +26,11 @@ def cell_run(options: dict[str, Any], console: Console) -> Iterator[CellRun]:
     from mtpp.cli.certifying import CellRun
     from mtpp.cli.options.cells import cell_limits, most_at_once
     from mtpp.cli.planning import available_cores
-    from mtpp.host.deadline import Deadline
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.solvers.certify.cells.store import Store
 
     limits = cell_limits(options)
-    deadline = Deadline(options["total_time_limit"])
+    deadline = deadline_from_start(options["total_time_limit"])
     with ExitStack() as opened:
         store = None if options["store"] is None else opened.enter_context(Store(options["store"]))
         if options["scheduler"] is not None:

@@ -41,7 +41,7 @@ def command(
     from mtpp.cli.comparing import ComparisonRequest, compare, warn_of_gaps
     from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
-    from mtpp.host.deadline import process_age_s
+    from mtpp.host.process_age import process_age_s
     from mtpp.views.comparison import comparison_json, comparison_text
     from mtpp.views.tables import deliver
 

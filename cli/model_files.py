@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.cli.options.limits import reading, refuse_too_late
 from mtpp.errors import InputError, UnrecognisedInput
-from mtpp.host.deadline import Deadline, process_age_s
+from mtpp.host.deadline import Deadline
+from mtpp.host.process_age import process_age_s
 
 if TYPE_CHECKING:
     from mtpp.api.model import Model
@@ -175,7 +176,7 @@ class ModelFiles:
         left = math.inf if self._time_limit_s is None else self._time_limit_s - (time.monotonic() - began)
         if left >= self._deadline.remaining_s():
             return self._deadline, self._deadline.limit_s
-        return Deadline.from_now(left), self._time_limit_s
+        return Deadline(left), self._time_limit_s
 
     def _check_folder(self, folder: Path, most_stages: int, found: dict[str, ModelFile]) -> Iterator[ModelFile]:
         """Give the models of a folder that were not found before."""

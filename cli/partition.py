@@ -48,16 +48,17 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.options.limits import reading, refuse_too_late
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.formats.io.sink import check_output
-    from mtpp.host.deadline import Deadline, process_age_s
+    from mtpp.host.process_age import process_age_s
 
     if (options["k"] is None) == (options["max_bottleneck"] is None):
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with reading(model, Deadline(options["time_limit"])):
+    with reading(model, deadline_from_start(options["time_limit"])):
         read = read_model(model, options, console.warn)
         request = PlanRequest.of(options)
         if options["together_blocks"]:

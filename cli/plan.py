@@ -37,10 +37,10 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     no plan fits; the least memory that would do is printed.
     """
     from mtpp.cli.options.limits import reading
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
     from mtpp.formats.io.sink import check_output
-    from mtpp.host.deadline import Deadline
     from mtpp.views.tables import deliver
     from mtpp.views.training_plan import training_plan_text
     from mtpp.views.training_sweep import sweep_json, sweep_text
@@ -51,7 +51,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with reading(model, Deadline(options["time_limit"])):
+    with reading(model, deadline_from_start(options["time_limit"])):
         task = read_task(model, options, console)
     if options["sweep"] is not None:
         swept = sweep_task(task, options, console)

@@ -136,7 +136,7 @@ def prepare(model: Model, request: PlanRequest) -> Prepared:
 
 def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Prepared | None = None) -> Plan:
     """Partition a model as requested; progress goes to standard error."""
-    from mtpp.host.deadline import Deadline
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.host.interruption import Interruption
     from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.solve import solve
@@ -145,7 +145,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
     start: SearchResult | None = None
     if not compiled(inner, [entry.name]):
         console.say("compiling (once) …")
-        compile_ahead(entry.name, inner.system, Deadline(request.time_limit_s).remaining_s())
+        compile_ahead(entry.name, inner.system, deadline_from_start(request.time_limit_s).remaining_s())
     with Interruption() as interruption, console.search(instance) as live:
         try:
             if request.max_bottleneck is not None:
@@ -162,7 +162,7 @@ def make_plan(model: Model, request: PlanRequest, console: Console, prepared: Pr
 
 
 def _limits(request: PlanRequest, instance: Instance, observer: Observer, interruption: Interruption) -> SearchLimits:
-    from mtpp.host.deadline import Deadline
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.solvers.limits import UNLIMITED, SearchLimits
     from mtpp.solvers.registry import partitioner
 
@@ -172,7 +172,7 @@ def _limits(request: PlanRequest, instance: Instance, observer: Observer, interr
         evaluations = UNLIMITED if timed else partitioner(request.algorithm).budget(instance)
     return SearchLimits(
         evaluations,
-        Deadline(searching_s(request.time_limit_s, instance.op_count)),
+        deadline_from_start(searching_s(request.time_limit_s, instance.op_count)),
         seed=request.seed,
         jobs=request.jobs,
         memory_bytes=request.memory_bytes,
@@ -188,7 +188,7 @@ def searching_s(time_limit_s: float | None, ops: int) -> float | None:
 
     Writing takes a part of what reading took, which tells as well how fast this machine is just now.
     """
-    from mtpp.host.deadline import process_age_s
+    from mtpp.host.process_age import process_age_s
 
     if time_limit_s is None:
         return None
@@ -208,7 +208,7 @@ def first_result_s(graph: CostGraph, start_s: float = 0) -> float:
 
 def _slowness() -> float:
     """Return how much more slowly than alone this process gets on, as others compute on this machine as well."""
-    from mtpp.host.deadline import process_age_s
+    from mtpp.host.process_age import process_age_s
 
     return min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))
 
@@ -277,7 +277,7 @@ def deliver_plan(
     def json_text() -> str:
         from mtpp.formats.graphs.native import ticks_document
         from mtpp.formats.results.plan import write_plan
-        from mtpp.host.deadline import process_age_s
+        from mtpp.host.process_age import process_age_s
 
         embedded = None
         if embed or model.source.is_stdin or model.read_as_told:

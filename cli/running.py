@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from mtpp.cli.terminal.clock import deadline_from_start
 from mtpp.cli.terminal.console import Console
 from mtpp.errors import LimitReached
-from mtpp.host.deadline import Deadline
 from mtpp.host.interruption import Interruption
 from mtpp.runtime.pipeline.comparison import Comparison
 from mtpp.runtime.pipeline.crew import Patience, Stopped
@@ -49,7 +49,7 @@ def run_stages(options: dict[str, Any], console: Console) -> Comparison:
             console.note(text)
 
     with Interruption() as interruption:
-        patience = Patience(Deadline(options["time_limit"]), lambda: interruption.requested)
+        patience = Patience(deadline_from_start(options["time_limit"]), lambda: interruption.requested)
         try:
             return Comparison(measure(request, patience, tell))
         except Stopped as stop:

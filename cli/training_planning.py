@@ -178,11 +178,11 @@ class Picoseconds:
 def planning_limits(options: Mapping[str, Any], observer: Observer, interruption: Interruption) -> PlanLimits:
     """Return how long a planner may take, and how it works, as the options say."""
     from mtpp.cli.planning import available_cores
-    from mtpp.host.deadline import Deadline
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.solvers.planners.limits import PlanLimits
 
     return PlanLimits(
-        Deadline(options["time_limit"]),
+        deadline_from_start(options["time_limit"]),
         jobs=options["jobs"] or available_cores(),
         knapsack=options["knapsack"],
         observer=observer,

@@ -17,7 +17,7 @@ def command(quiet: bool, verbose: bool) -> None:
     """
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.host.deadline import process_age_s
+    from mtpp.host.process_age import process_age_s
     from mtpp.solvers.compiling import compile_all
 
     Console(quiet=quiet, verbose=verbose).note("compiling …")

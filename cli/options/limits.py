@@ -102,7 +102,7 @@ def _a_little_later(deadline: Deadline) -> Deadline:
     if deadline.limit_s is None:
         return deadline
     left = max(0.0, deadline.remaining_s())
-    return At.from_now((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
+    return At((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
 
 
 def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: CostGraph, *, start_s: float = 0) -> None:

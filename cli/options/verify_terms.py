@@ -10,6 +10,7 @@ import click
 
 from mtpp.cli.options.file_types import SYSTEM
 from mtpp.cli.options.shared import input_limit, parse_dims, reading_of, stack, system_of
+from mtpp.cli.terminal.clock import deadline_from_start
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class Terms:
             options["costs"],
             _system_due(options),
             parse_dims(options["dims"]),
-            Deadline(options["time_limit"]),
+            deadline_from_start(options["time_limit"]),
         )
 
 

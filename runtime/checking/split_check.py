@@ -184,9 +184,7 @@ def _run(session: Any, names: list[str], feeds: Mapping[str, Any], display: str)
         return dict(zip(names, session.run_with_ort_values(names, dict(feeds)), strict=True))
     except Exception as error:  # its exceptions have no base of their own
         text = first_line(error)
-        remedy = (
-            "sizes that depend on data are not those of the plan: set ‹dims› TENSOR:AXIS=…, and plan anew"
-        )
+        remedy = "sizes that depend on data are not those of the plan: set ‹dims› TENSOR:AXIS=…, and plan anew"
         raise InputError(
             f"ONNX Runtime cannot run it: {text}",
             source=display,

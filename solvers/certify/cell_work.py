@@ -163,7 +163,7 @@ class _CellWork:
         self._instance = instance
         self._limits = limits
         self._report = report
-        self._deadline = Deadline.from_now(limits.time_limit_s)
+        self._deadline = Deadline(limits.time_limit_s)
         self._thread = TimedThread()
         self._lock = Lock()
         self._given_up = self._short = False

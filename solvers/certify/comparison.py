@@ -168,7 +168,7 @@ def _search_limits(instance: Instance, variant: Variant, limits: CellLimits) -> 
         evaluations = UNLIMITED if timed else variant.entry.budget(instance)
     return SearchLimits(
         min(evaluations or UNLIMITED, limits.work_limit or UNLIMITED),
-        Deadline.from_now(limits.time_limit_s),
+        Deadline(limits.time_limit_s),
         seed=limits.seed,
         jobs=limits.jobs,
         memory_bytes=limits.memory_bytes,

@@ -183,10 +183,10 @@ def results(case: CutoffCase, *, every: bool = True) -> Iterator[tuple[str, Boun
     names = NAMES if every else (*MIPS, PROOFS[case.seed % len(PROOFS)])
     for name in names:
         solve = bound_entry(name).load()
-        given = BoundLimits(case.cutoff, deadline=Deadline.from_now(LIMIT_S))
+        given = BoundLimits(case.cutoff, deadline=Deadline(LIMIT_S))
         yield name, solve(case.instance, given), case.cutoff - 1
         if case.seed % 4 == 0:
-            known = BoundLimits(case.optimum, case.best, deadline=Deadline.from_now(LIMIT_S))
+            known = BoundLimits(case.optimum, case.best, deadline=Deadline(LIMIT_S))
             yield name, solve(case.instance, known), case.optimum
 
 

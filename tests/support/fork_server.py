@@ -165,7 +165,7 @@ def _serve(requests: socket.socket) -> dict[str, Any] | None:
 
 def _run(module: str, arguments: Sequence[str], cwd: str) -> NoReturn:
     """Be ``python -m MODULE ARGUMENTS``, just started, up to its end."""
-    import_module("mtpp.host.deadline")._IMPORTED_AT = time.monotonic()
+    import_module("mtpp.host.process_age")._IMPORTED_AT = time.monotonic()
     del os.environ["OPENBLAS_NUM_THREADS"]
     os.chdir(cwd)
     sys.path.insert(0, os.getcwd())

@@ -22,8 +22,8 @@ from typing import Any, BinaryIO
 
 from mtpp.errors import Infeasible, MtppError
 from mtpp.host.child_process import die_with_parent, orphaned
-from mtpp.host.deadline import process_age_s
 from mtpp.host.memory_limit import memory_limited
+from mtpp.host.process_age import process_age_s
 from mtpp.solvers.certify.cells.cell import Cell
 from mtpp.solvers.certify.cells.preparing import compiled_for_cells
 

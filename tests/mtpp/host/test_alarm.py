@@ -19,7 +19,7 @@ def _work_for_ever() -> None:
 def test_it_ends_work_that_does_not_look_at_the_clock() -> None:
     """An endless loop ends, and the handler is what it was."""
     before = signal.getsignal(signal.SIGALRM)
-    with pytest.raises(TimeIsUp), alarm(Deadline.from_now(0.05)):
+    with pytest.raises(TimeIsUp), alarm(Deadline(0.05)):
         _work_for_ever()
     assert signal.getsignal(signal.SIGALRM) is before
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -27,14 +27,14 @@ def test_it_ends_work_that_does_not_look_at_the_clock() -> None:
 
 def test_a_deadline_that_has_passed_strikes_at_once() -> None:
     """There is no second chance."""
-    with pytest.raises(TimeIsUp), alarm(Deadline.from_now(-1)):
+    with pytest.raises(TimeIsUp), alarm(Deadline(-1)):
         _work_for_ever()
 
 
 def test_work_that_ends_in_time_is_left_alone() -> None:
     """Nothing is raised, inside or afterwards, with a limit or without."""
     for limit_s in (60.0, None):
-        with alarm(Deadline.from_now(limit_s)):
+        with alarm(Deadline(limit_s)):
             total = sum(range(1000))
         assert total == 499_500
         assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
@@ -45,7 +45,7 @@ def test_other_threads_run_as_they_are() -> None:
     ended = []
 
     def work() -> None:
-        with alarm(Deadline.from_now(0.001)):
+        with alarm(Deadline(0.001)):
             ended.append(sum(range(100_000)))
 
     thread = threading.Thread(target=work)

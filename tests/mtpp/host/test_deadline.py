@@ -1,4 +1,4 @@
-"""Deadlines count from the start of the process."""
+"""Deadlines count from when they are made; those of the command line from the start of the process."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import subprocess
 import sys
 from pathlib import Path
 
-from mtpp.host.deadline import Deadline, process_age_s
+from mtpp.host.deadline import Deadline
 
 
-def test_the_clock_starts_with_the_process(checkout: Path) -> None:
-    """Time spent before the module was imported counts."""
+def test_the_clock_of_a_command_starts_with_the_process(checkout: Path) -> None:
+    """Time spent before the module was imported counts there."""
     code = (
         "import time; time.sleep(0.3)\n"
-        "from mtpp.host.deadline import Deadline, process_age_s\n"
+        "from mtpp.cli.terminal.clock import deadline_from_start\n"
+        "from mtpp.host.process_age import process_age_s\n"
         "assert process_age_s() > 0.28 or not __import__('os').path.exists('/proc/self/stat')\n"
-        "assert Deadline(0.25).expired() or not __import__('os').path.exists('/proc/self/stat')\n"
+        "assert deadline_from_start(0.25).expired() or not __import__('os').path.exists('/proc/self/stat')\n"
+        "assert not deadline_from_start(100).expired() and not deadline_from_start(None).expired()\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, cwd=checkout)
 
@@ -23,12 +25,13 @@ def test_the_clock_starts_with_the_process(checkout: Path) -> None:
 def test_no_limit_never_expires() -> None:
     """Without a limit there is always time left, and with one far away too."""
     assert not Deadline(None).expired()
-    assert not Deadline(process_age_s() + 1e6).expired()
-    assert Deadline(process_age_s()).expired()
+    assert not Deadline(1e6).expired()
+    assert Deadline(0).expired()
 
 
-def test_a_part_of_a_run_has_its_own_clock() -> None:
-    """Counted from now, a limit is all ahead, however old the process is."""
-    assert 999 < Deadline.from_now(1000.0).remaining_s() <= 1000
-    assert Deadline.from_now(-1.0).expired()
-    assert Deadline.from_now(None).remaining_s() == float("inf")
+def test_a_limit_counts_from_the_call() -> None:
+    """It is all ahead, however old the process is, but for what is said to be spent."""
+    assert 999 < Deadline(1000.0).remaining_s() <= 1000
+    assert 899 < Deadline(1000.0, 100.0).remaining_s() <= 900
+    assert Deadline(-1.0).expired()
+    assert Deadline(None).remaining_s() == float("inf")

@@ -12,7 +12,7 @@ from mtpp.host.overrun import Overrun, TimedThread, run_in_time
 
 def past() -> Deadline:
     """Return a deadline that is over."""
-    return Deadline.from_now(-100.0)
+    return Deadline(-100.0)
 
 
 def test_work_in_time_gives_its_result() -> None:

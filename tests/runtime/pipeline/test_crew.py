@@ -56,7 +56,7 @@ def test_a_refusal_is_the_workers_own() -> None:
 def test_waiting_ends_with_the_time_and_the_users_patience() -> None:
     """Even if a process never answers."""
     with pytest.raises(Stopped, match="time-limit"):
-        _run("hang", patience=Patience(Deadline.from_now(0.5), lambda: False))
+        _run("hang", patience=Patience(Deadline(0.5), lambda: False))
     with pytest.raises(Stopped, match="interrupted"):
         _run("hang", patience=Patience(Deadline(), lambda: True))
 

@@ -161,7 +161,7 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
     assert run.agreement.holds
     _check_times(run)
     with pytest.raises(Stopped, match="time-limit"):
-        run_pipeline(wiring, _choices(10), *rings, Patience(Deadline.from_now(0), lambda: False))
+        run_pipeline(wiring, _choices(10), *rings, Patience(Deadline(0), lambda: False))
 
 
 @pytest.mark.parametrize(

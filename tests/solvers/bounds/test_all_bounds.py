@@ -163,7 +163,7 @@ def check(name: str, case: Case, which: slice = slice(None)) -> bool:
     met = False
     solve: Callable[[Instance, BoundLimits], BoundResult] = bound_entry(name).load()
     for instance, asked in occasions(case)[which]:
-        result = solve(instance, replace(asked, deadline=Deadline.from_now(LIMIT_S)))
+        result = solve(instance, replace(asked, deadline=Deadline(LIMIT_S)))
         hold(case, instance, result, asked.upper)
         met = met or (result.lower is not None and result.lower.value == case.optimum)
         if name == "exact-mip" and not case.peaks_in_order:

@@ -42,7 +42,7 @@ def test_proofs_pass(name: str, reduced: bool) -> None:
             instance = contract(instance, groups).instance
         rounds = reduce_instance(instance) if reduced and name != "simple" else []
         inner = rounds[-1].contraction.instance if rounds else instance
-        limits = BoundLimits(optimum, deadline=Deadline.from_now(2))  # some get better for very long
+        limits = BoundLimits(optimum, deadline=Deadline(2))  # some get better for very long
         lower = BOUNDS[name].load()(inner, limits).lower
         if lower is None:
             continue

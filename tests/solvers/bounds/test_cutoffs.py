@@ -57,7 +57,7 @@ def test_graphs_whose_cutoff_was_once_claimed(shared_data: Path, name: str, k: i
     optimum, beyond = _optimum(instance), name == "false_bound_700693"
     for cutoff in (optimum // 2, optimum - 1, optimum, optimum + 1, optimum + 2, optimum + optimum // 10**8 + 1):
         for bound in NAMES:
-            result = bound_entry(bound).load()(instance, BoundLimits(cutoff, deadline=Deadline.from_now(LIMIT_S)))
+            result = bound_entry(bound).load()(instance, BoundLimits(cutoff, deadline=Deadline(LIMIT_S)))
             worked_at = bound in MIPS and simple_bound(instance).value < cutoff
             assert bool(result.left_out) == (beyond and worked_at)
             if result.lower is not None:

@@ -199,7 +199,7 @@ def test_lower_cutoffs_are_tried_where_the_time_does_not_suffice(number: int, mo
         return solve_blocks(problem, *given, **options)
 
     monkeypatch.setattr(exact_mip, "solve_blocks", hurried)
-    limits = BoundLimits(upper, together, simple_bound(instance).value, deadline=Deadline.from_now(30))
+    limits = BoundLimits(upper, together, simple_bound(instance).value, deadline=Deadline(30))
     result = exact_mip.bound(instance, limits)
     if simple_bound(instance).value >= upper or not tried:
         return
@@ -254,7 +254,7 @@ def test_without_time_nothing_is_claimed_but_what_is_known_without() -> None:
     instance = Instance.build(random_graph(5, 8), LINK, 3)
     together = bottleneck(instance, Partition.from_stages(instance, [0] * 8))
     for name in NAMES:
-        result = bound_entry(name).load()(instance, BoundLimits(together, deadline=Deadline.from_now(-1.0)))
+        result = bound_entry(name).load()(instance, BoundLimits(together, deadline=Deadline(-1.0)))
         assert result.lower is None or result.lower.value <= simple_bound(instance).value
         assert not result.solved
 
@@ -269,7 +269,7 @@ def test_the_unit_of_time_does_not_change_the_bounds(shared_data: Path) -> None:
         known = slice_partition(instance, SearchLimits(2000))
         values = {}
         for name in ("bottleneck", "bottleneck-guess", "node-convex", "exact-mip"):
-            limits = BoundLimits(known.bottleneck, known.partition, deadline=Deadline.from_now(60))
+            limits = BoundLimits(known.bottleneck, known.partition, deadline=Deadline(60))
             result = bound_entry(name).load()(instance, limits)
             assert result.lower is not None
             assert result.solved, name

@@ -70,7 +70,7 @@ def test_the_bound_rises_where_the_gap_does_not_close() -> None:
 def test_a_deadline_ends_it_at_once() -> None:
     """Nothing is proven, and the bottleneck is what it was."""
     instance = Instance.build(random_graph(7, 120, shuffled=False), LINK, 8)
-    prover = prover_of(instance, deadline=Deadline.from_now(0.0))
+    prover = prover_of(instance, deadline=Deadline(0.0))
     assert prover.close(10**6, 10**9) == 10**6
     assert prover.bound is None
     assert prover.steps == 0

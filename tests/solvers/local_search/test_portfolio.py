@@ -130,7 +130,7 @@ def test_levels_use_all_of_the_time(solver: Partitioner, target: int, monkeypatc
     """With levels or, where a graph is not to be contracted, without: what ends the search is the clock."""
     monkeypatch.setattr("mtpp.solvers.local_search.multilevel._TARGET", target)
     instance = Instance.build(random_graph(9, 80), SYSTEM, 4)
-    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.3)))
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.3)))
     assert found.stopped == "time-limit"
     assert found.bottleneck == bottleneck(instance, found.partition)
 
@@ -140,7 +140,7 @@ def test_levels_use_all_of_the_time(solver: Partitioner, target: int, monkeypatc
 def test_one_stage_needs_no_search_by_levels(solver: Partitioner) -> None:
     """There is one partition only; no time is spent on it, though no bound says that it is the best."""
     instance = Instance.build(random_graph(9, 80), SYSTEM, 1)
-    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(1e6)))
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(1e6)))
     assert (found.stopped, found.bottleneck) == ("finished", int(instance.work.sum()))
 
 
@@ -221,7 +221,7 @@ def test_what_ends_a_search(solver: Partitioner) -> None:
     instance = Instance.build(random_graph(8, 50), SYSTEM, 4)
     assert solver(instance, SearchLimits(50)).stopped == "budget"
     assert solver(instance, SearchLimits(UNLIMITED, lower_bound=UNLIMITED)).stopped == "optimal"
-    assert solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.0))).stopped == "time-limit"
+    assert solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.0))).stopped == "time-limit"
     assert solver(instance, SearchLimits(UNLIMITED, interrupted=lambda: True)).stopped == "interrupted"
     done = "optimal" if solver is auto.partition else "finished"  # one of them can prove it
     assert solver(Instance.build(random_graph(8, 50), SYSTEM, 1), SearchLimits(UNLIMITED)).stopped == done
@@ -237,7 +237,7 @@ def test_a_time_limit_is_kept_and_used(solver: Partitioner) -> None:
     instance = Instance.build(random_graph(8, 120), SYSTEM, 6)
     solver(instance, SearchLimits(40))  # compiles
     begin = time.monotonic()
-    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline.from_now(0.5), jobs=2))
+    found = solver(instance, SearchLimits(UNLIMITED, deadline=Deadline(0.5), jobs=2))
     assert found.stopped == "time-limit"
     assert found.evaluations > 100
     assert time.monotonic() - begin > 0.3

@@ -8,10 +8,10 @@ import oracles
 import pytest
 from downset_proofs import narrow_case, random_case
 
+from mtpp.solvers.recheck import cuts as recheck_cuts
 from mtpp.solvers.recheck.arrays import work_around
 from mtpp.solvers.recheck.crossings import SINK, SOURCE, Network, least_crossings, minimum_cut_plain
 from mtpp.solvers.recheck.cuts import minimum_cut_compiled
-from mtpp.solvers.recheck import cuts as recheck_cuts
 
 
 def random_network(seed: int) -> Network:

@@ -18,7 +18,7 @@ def test_the_search_comes_to_its_end(seed: int) -> None:
     graph = random_graph(seed, 8, largest_cost=300)
     instance = Instance.build(graph, LINK, 3)
     optimum = brute_force_optimum(graph, LINK, 3)
-    result = bound(instance, BoundLimits(int(instance.work.sum()), deadline=Deadline.from_now(60.0)))
+    result = bound(instance, BoundLimits(int(instance.work.sum()), deadline=Deadline(60.0)))
     assert result.solved
     assert result.lower is not None
     assert 0.6 * optimum < result.lower.value <= optimum

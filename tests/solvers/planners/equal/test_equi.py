@@ -176,6 +176,6 @@ def test_scaled_costs() -> None:
 
 def test_no_time() -> None:
     """At the time limit there is no plan, and nothing is claimed about it."""
-    found = equi.plan(random_problem(3, 6), PlanLimits(deadline=Deadline.from_now(0)))
+    found = equi.plan(random_problem(3, 6), PlanLimits(deadline=Deadline(0)))
     assert isinstance(found, NoPlan)
     assert (found.proven, found.least_memory_bytes, found.stopped) == (False, None, "time-limit")

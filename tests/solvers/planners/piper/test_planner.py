@@ -138,7 +138,7 @@ def test_threads_do_not_change_the_plan(shared_data: Path) -> None:
 def test_a_search_that_may_not_start_claims_nothing(shared_data: Path) -> None:
     """With no time at all there is no plan, and nothing is said to be proven."""
     problem = _published(shared_data, "gnmt", 8, Decimal("1.2"))
-    result = piper.plan(problem, PlanLimits(deadline=Deadline.from_now(0)))
+    result = piper.plan(problem, PlanLimits(deadline=Deadline(0)))
     assert isinstance(result, NoPlan)
     assert not result.proven
     assert result.stopped == "time-limit"

@@ -14,9 +14,9 @@ from mtpp.host.progress import Silent
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.piper import planner as piper
+from mtpp.solvers.planners.piper import sampled_downsets as wide
 from mtpp.solvers.planners.piper.arrays import choice_arrays
 from mtpp.solvers.planners.piper.layer_downsets import Sets
-from mtpp.solvers.planners.piper import sampled_downsets as wide
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.threads import Threads
 from mtpp.training.plan import TrainingPlan
