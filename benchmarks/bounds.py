@@ -1,4 +1,4 @@
-"""What each lower bound comes to and contributes: ``python -m benchmarks.bounds [GRAPH|FOLDER …] [options]``.
+"""Value and contribution of each lower bound: ``python -m benchmarks.bounds [GRAPH|FOLDER …] [options]``.
 
 Without paths: the REGAL-style graphs of ``../shared/data/instances`` if there are any, else a bed drawn here. The
 bounds of the ladder are tried at each cell (a graph and a k) as ``mtpp certify`` does, until the ratio is 1 or the

@@ -1,4 +1,4 @@
-"""What memories cost the search: ``python -m benchmarks.memory``.
+"""Cost of memory limits to the search: ``python -m benchmarks.memory``.
 
 Time of one pass over a random order (the least number of stages below a cutoff), with no memory, with a fast memory
 that holds an average stage and a fixed reserve, and with the same memory and peaks in order. The cutoff is each

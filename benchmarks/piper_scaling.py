@@ -1,4 +1,4 @@
-"""What planning takes as devices, micro-batches and layers grow: BERT-32 with more Transformer layers, at 8 GiB."""
+"""Planning time as devices, micro-batches and layers grow: BERT-32 with more Transformer layers, at 8 GiB."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What generators check before they draw: sizes that no graph has, and graphs that no memory holds."""
+"""Checks of sizes before a graph is drawn: impossible sizes, and graphs that no memory holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the kernels are compiled, and compiling them all."""
+"""Compilation of the kernels ahead of time, and a forecast of it."""
 
 from __future__ import annotations
 

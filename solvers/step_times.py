@@ -1,4 +1,4 @@
-"""What one step of a search takes: the estimates behind default budgets and the lengths of runs.
+"""Time of one step of each search: the estimates behind default budgets and the lengths of runs.
 
 Measured on one core of a 2021 server. They need not be right, but they have to be the same on every machine: what a
 search finds without a clock depends on them.

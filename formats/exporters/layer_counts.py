@@ -1,4 +1,4 @@
-"""How many of the repeated blocks each stage runs, for engines that take nothing finer.
+"""Number of repeated blocks in each stage, for engines that take nothing finer.
 
 Such an engine keeps what comes before the blocks (embeddings) in its first stage, and what comes after them in its
 last. Ops outside the blocks that read no parameters (masks, positions, reshapes) do not count: engines compute those

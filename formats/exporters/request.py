@@ -1,4 +1,4 @@
-"""What a hand-over is made of: a graph, its partition, and the modules that its ops came from."""
+"""A plan to be exported: a graph, its partition, and the modules that its ops came from."""
 
 from __future__ import annotations
 

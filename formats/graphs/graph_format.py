@@ -1,4 +1,4 @@
-"""What a format of graph files is: how it is recognised, read and written, and what a reader may be told."""
+"""A format of graph files: recognition, reading, writing, and the options that its reader takes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which format a file is in: decided by its content, then by its suffix."""
+"""Recognition of a file's format, by its content, then by its suffix."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where results go: a file that appears whole or not at all."""
+"""Atomic output files: they appear whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where bytes come from: a file or standard input, gzipped or not, never more of them than allowed."""
+"""Input bytes from a file or standard input, gzipped or not, up to a size limit."""
 
 from __future__ import annotations
 

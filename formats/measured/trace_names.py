@@ -1,4 +1,4 @@
-"""Which node of a run is which op of a graph, told by their names.
+"""Match between nodes of a profiled run and ops of a graph, by name.
 
 A node keeps the name that the model gives it. Ops have unique names: of several nodes with one name the second is
 called ``name_2`` (:mod:`mtpp.formats.onnx.naming`), and ONNX Runtime tells them apart by their index, which grows in

@@ -1,4 +1,4 @@
-"""Where the contents of a tensor lie outside its model, and which places are refused.
+"""Locations of external tensor data, and the locations that are refused.
 
 An entry of ``external_data`` in ``onnx.proto`` names a file relative to the model's folder, an offset and a length. A
 model comes from anywhere, so a name must not lead out of that folder: neither by itself nor through a link.

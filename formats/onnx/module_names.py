@@ -1,4 +1,4 @@
-"""Which module of the original program each op came from, as far as the exporter kept it.
+"""Module of the original program that each op came from, as far as the exporter kept it.
 
 Three kinds of evidence, the first that an op has counts:
 

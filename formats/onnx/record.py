@@ -1,4 +1,4 @@
-"""What a walk over a graph hands back: one record per op that is left, and sums over the body of control flow."""
+"""Result of a walk over a graph: one record per op that is left, and sums over the body of control flow."""
 
 from __future__ import annotations
 

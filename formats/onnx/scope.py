@@ -1,4 +1,4 @@
-"""What is known of each tensor while a graph is walked, with the bodies of control flow nested inside."""
+"""Known facts of each tensor during a walk over a graph, with bodies of control flow nested inside."""
 
 from __future__ import annotations
 

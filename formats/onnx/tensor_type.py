@@ -1,4 +1,4 @@
-"""What is known of a value without its contents: element type, shape, size in bytes.
+"""Type of a value without its contents: element type, shape, size in bytes.
 
 A :class:`TensorType` is complete; a :class:`PartialType` is what a file or shape inference left open. Sequences
 whose elements are all known are kept as such, and maps and other opaque values have no size.

@@ -1,4 +1,4 @@
-"""Whether the tensors that stages read are those that others hand on: what a manifest must not contradict itself in."""
+"""Consistency of a stage manifest: every tensor that a stage reads is one that another hands on."""
 
 from __future__ import annotations
 

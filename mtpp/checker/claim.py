@@ -1,4 +1,4 @@
-"""What a document claims of a lower bound, and the graph that its proof speaks of.
+"""A claimed lower bound, and the graph that its proof speaks of.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`).
 """

@@ -1,4 +1,4 @@
-"""What leads where in a graph of merged ops, and what cannot share a stage because of that.
+"""Reachability in a graph of merged ops, and ops that cannot share a stage because of it.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). Stages never fall along an edge, so a stage with two ops
 has all ops on the paths between them.

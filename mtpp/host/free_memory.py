@@ -1,4 +1,4 @@
-"""How much memory is free, and how much of it a search may take where the user does not say."""
+"""Free memory, and the share of it that a search may take where the user does not say."""
 
 from __future__ import annotations
 

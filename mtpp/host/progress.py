@@ -1,4 +1,4 @@
-"""What a running search tells the outside: observers, called from the thread that runs the search."""
+"""Observers of a running search, called from the thread that runs it."""
 
 from __future__ import annotations
 

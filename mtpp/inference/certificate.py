@@ -1,4 +1,4 @@
-"""What was proven: lower bounds with their trust tier, and the certificate that a partition carries."""
+"""Lower bounds with their trust tier, and the certificate that a partition carries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage costs: the one definition of f(S), eq. 1-3 of Archer et al. (2024)."""
+"""Stage costs: the one definition of f(S), eq. 1-3 of Archer et al. (2024)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a file has what a model to be trained consists of, so that errors lead to the place that a user can look at."""
+"""Places of a training model's parts in its file, so that errors lead to a place that a user can look at."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a planner for several levels of devices is asked: :mod:`mtpp.training.problem` and the levels around.
+"""The planning problem for several levels of devices: :mod:`mtpp.training.problem` and the levels around.
 
 The cost of a plan is that of appendix E of Tarnawski et al. (2021). Level 1 is single-level Piper on K₁ devices joined
 by B₁. At a level ℓ ≥ 2 a *superstage* S is run by d devices of level ℓ that share the micro-batches, and is split

@@ -1,4 +1,4 @@
-"""What a planner for training is asked: a model on K devices, every cost in integer ticks and bytes."""
+"""The planning problem for training: a model on K devices, every cost in integer ticks and bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an ``OrtValue`` holds, as numpy arrays: tensors of any element type, and sequences of them."""
+"""Contents of an ``OrtValue`` as numpy arrays: tensors of any element type, and sequences of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether the stages of a split model compute what the whole model does: both are run on the same random inputs.
+"""Comparison of a split model with the whole one: both are run on the same random inputs.
 
 Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
 nothing is fused), so results are expected to be equal bit for bit. Where they are not, they have to be equal within a

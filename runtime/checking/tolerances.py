@@ -1,4 +1,4 @@
-"""How far apart outputs of whole and split may be that are not equal bit for bit.
+"""Tolerances for outputs of whole and split that are not equal bit for bit.
 
 The same kernels run on either side, so what differs is rounding: ONNX Runtime computes some ops on narrow floats in
 single precision and rounds between two of them only where a cut forces it to. A difference is thus as large as the

@@ -1,4 +1,4 @@
-"""Whether outputs are those that were expected: bit for bit, or as near as rounding brings them."""
+"""Agreement of outputs with those expected: bit for bit, or as near as rounding brings them."""
 
 from __future__ import annotations
 

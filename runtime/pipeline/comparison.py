@@ -1,4 +1,4 @@
-"""What was measured in a pipeline against what was predicted of it."""
+"""Measured times of a pipeline against predicted ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the process does that runs models one after the other: the times without a pipeline, and the right outputs."""
+"""The reference process, which runs models one after the other: times without a pipeline, and the right outputs."""
 
 from __future__ import annotations
 

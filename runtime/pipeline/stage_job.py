@@ -1,4 +1,4 @@
-"""What the worker process of a stage does: wait for its inputs and for room, run, hand on, batch by batch."""
+"""The worker process of a stage: wait for inputs and for room, run, hand on, batch by batch."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each batch took in each stage, in shared memory: it outlives a worker that is stopped or dies."""
+"""Times of each batch in each stage, in shared memory: they outlive a worker that is stopped or dies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stages tell each other: a batch lies in its slot, a slot is free again. A dead peer is heard at once.
+"""Messages between stages: a batch lies in its slot, a slot is free again. A dead peer is heard at once.
 
 Batches go through every ring in order, so a byte without content says all; the slot is the number of the batch modulo
 that of slots. A pipe carries the bytes: the kernel ends it when the process at its other end dies, whatever killed it,

@@ -1,4 +1,4 @@
-"""Which stage of a folder waits for which, and how many batches the queues between them hold."""
+"""Dependencies between the stages of a folder, and the length of the queues between them."""
 
 from __future__ import annotations
 

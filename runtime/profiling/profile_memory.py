@@ -1,4 +1,4 @@
-"""What running a model takes of memory, said before it runs."""
+"""Memory that running a model will take, estimated before it runs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked of a profile."""
+"""The request for a profile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof says of a minimum cut around an op: the flow that meets it."""
+"""Proof of a minimum cut around an op: the flow that meets it."""
 
 from __future__ import annotations
 

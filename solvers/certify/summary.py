@@ -1,4 +1,4 @@
-"""What a table of certificates comes to: geometric means over the graphs for each k, as in the paper's tables."""
+"""Summary of a table of certificates: geometric means over the graphs for each k, as in the paper's tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a partition stays within a limit, decided by a search over downsets that can be interrupted."""
+"""The search over downsets that decides a limit: an exhaustive search that can be interrupted."""
 
 from __future__ import annotations
 

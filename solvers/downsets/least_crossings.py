@@ -1,4 +1,4 @@
-"""How much has to cross between the stages of any partition within a limit: minimum cuts in windows of work.
+"""Least traffic between the stages of any partition within a limit: minimum cuts in windows of work.
 
 Let stages 1 … k cost at most L each, D_i hold the ops of the first i of them, and n_i be the transfers of the tensors
 that stage i makes for later ones. Every such tensor is paid for by stage i and by a later one, so that

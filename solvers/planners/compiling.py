@@ -1,4 +1,4 @@
-"""Whether the kernels of planners are compiled, and compiling them."""
+"""Compilation of the planners' kernels ahead of time, and a forecast of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How single layers may be run: degrees of tensor parallelism, with the choices that there are for each."""
+"""Options of single layers: degrees of tensor parallelism, with the choices that there are for each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a proof by downset search claims, in plain integers: sets of ops as bit masks, costs from the definitions.
+"""Claim of a proof by downset search in plain integers: sets of ops as bit masks, costs from the definitions.
 
 It shares no code with the search that made the proof, so that a mistake has to be made twice to go unnoticed.
 """

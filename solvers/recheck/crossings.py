@@ -1,4 +1,4 @@
-"""What has to cross between stages at least: the rule *crossings* of a proof by downset search, in plain integers.
+"""Least traffic between stages: the rule *crossings* of a proof by downset search, in plain integers.
 
 Take a partition into stages 1 … k, the last ones perhaps empty, that cost at most L each. Let D_i be all ops of the
 first i stages, and n_i the transfers of tensors that stage i makes for later ones: it pays for each, and so does at

@@ -1,4 +1,4 @@
-"""What the kernel of a downset search run again works on; see :mod:`mtpp.solvers.recheck.kernels.downsets`."""
+"""Memory layout of a downset search run again; see :mod:`mtpp.solvers.recheck.kernels.downsets`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a decomposition costs to cut: its nodes as pieces with work, parameters and tensors, equal ones as one.
+"""Components of a decomposition with the costs of cutting them: work, parameters and tensors, equal ones as one.
 
 Every tensor lies at its producer: all ops that read it are within the piece behind that op. Where it has one reader,
 the edge is what a cut there costs. Where it has several, its edges may be in several pieces side by side, and the

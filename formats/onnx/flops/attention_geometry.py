@@ -1,4 +1,4 @@
-"""How many queries, keys, heads and channels an attention op works on: one reader for each of its spellings.
+"""Queries, keys, heads and channels of an attention op: one reader for each of its spellings.
 
 The default domain's ``Attention`` (opset 23), and ``Attention``, ``MultiHeadAttention`` and
 ``GroupQueryAttention`` of domain ``com.microsoft``.

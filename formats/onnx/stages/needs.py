@@ -1,4 +1,4 @@
-"""What each stage needs: its nodes, folded ones, stored tensors, small constants, and tensors of earlier stages."""
+"""Contents of each stage: its nodes, folded ones, stored tensors, small constants, and tensors of earlier stages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What stands in the stages' files: nodes, and calls of local functions that no cut goes through.
+"""Indivisible parts of a split model: nodes, and calls of local functions that no cut goes through.
 
 A plan is about the nodes of the model with all its functions inlined. The body of a call becomes a run of consecutive
 nodes in the order of the function, so the file's own nodes can be laid over the inlined ones. A call all of whose ops

@@ -1,4 +1,4 @@
-"""Whether a model is valid ONNX, asked of ``onnx.checker`` without its weights."""
+"""Validity of an ONNX model by ``onnx.checker``, without its weights."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a stage costs at least besides what it cuts: a sum over its ops, and a constant.
+"""Least cost of a stage besides what it cuts: a sum over its ops, and a constant.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`).
 """

@@ -1,4 +1,4 @@
-"""Whether the stages of a training plan are a plan at all: section 3.1 and 3.6 of Tarnawski et al. (2021).
+"""Validity of the stages of a training plan: sections 3.1 and 3.6 of Tarnawski et al. (2021).
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). Every layer is in one stage; no edge goes to an earlier
 one, so that each stage is contiguous and the order of stages is one in which they can run; degrees are allowed and add

@@ -1,4 +1,4 @@
-"""What each stage of a training pipeline takes: Tarnawski et al. (2021), sections 3.5 and 4, in exact fractions.
+"""Costs of the stages of a training pipeline: Tarnawski et al. (2021), sections 3.5 and 4, in exact fractions.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`).
 """

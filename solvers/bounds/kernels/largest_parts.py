@@ -1,4 +1,4 @@
-"""How much value a stage within a limit holds at most beside each op, by Lagrangian minimum cuts."""
+"""Most value that a stage within a limit holds beside each op, by Lagrangian minimum cuts."""
 
 from __future__ import annotations
 

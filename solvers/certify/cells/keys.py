@@ -1,4 +1,4 @@
-"""What tells the result of one cell from that of another, wherever the graph was read from."""
+"""Keys of cells: everything that tells the result of one from that of another, wherever the graph was read from."""
 
 from __future__ import annotations
 

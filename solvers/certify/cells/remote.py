@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster runs: one cell, in a process of its own."""
+"""Work on a Dask cluster: one cell, in a process of its own."""
 
 from __future__ import annotations
 

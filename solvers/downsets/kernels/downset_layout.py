@@ -1,4 +1,4 @@
-"""Where the kernels of the downset search keep what they know: numbers that name places in arrays."""
+"""Memory layout of the downset search: numbers that name places in arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What moving one op to another stage does to the stage costs, in O(degree).
+"""Effect of moving one op to another stage on the stage costs, in O(degree).
 
 The state of a search over assignments holds, for every tensor and stage, how many of the tensor's pins lie there. A
 stage pays for a tensor if it holds some of its pins but not all, so the two counters that a move touches tell what the

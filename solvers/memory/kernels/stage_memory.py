@@ -1,4 +1,4 @@
-"""What a stage pays for its memory, in exact int64 arithmetic (eq. 2 of Archer et al. 2024, and a hard limit)."""
+"""Memory cost of a stage in exact int64 arithmetic (eq. 2 of Archer et al. 2024, and a hard limit)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a chromosome of node priorities is worth: the order that it stands for, decoded and rated."""
+"""Decoders of chromosomes of node priorities: the order that each stands for, cut and rated."""
 
 from __future__ import annotations
 

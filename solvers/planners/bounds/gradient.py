@@ -1,4 +1,4 @@
-"""What any plan takes at least if gradients are synchronised as often as its speed makes necessary."""
+"""Lower bound on any plan from gradients, synchronised as often as its speed makes necessary."""
 
 from __future__ import annotations
 

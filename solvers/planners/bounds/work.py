@@ -1,4 +1,4 @@
-"""What any plan takes at least, and what memory it needs at least, from the costs of single layers."""
+"""Lower bounds on the time and memory of any plan, from the costs of single layers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether plans for several levels of devices are within a limit on their time, and such a plan (paper, appendix E).
+"""Plans for several levels of devices within a limit on their time (paper, appendix E).
 
 For a limit T, all that has to be known of a set of layers on the devices inside one device of level ℓ, P being the
 product of the degrees around it, is which sums of degrees x it can have and how many micro-batches in flight it stands

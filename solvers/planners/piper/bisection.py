@@ -1,4 +1,4 @@
-"""Which threshold to ask about next, between a bound on all plans and the best plan's time, in exact fractions."""
+"""The next threshold to ask about, between a bound on all plans and the best plan's time, in exact fractions."""
 
 from __future__ import annotations
 

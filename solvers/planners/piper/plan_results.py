@@ -1,4 +1,4 @@
-"""How searches of the planner ``piper`` are told: plans with the better of two bounds, and that there is none."""
+"""A TrainingPlan with the stronger of two bounds, or a NoPlan, from a Piper search."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether configurations can be chosen for the layers of a stage within a time and a memory, decided exactly.
+"""Exact decision if configurations can be chosen for the layers of a stage within a time and a memory.
 
 Part of ``verify --deep`` for training plans; shares no code with the planners.
 """

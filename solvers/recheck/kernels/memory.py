@@ -1,4 +1,4 @@
-"""What a stage pays for its memory, for a downset search run again: written from the definition, on arrays."""
+"""Memory cost of a stage for a downset search run again: written from the definition, on arrays."""
 
 from __future__ import annotations
 

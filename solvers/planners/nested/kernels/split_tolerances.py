@@ -1,4 +1,4 @@
-"""How many micro-batches in flight splits of sets of layers over the devices inside one device can stand.
+"""Maximum in-flight micro-batches of each nested split of a layer set.
 
 A split of the layers between two downsets consists of parts, each one of several kinds: kind i uses ``uses[i]``
 devices, adds ``adds[i]`` to the sum of degrees, and as a part of this kind the layers between downsets *outer* and

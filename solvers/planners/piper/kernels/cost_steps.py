@@ -1,4 +1,4 @@
-"""What each stage takes at least, by micro-batches in flight: a staircase per stage and pair of degrees.
+"""Least cost of each stage by micro-batches in flight: a step function per stage and pair of degrees.
 
 The more micro-batches a stage has in flight, the more memory they take and the slower the choices that fit. A staircase
 is that of a stage, a degree of tensor parallelism and one of data parallelism: steps (y, cost), ascending in both, cost

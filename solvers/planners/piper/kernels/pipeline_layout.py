@@ -1,4 +1,4 @@
-"""What a threshold asks of pipelines, as kernels take it, and what they leave: the states of each downset."""
+"""Memory layout of the pipeline search: the question of a threshold, and the states of each downset."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which pipelines keep every stage within a time: for each downset, the fewest devices by sum of degrees.
+"""Pipelines that keep every stage within a time: for each downset, the fewest devices by sum of degrees.
 
 The paper's dynamic programme (section 4) for one threshold: ``dp[D][k][s] <= T`` for some k, so that k is a value and
 no index. A *state* of a downset is a pair (s, k): its layers can be cut into stages, each within the threshold, whose

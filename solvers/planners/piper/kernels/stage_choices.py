@@ -1,4 +1,4 @@
-"""What the layers of a stage run as: the knapsack of section 4 of Piper's paper, solved exactly or by bang per buck."""
+"""The knapsack of configurations of a stage's layers (section 4 of Piper's paper), exact or by bang per buck."""
 
 from __future__ import annotations
 
