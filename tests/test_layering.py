@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -120,3 +121,16 @@ def test_files_hold_one_idea_and_have_names(checkout: Path, room: str) -> None:
     for path in (checkout / room).rglob("*.py"):
         assert len(path.read_text(encoding="utf-8").splitlines()) <= 500, path
         assert path.stem not in NAMELESS, path
+
+
+def test_architecture_is_one_page_and_names_rooms_that_exist(checkout: Path) -> None:
+    """Every folder in its table of rooms is there, and every package inside a room is in it."""
+    text = (checkout / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 120
+    table = text[text.index("## The rooms") : text.index("## Adding things")]
+    named = {name.rstrip("/") for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*)/`", table)}
+    folders = {path.parent.relative_to(checkout).as_posix() for _, path in _modules(checkout)}
+    last = {folder.rpartition("/")[2] for folder in folders} | {"tests", "support", "samples", "benchmarks", "docs"}
+    assert {name for name in named if name.rpartition("/")[2] not in last} == set()
+    known = {name.rpartition("/")[2] for name in named} | {"kernels"}  # beside each family that calls them
+    assert {folder for folder in folders if "/" in folder and folder.rpartition("/")[2] not in known} == set()

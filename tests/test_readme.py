@@ -1,4 +1,4 @@
-"""The README shows what the program prints, and its two commands are there."""
+"""README and docs show what the program prints, and the README's two commands are there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import pytest
 from processes import MTPP, ROOT, environment
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
-EXAMPLES = re.findall(r"```console\n\$ ([^\n]+)\n(.*?)```", README, re.DOTALL)
+PAGES = [README, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md")))]
+EXAMPLES = re.findall(r"```console\n\$ ([^\n]+)\n(.*?)```", "\n".join(PAGES), re.DOTALL)
 
 
 SECONDS = re.compile(r" +[\d.,]+(?: in all cells together)?$", re.MULTILINE)
@@ -34,9 +35,23 @@ def test_examples_print_what_the_readme_shows(command: str, shown: str) -> None:
 
 
 def test_every_example_was_found() -> None:
-    """Partition, the pipes to verify, to plan and to split, inspect, compare and certify are shown."""
-    shown = ["partition", "convert", "inspect", "generate", "generate", "partition", "compare", "certify"]
+    """Partition and the pipe to verify; in docs compare, inspect, certify, the pipe to split, and training."""
+    shown = ["partition", "convert", "compare", "inspect", "certify", "partition", "generate", "generate"]
     assert [command.split()[1] for command, _ in EXAMPLES] == shown
+
+
+def test_links_lead_to_files() -> None:
+    """Every relative link of README and docs names a file that is there."""
+    pages = [ROOT / "README.md", ROOT / "ARCHITECTURE.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    links = [
+        (page, link) for page in pages for link in re.findall(r"\]\(([^)#:]+)\)", page.read_text(encoding="utf-8"))
+    ]
+    assert [(str(page), link) for page, link in links if not (page.parent / link).exists()] == []
+
+
+def test_readme_is_short() -> None:
+    """What, install, five minutes, where to read on."""
+    assert len(README.splitlines()) <= 200
 
 
 @pytest.mark.parametrize("end", [r"mtpp partition \S+\.onnx -k \d+", r"python -m pytest -n logical"])
