@@ -22,7 +22,7 @@ WITHOUT_LIMIT = 2**31
 
 
 class BodyWalk(Protocol):
-    """Runs over a body with its inputs bound; given by whoever walks the graph around it."""
+    """Runs over a body with its inputs bound; given by the caller that walks the graph around it."""
 
     def __call__(self, body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
         """Return what one run of *body* takes; *name* tells the bodies of one op apart."""

@@ -1,7 +1,7 @@
 """Plans for training, ``mtpp-training-plan`` version 1: written here, judged by the verifier of training plans.
 
 Times are given twice: as floats in the model's unit, for people and plots, and as fractions of ticks in lowest terms,
-``[numerator, denominator]``, for whoever checks them.
+``[numerator, denominator]``, for a checker.
 """
 
 from __future__ import annotations

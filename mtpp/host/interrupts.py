@@ -132,7 +132,7 @@ class unwinding:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         _State.unwinding -= 1
-        if kind is None:  # else the exception goes on to whoever reports it
+        if kind is None:  # else the exception goes on to the caller
             _settle()
 
 
@@ -182,7 +182,7 @@ def _unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    """Print no traceback of an interruption, whoever wants to have it printed."""
+    """Print no traceback of an interruption by any library."""
     if _State.asked_at is None or not issubclass(kind, KeyboardInterrupt):
         sys.__excepthook__(kind, error, trace)
 

@@ -13,7 +13,7 @@ class ModelPlaces:
     Attributes
     ----------
     source
-        What messages call the file; None: whoever reports them knows.
+        What messages call the file; None: the caller knows.
     layers, edges
         Keys of the two lists.
     configurations

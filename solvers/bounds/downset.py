@@ -43,6 +43,6 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         steps *= 2
     found = prover.found if upper < limits.upper else None
     lower = prover.bound
-    if lower is not None:  # the merges are those of whoever reduced the instance
+    if lower is not None:  # the merges are those of the caller that reduced the instance
         lower = replace(lower, proof={key: value for key, value in lower.proof.items() if key != "merges"})
     return BoundResult(lower, solved=prover.lower >= upper, partition=found)

@@ -32,7 +32,7 @@ from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
-from mtpp.solvers.bounds.kernels.largest_node_bound import dearest_node
+from mtpp.solvers.bounds.kernels.largest_node_bound import largest_node_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
 _AT_A_TIME = 64
@@ -44,8 +44,8 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
     Notes
     -----
-    A maximum flow per op whose stage may cost more alone than what is proven by then, dearest first; about a second for
-    1,500 ops. The largest one is also a bound where the work had to end early.
+    A maximum flow per op whose stage may cost more alone than what is proven by then, most expensive first; about a
+    second for 1,500 ops. The largest one is also a bound where the work had to end early.
     """
     cuts = AnchoredCuts(instance)
     best, found, solved = 0, None, True
@@ -80,7 +80,7 @@ def _largest(
             return best, op, False
         some = order[begin : begin + _AT_A_TIME]
         known, ceiling = best + weights.constant, limits.target + weights.constant
-        value, v = dearest_node(cuts.network, weights.weight, alone, some, known, ceiling, cuts.scratch)
+        value, v = largest_node_bound(cuts.network, weights.weight, alone, some, known, ceiling, cuts.scratch)
         if v >= 0:
             best, op = value - weights.constant, v
     return best, op, True

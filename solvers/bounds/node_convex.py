@@ -118,7 +118,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
 
 def _attempts(alone: Int64Array, settled: BoolArray) -> Iterator[tuple[int, float]]:
-    """Yield ops, the dearest first, with the seconds that each may take; *settled* changes meanwhile."""
+    """Yield ops, the most expensive first, with the seconds that each may take; *settled* changes meanwhile."""
     for seconds in _SLICES_S:
         for op in np.argsort(-alone, kind="stable").tolist():
             if not settled[op]:

@@ -59,7 +59,7 @@ def first_population(
 ) -> Population:
     """Rate *seeds*, shape (s, genes), and random chromosomes to make up a population.
 
-    With a *cutoff*, what is rated that or worse need not be told apart; it should be known that enough is better.
+    Ratings at or above *cutoff* may be inexact; enough chromosomes must be known to rate below it.
     """
     seeds = np.empty((0, genes)) if seeds is None else seeds[:size]
     chromosomes = np.concatenate([seeds, stream.random((size - len(seeds), genes))])

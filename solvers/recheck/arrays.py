@@ -69,7 +69,7 @@ class Limits(NamedTuple):
     ticks
         It costs at most that much.
     last_level
-        Downsets above this level are not gone on from.
+        Downsets above this level are not expanded.
     fast_bytes, most_bytes
         What exceeds the first is streamed at *bandwidth* bytes per second; no stage may exceed the second.
     reserve

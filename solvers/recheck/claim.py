@@ -202,7 +202,7 @@ class DownsetClaim:
 
     @cached_property
     def givers(self) -> int:
-        """The set of ops whose leaving never makes dearer a stage that all they read from is outside of.
+        """Ops whose removal cannot raise the cost of a stage that contains none of their producers.
 
         Without it the stage saves its work and what nobody else reads, and pays at most for what it makes.
         """

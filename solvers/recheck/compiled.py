@@ -27,7 +27,7 @@ class Watcher(Protocol):
         """Take note that there is a wait, as kernels are compiled."""
 
     def searched(self, downsets: int) -> None:
-        """Take note that so many downsets have been gone on from."""
+        """Take note of the number of downsets expanded."""
 
 
 class Unwatched:

@@ -34,7 +34,7 @@ class Watcher(Protocol):
         """Take note that there is a wait, as kernels are compiled."""
 
     def searched(self, done: int, downsets: int) -> None:
-        """Take note that so many of all downsets have been gone on from."""
+        """Take note of the number of downsets expanded, of all."""
 
 
 class Unwatched:

@@ -134,7 +134,7 @@ class Remainder:
         return x, y
 
     def _gathered(self, v: int, x: int, y: int) -> tuple[list[int], int, int]:
-        """Return what hangs together with *v* between *x* and *y*, and the terminals that all it leads to needs.
+        """Return the ops connected to *v* strictly between *x* and *y*, and the terminals their neighbours require.
 
         An op that is fed by one under x is y, or has y behind it; so only what else feeds it can be outside. The same
         backwards.

@@ -12,7 +12,7 @@ from mtpp.checker.together import together_classes
 
 
 def check_simple(claim: BoundClaim) -> Verdict:
-    """Re-check the simple bound: the dearest op or group, or the average work of a stage.
+    """Re-check the simple bound: the most expensive op or group, or the average work of a stage.
 
     Raises
     ------

@@ -40,12 +40,12 @@ class TimeUp(Exception):
     """The work has to end now; what it was at is of no use."""
 
 
-def dearest_weights(instance: Instance) -> StageWeights:
+def strongest_weights(instance: Instance) -> StageWeights:
     """Return the weights that give the dearer average stage, ops numbered as in the instance."""
-    dearest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
-    weight = np.empty_like(dearest.weight)
-    weight[instance.order] = dearest.weight
-    return dearest._replace(weight=weight)
+    strongest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
+    weight = np.empty_like(strongest.weight)
+    weight[instance.order] = strongest.weight
+    return strongest._replace(weight=weight)
 
 
 @dataclass
@@ -117,13 +117,13 @@ class StageSets:
 
     @classmethod
     def of(cls, instance: Instance, ended: Callable[[], bool] = lambda: False) -> StageSets:
-        """Return the sets of an instance, one family for each op, the dearest first.
+        """Return the sets of an instance, one family for each op, the most expensive first.
 
         Notes
         -----
         O(n²) memory, O(n · edges) time.
         """
-        cost = dearest_weights(instance)
+        cost = strongest_weights(instance)
         reaches = reachability(instance)
         related = reaches.sum(axis=0, dtype=np.int64) + reaches.sum(axis=1, dtype=np.int64)
         order = np.lexsort((-related, -cost.weight))

@@ -226,7 +226,7 @@ class WeightSearch:
         return len(ops)
 
     def _move(self, former: list[int | None]) -> None:
-        """Give each family the sets that the one had which it was before, or a part of, as far as they are its own."""
+        """Carry a parent family's cached sets over to the families it was split into, where they still belong."""
         sets = self.sets
         assert sets.families is not None
         n, count = sets.instance.op_count, len(sets.leaves)

@@ -1,4 +1,4 @@
-"""The op whose cheapest set is the dearest, by minimum cuts."""
+"""The op with the largest node bound, max over v of min f(S), S ∋ v, by minimum cuts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mtpp.solvers.jit import kernel
 
 
 @kernel
-def dearest_node(
+def largest_node_bound(
     network: AnchoredNetwork,
     weight: Int64Array,
     alone: Int64Array,

@@ -103,7 +103,7 @@ def write_model(model: MipModel, names: list[str], path: Path) -> None:
 class RowProgram:
     """Maximise c·x over x between bounds, subject to rows a·x ≤ b that are added one after the other.
 
-    What comes out is a proposal in floating point; whoever uses it has to check it.
+    What comes out is a proposal in floating point; the caller has to check it.
 
     Parameters
     ----------

@@ -168,7 +168,7 @@ class ModelBuilder:
         return [name for names in self._names for name in names()]
 
     def completed(self, values: FloatArray) -> FloatArray:
-        """Return *values* with every column that rows define as low as they let it be; in the order of the columns."""
+        """Set each dependent column to the smallest value that its defining rows allow, in the order of the columns."""
         row, column, coefficient = _above_negligible(*self._matrix())
         lower, defines = np.concatenate(self._row_lower), np.concatenate(self._defines)
         values = values.copy()

@@ -28,7 +28,7 @@ def middle_bound(
 ) -> BoundResult:
     """Return the bound of :func:`middle_model`.
 
-    The work ends when a stage is found that is not above the bound known: no more is to be had here.
+    The work ends when a stage is found that is not above the bound known: no more is available here.
     """
     problem = prepared(instance, limits, with_windows=False)
     if isinstance(problem, BoundResult):

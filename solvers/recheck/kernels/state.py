@@ -4,7 +4,7 @@ NEXT, REACHED, PAIRS, PHASE, DEPTH, WINDOW = range(6)
 """Places of the state: downsets taken and reached, pairs accepted; of the current one, phase, depth and open ops."""
 
 BEFORE, STAGE, UNDECIDED, LATER = range(4)
-"""Status of an op: in the downset that is gone on from, in the stage after it, or not; at most STAGE: in the next."""
+"""Status of an op: in the downset that is expanded, in the stage after it, or not; at most STAGE: in the next."""
 
 OP, KIND, COST, PARAMS, PEAK, OPS, REST, REST_PARAMS, OPEN_WORK, OPEN_PARAMS = range(10)
 READY, ENTRIES, TRAILED, COUNTED, PASSED = range(10, 15)

@@ -11,7 +11,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.kernels.largest_node_bound import dearest_node
+from mtpp.solvers.bounds.kernels.largest_node_bound import largest_node_bound
 from mtpp.solvers.bounds.kernels.largest_parts import Parts, largest_parts
 from mtpp.solvers.flows.anchored_network import anchored_network
 from mtpp.solvers.flows.kernels.anchored_cut import AFTER, APART, BEFORE, cut_around, cut_scratch, relate
@@ -105,10 +105,10 @@ def test_the_dearest_op_is_found(seed: int) -> None:
     least = [min(c for s, c in zip(sets.sets, costs, strict=True) if s in sets.around(v)) for v in sets.ops]
     alone = np.array([costs[sets.sets.index(frozenset([v]))] for v in instance.order.tolist()])
     ops = np.arange(7)
-    value, place = dearest_node(network, weight, alone, ops, 0, 2**62, scratch)
+    value, place = largest_node_bound(network, weight, alone, ops, 0, 2**62, scratch)
     assert value == max(least)
     assert least[instance.order[place]] == value
-    assert dearest_node(network, weight, alone, ops, value, 2**62, scratch) == (value, -1)
+    assert largest_node_bound(network, weight, alone, ops, value, 2**62, scratch) == (value, -1)
 
 
 @pytest.mark.parametrize("seed", range(15))
