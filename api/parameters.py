@@ -1,0 +1,173 @@
+"""Parameters of use cases: values of the wrong kind are refused at the door, by the parameter's name."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Iterable
+from operator import index
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.host.deadline import Deadline
+
+MOST_STAGES = 1_000_000
+"""A plan lists every stage, so their number has to have some limit."""
+
+MOST_SEED = 2**63 - 1
+
+
+def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
+    """Return a whole number from *least* to *most*; NumPy's are taken, truth values are not.
+
+    Raises
+    ------
+    InputError
+        If it is none, or out of this range.
+    """
+    try:
+        number = None if isinstance(value, bool) else index(value)
+    except TypeError:
+        number = None
+    if number is None:
+        raise InputError(f"{shortened(value)} is not a whole number", parameter=parameter)
+    if number < least or (most is not None and number > most):
+        allowed = f"at least {least:,}" if most is None else f"from {least:,} to {most:,}"
+        raise InputError(f"{number} is out of range", parameter=parameter, remedy=f"it must be {allowed}")
+    return number
+
+
+def whole_or_none(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int | None:
+    """Return what :func:`whole` does, and None for None."""
+    return None if value is None else whole(value, parameter, least=least, most=most)
+
+
+def stage_count(value: Any) -> int:
+    """Return a number of stages.
+
+    Raises
+    ------
+    InputError
+        If it is no whole number from 1 to :data:`MOST_STAGES`.
+    """
+    return whole(value, "k", most=MOST_STAGES)
+
+
+def deadline_of(seconds: Any, parameter: str = "time_limit_s") -> Deadline:
+    """Return the moment that is so many seconds from now; never for None.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number above zero.
+    """
+    if seconds is None:
+        return Deadline()
+    number = _real(seconds)
+    if number is None or not math.isfinite(number):
+        raise InputError(f"{shortened(seconds)} is not a number of seconds", parameter=parameter)
+    if number <= 0:
+        raise InputError(f"{number:g} is not above zero", parameter=parameter, remedy="leave it out for no limit")
+    return Deadline(number)
+
+
+def _real(value: Any) -> float | None:
+    """Return a number as a float, None for all that is no number."""
+    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
+        return None
+    try:
+        return float(value)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def quantity(value: Any, parameter: str, parse: Callable[[str], int], *, least: int = 1) -> int | None:
+    """Return a quantity in its base unit: a number of them, or a text with a unit that *parse* reads; None for None.
+
+    Raises
+    ------
+    InputError
+        If it is neither, or no whole number of base units from *least* on.
+    """
+    if value is None:
+        return None
+    if isinstance(value, str):
+        try:
+            return parse(value)
+        except InputError as error:
+            raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
+    number = _real(value)
+    if number is None or not math.isfinite(number) or number != math.floor(number):
+        raise InputError(f"{shortened(value)} is neither a whole number nor a text with a unit", parameter=parameter)
+    return whole(int(value), parameter, least=least, most=2**63 - 1)
+
+
+def text(value: Any, parameter: str) -> str:
+    """Return a text.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    if not isinstance(value, str):
+        raise InputError(f"{shortened(value)} is not a text", parameter=parameter)
+    return value
+
+
+def text_or_none(value: Any, parameter: str) -> str | None:
+    """Return what :func:`text` does, and None for None."""
+    return None if value is None else text(value, parameter)
+
+
+def flag(value: Any, parameter: str) -> bool:
+    """Return a truth value.
+
+    Raises
+    ------
+    InputError
+        If it is another thing that is true or false, as nearly all things are.
+    """
+    if not isinstance(value, bool):
+        raise InputError(f"{shortened(value)} is neither True nor False", parameter=parameter)
+    return value
+
+
+def path_text(value: Any, parameter: str) -> str:
+    """Return a path as text.
+
+    Raises
+    ------
+    InputError
+        If it is no path.
+    """
+    try:
+        given = os.fspath(value)
+    except TypeError:
+        given = b""
+    if not isinstance(given, str):
+        raise InputError(f"{shortened(value)} is not a path", parameter=parameter)
+    if not given:
+        raise InputError("is empty", parameter=parameter, remedy="give the path of a file")
+    return "./-" if given == "-" and not isinstance(value, str) else given
+
+
+def names(value: Any, parameter: str) -> tuple[str, ...]:
+    """Return names: of a sequence of them, or of one text with commas between them.
+
+    Raises
+    ------
+    InputError
+        If there are other things among them.
+    """
+    if isinstance(value, str):
+        return tuple(name.strip() for name in value.split(",") if name.strip())
+    if not isinstance(value, Iterable) or isinstance(value, bytes):
+        raise InputError(f"{shortened(value)} is not a list of names", parameter=parameter)
+    return tuple(text(name, parameter) for name in value)
+
+
+def shortened(value: Any) -> str:
+    """Return a value as messages show it."""
+    shown = repr(value) if isinstance(value, str | bytes | int | float | None) else f"a {type(value).__name__}"
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
