@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol, TypeVar
 
-from mtpp.errors import renamed
+from mtpp.errors import InputError, renamed
 
 L = TypeVar("L")
 
@@ -103,6 +103,21 @@ class Observer:
     def steps(self) -> AbstractContextManager[Steps]:
         """Return a listener to work in steps, which may show itself while it is entered."""
         return _entered(self)
+
+
+def listener(observer: object) -> Observer:
+    """Return the listener that a caller gives, or one that only turns warnings into Python's for None.
+
+    Raises
+    ------
+    InputError
+        If it is no :class:`Observer`.
+    """
+    if observer is None:
+        return Observer()
+    if not isinstance(observer, Observer):
+        raise InputError(f"must be an Observer, not a {type(observer).__name__}", parameter="observer")
+    return observer
 
 
 class _Search:

@@ -7,6 +7,7 @@ _OTHERS = {
     "from_format": "--from",
     "k": "-k",
     "paths": "MODEL",
+    "time_limit_s": "--time-limit",
     "to_format": "--to",
 }
 """Parameters whose flags are not their names with dashes."""

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
@@ -62,20 +63,20 @@ def command(
     Exit codes: 0 every claim was checked and holds; 1 something is false; 2 bad usage or a malformed FILE; 3 nothing is
     false, but some claim is unchecked.
     """
-    from mtpp.cli.options.verify_terms import Terms
+    from mtpp.api.verify import verify_document
+    from mtpp.cli.options.verify_terms import verify_request
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.cli.verifying import verify_document
     from mtpp.terminal_safe import visible
+    from mtpp.views.verification import verification_text
 
     if [document, options["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    terms = Terms.of(options, console)
-    outcome = verify_document(document, models, terms)
-    write_stdout(outcome.text(output_format))
-    unmet = outcome.unmet(require_tier) if require_tier else []
-    for why in unmet if outcome.verdict != "false" else ():
+    found = verify_document(verify_request(document, models, options), console).told(flag_of)
+    write_stdout(verification_text(found.report, output_format))
+    unmet = found.unmet(require_tier) if require_tier else []
+    for why in unmet if found.verdict != "false" else ():
         click.echo(visible(f"unmet: --require-tier {require_tier}: {why}"), err=True)
-    failed = outcome.verdict == "false" or unmet
-    ctx.exit(1 if failed else 3 if outcome.verdict == "unchecked" and not accept_unchecked else 0)
+    failed = found.verdict == "false" or unmet
+    ctx.exit(1 if failed else 3 if found.verdict == "unchecked" and not accept_unchecked else 0)

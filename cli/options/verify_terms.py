@@ -1,9 +1,8 @@
-"""Terms of a verification: what the document is held to, what is searched again, and how models are read."""
+"""Options of ``mtpp verify`` that hold a result to values, and the request that its options make."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,14 +10,11 @@ import click
 from mtpp.cli.options.file_types import SYSTEM
 from mtpp.cli.options.shared import input_limit, parse_dims, reading_of, stack, system_of
 from mtpp.cli.terminal.clock import deadline_from_start
-from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.cli.terminal.console import Console
+    from mtpp.api.verification.request import VerifyRequest
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-_MODEL_SIZE, _DOCUMENT_SIZE = "2GiB", "256MiB"
 
 _SYSTEM_KEYS = {
     "bandwidth": "bandwidth_bytes_per_s",
@@ -48,66 +44,34 @@ def held_to_options() -> Callable[[F], F]:
     )
 
 
-@dataclass(frozen=True)
-class Terms:
-    """Options of a run of ``verify``.
+def verify_request(result: str, models: Sequence[str], options: dict[str, Any]) -> VerifyRequest:
+    """Return what the options of ``mtpp verify`` ask for."""
+    from mtpp.api.verification.request import ReadAs, VerifyRequest
 
-    Attributes
-    ----------
-    limit, document_limit
-        On the bytes of a model, and of the document.
-    trusted_size
-        Whether the user set that limit, so that the memory which a document takes is not looked at.
-    reading
-        How to read it; see :func:`mtpp.cli.options.shared.reading_of`.
-    console
-        Where progress is shown.
-    shallow
-        Whether exhaustive searches are left out.
-    costs_path
-        File with the measured costs that a document was made with.
-    system_due, dims_due
-        What the user says of the system, by its keys, and of dimensions.
-    deadline
-        When work has to end.
-    """
-
-    limit: int
-    document_limit: int
-    trusted_size: bool
-    reading: Mapping[str, Any]
-    console: Console
-    shallow: bool
-    costs_path: str | None
-    system_due: Mapping[str, Any]
-    dims_due: Mapping[str, int]
-    deadline: Deadline
-
-    @classmethod
-    def of(cls, options: dict[str, Any], console: Console) -> Terms:
-        """Take them from the command line."""
-        given = options["max_input_size"]
-        return cls(
-            input_limit(given or _MODEL_SIZE),
-            input_limit(given or _DOCUMENT_SIZE),
-            given is not None,
-            reading_of(options),
-            console,
-            not options["deep"],
-            options["costs"],
-            _system_due(options),
-            parse_dims(options["dims"]),
-            deadline_from_start(options["time_limit"]),
-        )
+    given = options["max_input_size"]
+    limits = {} if given is None else dict.fromkeys(("max_model_bytes", "max_result_bytes"), input_limit(given))
+    return VerifyRequest(
+        result,
+        tuple(models),
+        deadline_from_start(options["time_limit"]),
+        shallow=not options["deep"],
+        costs=options["costs"],
+        read_as=ReadAs(**reading_of(options)),
+        system_due=_system_due(options),
+        dims_due=parse_dims(options["dims"]),
+        trusted_size=given is not None,
+        **limits,
+    )
 
 
 def _system_due(options: dict[str, Any]) -> dict[str, Any]:
     """Return what options say of a system, all of it with ``--system``."""
+    from mtpp.api.verify import system_values
+
     given = [option for option in _SYSTEM_KEYS if options[option] is not None]
     if options["system"] is None and not given:
         return {}
-    due = system_of(options).to_document()
-    del due["name"]
+    due = system_values(system_of(options))
     return (
         due if options["system"] is not None else {_SYSTEM_KEYS[option]: due[_SYSTEM_KEYS[option]] for option in given}
     )

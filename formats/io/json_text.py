@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import islice
@@ -127,7 +128,8 @@ _ENCODER = json.JSONEncoder(allow_nan=False, default=_not_plain)
 def dump_json(value: Any) -> str:
     """Write a value on one line, ASCII only, keys in the order given; the inverse of :func:`parse_json`.
 
-    A ``Fraction`` is written as the decimal that it is; a ``float`` as the shortest decimal that reads back to it.
+    A ``Fraction`` or ``Decimal`` is written as the decimal that it is; a ``float`` as the shortest decimal that reads
+    back to it.
 
     Raises
     ------
@@ -141,7 +143,7 @@ def dump_json(value: Any) -> str:
             return _dump_exactly(value)
     except InputError:
         raise
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, OverflowError) as error:
         raise InputError(f"cannot be written as JSON: {error}") from None
     except RecursionError:
         raise InputError("cannot be written as JSON: nested too deeply") from None
@@ -154,8 +156,8 @@ def _dump_exactly(value: Any) -> str:
         return encode_basestring_ascii(value)
     if kind is int:
         return str(value)
-    if kind is Fraction:
-        return decimal_text(value)
+    if kind is Fraction or kind is Decimal:
+        return decimal_text(Fraction(value))
     if kind is dict:
         return "{" + ", ".join([f"{_key(key)}: {_dump_exactly(item)}" for key, item in value.items()]) + "}"
     if kind is list or kind is tuple:

@@ -27,7 +27,7 @@ BOUND_CHECK = "lower bound"
 OUT_OF_TIME = "out of time"
 """Reason why a claim is unchecked that the time limit came before."""
 
-SHALLOW = "the search behind it was left out by --shallow"
+SHALLOW = "the search behind it was left out by ‹shallow›"
 
 Interrupts = tuple[type[BaseException], ...]
 """Exceptions by which a caller ends work in its midst: claims not looked at by then are unchecked."""

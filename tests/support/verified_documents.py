@@ -16,14 +16,13 @@ from graph_strategies import random_graph
 from plan_documents import SHA256, graph_document
 from training_models import random_problem
 
+from mtpp.api.observer import Observer
+from mtpp.api.verification.searches import downset_search, training_searches
 from mtpp.checker.means import verify_summary
 from mtpp.checker.plan import Report, verify_plan
 from mtpp.checker.report import worst
 from mtpp.checker.table import check_table, verify_row
 from mtpp.checker.training.plan import verify_training_plan
-from mtpp.cli.deep_check import downset_search
-from mtpp.cli.terminal.console import Console
-from mtpp.cli.training_deep_check import training_searches
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document
 from mtpp.formats.io.json_text import dump_json, parse_json
@@ -43,7 +42,7 @@ from mtpp.training.problem import PlanningProblem
 ALGORITHMS = ("auto", "slice", "anneal", "random", "series-parallel")
 PROVEN_BOUNDS = tuple(name for name, entry in BOUNDS.items() if entry.tier != "solver")
 _CODES = {"ok": 0, "false": 1, "unchecked": 3}
-_QUIET = Console(quiet=True, verbose=False)
+_QUIET = Observer()
 _SEARCH = downset_search(_QUIET)
 
 Truth = dict[str, bool]

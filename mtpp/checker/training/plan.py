@@ -24,6 +24,7 @@ from mtpp.checker.report import (
     Interrupts,
     Report,
     complete,
+    fact,
 )
 from mtpp.checker.training.bounds import TrainingClaim, check_work
 from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan, fraction
@@ -42,6 +43,7 @@ _TIME = "time per sample"
 _DERIVED = ("stage figures", "stage memory", _TIME)
 _SHAPE = ("layers", "edges", "degrees", "devices", "configurations")
 _PIPELINE = (*_SHAPE, "superstages", "stage memory")
+_NO_FILE = fact("model file", "not given: nothing holds the plan to a file")
 
 
 class TrainingSearches(NamedTuple):
@@ -62,7 +64,7 @@ class TrainingSearches(NamedTuple):
 def verify_training_plan(
     plan: Any,
     model: StatedModel,
-    model_sha256: str,
+    model_sha256: str | None,
     *,
     searches: TrainingSearches | None = None,
     system_due: Mapping[str, Any] | None = None,
@@ -77,7 +79,7 @@ def verify_training_plan(
     model
         The model, as read from its file.
     model_sha256
-        Of that file, in lower-case hexadecimal.
+        Of that file, in lower-case hexadecimal; None for a model that is in no file.
     searches
         Run the exhaustive searches behind a document again; without them what rests on one stays unchecked.
     system_due
@@ -102,7 +104,7 @@ def verify_training_plan(
     ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
     checks = [
         *training_rows(plan["system"], system_due or {}, _PLAN),
-        check_file(plan["model"]["sha256"], model_sha256, _PLAN),
+        _NO_FILE if model_sha256 is None else check_file(plan["model"]["sha256"], model_sha256, _PLAN),
         _check_counts(plan["model"], ticks),
         _check_ticks(plan, ticks),
     ]

@@ -215,8 +215,8 @@ def proof_after(merges: Any, cutoff: int | None = None) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("merges", "passed", "detail"),
     [
-        ([["pull-down", 1, 2]], None, "downset: 1 merge holds; the search behind it was left out by --shallow"),
-        ([], None, "downset: no merges; the search behind it was left out by --shallow"),
+        ([["pull-down", 1, 2]], None, "downset: 1 merge holds; the search behind it was left out by ‹shallow›"),
+        ([], None, "downset: no merges; the search behind it was left out by ‹shallow›"),
         (
             [["pull-up", 1, 0]],
             False,

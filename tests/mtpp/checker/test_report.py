@@ -81,7 +81,7 @@ def test_bounds_that_were_not_looked_at_are_unchecked(tier: str, plan: dict[str,
     assert (report.verdict, report.tier, report.ratio) == ("unchecked", tier, None)
     assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
     assert not any(check.detail.startswith("proven") for check in report.checks)
-    assert ("--shallow" in bound_check(report).detail) == (tier == "enumerated")
+    assert ("‹shallow›" in bound_check(report).detail) == (tier == "enumerated")
     plan["lower_bound"]["value"] = 7
     plan["ratio"] = Decimal(repr(6 / 7))
     report = verify_plan(plan, None)

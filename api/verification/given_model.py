@@ -1,0 +1,100 @@
+"""Models that a caller of a verification has at hand, in place of their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
+    from mtpp.training.model import TrainingModel
+
+_MODELLED_ON = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
+"""Quantities of a system that the work of ONNX ops is modelled on."""
+
+
+@dataclass(frozen=True, eq=False)
+class GivenModel:
+    """A model at hand, either for inference or to be trained.
+
+    Attributes
+    ----------
+    sha256
+        Of its file, in hexadecimal; None for a model that is in none.
+    path
+        Its file, from which it can be read again for other sizes and another system; None if it cannot.
+    system, dims
+        What it was read for; None for a graph that brings its costs.
+    costs
+        The measured costs that it has, if any.
+    """
+
+    graph: CostGraph | None = None
+    training: TrainingModel | None = None
+    sha256: str | None = None
+    path: str | None = None
+    system: System | None = None
+    dims: Mapping[str, int] | None = None
+    costs: MeasuredCosts | None = None
+
+    def read_for(self, dims: Mapping[str, int], system: Mapping[str, Any]) -> bool:
+        """Tell whether the graph has the costs that these sizes and this system give it."""
+        if self.system is None:
+            return True
+        own = self.system.to_document()
+        return dict(self.dims or {}) == dict(dims) and all(own[key] == system[key] for key in _MODELLED_ON)
+
+
+def given_models(models: object) -> tuple[str | GivenModel, ...]:
+    """Return one model or a sequence of them as a verification takes them.
+
+    Raises
+    ------
+    InputError
+        If something among them is neither a path nor a model.
+    """
+    if models is None:
+        return ()
+    if isinstance(models, Sequence) and not isinstance(models, str | bytes):
+        return tuple(map(_given_model, models))
+    return (_given_model(models),)
+
+
+def _given_model(model: object) -> str | GivenModel:
+    from mtpp.api.model import Model
+    from mtpp.inference.graph import CostGraph
+    from mtpp.training.model import TrainingModel
+
+    if isinstance(model, str):
+        return model
+    if isinstance(model, os.PathLike) and isinstance(path := os.fspath(model), str):
+        return path
+    if isinstance(model, GivenModel):
+        return model
+    if isinstance(model, Model):
+        source = model.source
+        again = None if source.path is None or model.read_as_told else str(source.path)
+        return GivenModel(
+            graph=model.graph,
+            sha256=source.sha256,
+            path=again,
+            system=model.system,
+            dims=model.dims,
+            costs=model.costs,
+        )
+    if isinstance(model, CostGraph):
+        return GivenModel(graph=model)
+    if isinstance(model, TrainingModel):
+        return GivenModel(training=model)
+    graph, training = getattr(model, "graph", None), getattr(model, "model", None)
+    if isinstance(graph, CostGraph):
+        return GivenModel(graph=graph)
+    if isinstance(training, TrainingModel):
+        return GivenModel(training=training, sha256=getattr(model, "sha256", None))
+    raise InputError(f"must be the path of a model, or a model, not {type(model).__name__}", parameter="model")

@@ -1,0 +1,136 @@
+"""Verification of a plan for inference: its model is read as the plan says that it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.verification.given_model import GivenModel
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.checker.plan import Report
+    from mtpp.formats.io.source import Source
+    from mtpp.formats.measured.measured_costs import MeasuredCosts
+
+Graph = tuple[dict[str, Any], str | None, str | None]
+"""A model as a graph document, the SHA-256 of its file, and that of its measured costs; None for no file."""
+
+
+def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, observer: Observer) -> Report:
+    """Read the model if one is given, and verify the plan that *source* was.
+
+    Raises
+    ------
+    InputError
+        If the plan or the model is malformed, or measured costs are given or missing without need.
+    """
+    from mtpp.api.verification.searches import downset_search
+    from mtpp.checker.document import check_plan
+    from mtpp.checker.plan import verify_plan
+    from mtpp.host.alarm import TimeIsUp
+
+    model = next(iter(request.models), None)
+    try:
+        check_plan(plan, ())
+        graph, digest, costs_digest = None, None, None
+        costs = costs_for(request)
+        if model is not None:
+            graph, digest, costs_digest = graph_of(model, plan["model"], plan["system"], request, costs)
+        elif costs is not None:
+            raise InputError("go with a model", parameter="costs", remedy="give it with ‹model›")
+        return verify_plan(
+            plan,
+            graph,
+            graph_sha256=digest,
+            costs_sha256=costs_digest,
+            model_given=digest is not None,
+            search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
+            system_due=request.system_due,
+            dims_due=request.dims_due,
+            ended_by=(TimeIsUp,),
+        )
+    except InputError as error:
+        path = model if isinstance(model, str) else "‹model›"
+        where = path if error.source == "model" else error.source or source.display
+        raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def graph_of(
+    model: str | GivenModel,
+    stated: Mapping[str, Any],
+    system: dict[str, Any],
+    request: VerifyRequest,
+    costs: MeasuredCosts | None,
+    *,
+    dims: dict[str, int] | None = None,
+    **reading: Any,
+) -> Graph:
+    """Return a model for the sizes and the system that a result states.
+
+    Parameters
+    ----------
+    stated
+        Part of the result on its model: its sizes, and the SHA-256 of its measured costs, if any.
+    costs
+        Measured costs that were given along.
+    reading
+        More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
+    """
+    from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import with_costs
+
+    dims = stated["dims"] if dims is None else dims
+    path = model
+    if not isinstance(model, str):
+        costs = costs or model.costs
+        refuse_missing_costs(stated, costs)
+        if model.graph is None:
+            raise InputError("a model to be trained, the result is about inference", parameter="model")
+        if model.path is None or model.read_for(dims, system):
+            graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
+            return to_document(graph), model.sha256, None if costs is None else costs.sha256
+        path = model.path
+    else:
+        refuse_missing_costs(stated, costs)
+    source = read_source(str(path), max_bytes=request.max_model_bytes)
+    document = model_document(source, dims, system, {**request.read_as.options(), **reading}, costs)
+    return document, source.sha256, None if costs is None else costs.sha256
+
+
+def costs_for(request: VerifyRequest) -> MeasuredCosts | None:
+    """Read the file with measured costs, if there is one."""
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.measured.measured_costs import read_costs
+
+    if request.costs is None:
+        return None
+    return read_costs(read_source(request.costs, max_bytes=request.max_model_bytes))
+
+
+def refuse_missing_costs(stated: Mapping[str, Any], costs: MeasuredCosts | None) -> None:
+    """Raise InputError if a result was made with measured costs, and there are none: nothing could be compared."""
+    if "costs_sha256" in stated and costs is None:
+        raise InputError(
+            "was made with measured costs", remedy=f"give them with ‹costs› (SHA-256 {stated['costs_sha256']})"
+        )
+
+
+def model_document(
+    source: Source,
+    dims: dict[str, int],
+    system: dict[str, Any],
+    reading: Mapping[str, Any],
+    costs: MeasuredCosts | None = None,
+) -> dict[str, Any]:
+    """Return a model as a graph document, read for the sizes and the system that a result states."""
+    from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.measured.measured_costs import with_costs
+    from mtpp.inference.system import System
+
+    graph = read_graph(source, dims=dims, system=System.from_document(system), **reading)
+    return to_document(graph if costs is None else with_costs(graph, costs))

@@ -1,0 +1,78 @@
+"""Request for a verification: the result, the models it is about, and what it is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.model import MAX_INPUT_BYTES
+from mtpp.host.deadline import Deadline
+
+if TYPE_CHECKING:
+    from mtpp.api.verification.given_model import GivenModel
+    from mtpp.formats.io.source import Source
+
+MAX_RESULT_BYTES = 256 * 2**20
+"""Size beyond which a result is refused unless told otherwise: it has many more objects than a model of that size."""
+
+
+@dataclass(frozen=True)
+class ReadAs:
+    """Things that some formats of models leave open; see :func:`mtpp.formats.graphs.recognise.read_graph`."""
+
+    from_format: str | None = None
+    time_unit: str | None = None
+    backward: bool = False
+    loading_time: bool = False
+
+    def options(self) -> dict[str, Any]:
+        """Return them by name."""
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class VerifyRequest:
+    """Terms of a verification.
+
+    Attributes
+    ----------
+    result
+        Path of a document, ``-`` for standard input, or its content.
+    models
+        Paths of models and, for tables, of folders of them; models that are at hand.
+    deadline
+        When work has to end; what is not checked by then is unchecked.
+    shallow
+        Whether exhaustive searches are left out.
+    costs
+        Path of the file with the measured costs that the result was made with.
+    read_as
+        Things that the formats of the models leave open.
+    system_due, dims_due
+        Values that the result's system and dimensions have to have, by their names in documents.
+    memory_bytes
+        That a search may take; None: its own limit.
+    max_model_bytes, max_result_bytes
+        Larger files are refused.
+    trusted_size
+        Whether the result may take any amount of memory once it is read.
+    """
+
+    result: str | Source
+    models: tuple[str | GivenModel, ...] = ()
+    deadline: Deadline = field(default_factory=Deadline)
+    shallow: bool = False
+    costs: str | None = None
+    read_as: ReadAs = field(default_factory=ReadAs)
+    system_due: Mapping[str, Any] = field(default_factory=dict)
+    dims_due: Mapping[str, int] = field(default_factory=dict)
+    memory_bytes: int | None = None
+    max_model_bytes: int = MAX_INPUT_BYTES
+    max_result_bytes: int = MAX_RESULT_BYTES
+    trusted_size: bool = False
+
+    @property
+    def display(self) -> str:
+        """The name of the result in messages."""
+        return self.result if isinstance(self.result, str) else self.result.display

@@ -1,0 +1,126 @@
+"""Exhaustive searches behind results, run again for the independent verifier, and what is seen of them meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from mtpp.host.deadline import Deadline
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer, Steps
+    from mtpp.checker.claim import BoundClaim
+    from mtpp.checker.merged import MergedGraph
+    from mtpp.checker.report import Check, Outcome, Search
+    from mtpp.checker.training.bounds import TrainingClaim
+    from mtpp.checker.training.model import TickModel
+    from mtpp.checker.training.plan import TrainingSearches
+
+R = TypeVar("R")
+
+
+class SearchProgress:
+    """Progress of a search towards the number of downsets that its proof states."""
+
+    def __init__(self, observer: Observer, steps: Steps, downsets: int) -> None:
+        self._observer = observer
+        self._steps = steps
+        self._downsets = downsets
+        self._next_note = 1
+
+    def compiling(self) -> None:
+        """Say that there is a wait, as kernels are compiled."""
+        self._observer.say("compiling (once) …")
+
+    def searched(self, downsets: int) -> None:
+        """Show the number of downsets expanded, as a note too each time that it has doubled."""
+        if downsets >= self._next_note:
+            self._observer.note(f"searched again: {downsets:,} of {self._downsets:,} downsets")
+            self._next_note = 2 * downsets
+        self._steps.show("downsets searched again", min(downsets, self._downsets), self._downsets)
+
+
+class PipelineProgress:
+    """Progress of a search over all downsets of a model to be trained."""
+
+    def __init__(self, observer: Observer, steps: Steps) -> None:
+        self._observer = observer
+        self._steps = steps
+        self._tenth = -1
+
+    def compiling(self) -> None:
+        """Say that there is a wait, as kernels are compiled."""
+        self._observer.say("compiling (once) …")
+
+    def searched(self, done: int, downsets: int) -> None:
+        """Show the number of downsets expanded, at every tenth of them as a note too."""
+        if done * 10 // downsets != self._tenth:
+            self._tenth = done * 10 // downsets
+            self._observer.note(f"searched again: {done:,} of {downsets:,} downsets")
+        self._steps.show("downsets searched again", done, downsets)
+
+
+def downset_search(observer: Observer, memory_bytes: int | None = None, deadline: Deadline | None = None) -> Search:
+    """Return what runs the search behind a bound again, as :func:`mtpp.checker.plan.verify_plan` takes it.
+
+    Parameters
+    ----------
+    memory_bytes
+        That it may take; None: :data:`mtpp.solvers.recheck.downset.MEMORY_BYTES`.
+    deadline
+        When it ends with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
+    """
+
+    def search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
+        from mtpp.solvers.recheck.downset import MEMORY_BYTES, recheck_downset
+
+        limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
+        observer.note("running the search again")
+        with observer.steps() as steps:
+            progress = SearchProgress(observer, steps, claim.proof["downsets"])
+            asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
+            return _until(deadline, lambda: recheck_downset(merged, *asked, progress, limit))
+
+    return search
+
+
+def training_searches(observer: Observer, deadline: Deadline | None = None) -> TrainingSearches:
+    """Return what runs searches again, as :func:`mtpp.checker.training.plan.verify_training_plan` takes it.
+
+    Parameters
+    ----------
+    deadline
+        When they end with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
+    """
+    from mtpp.checker.training.plan import TrainingSearches
+    from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
+
+    def bound(claim: TrainingClaim, method: str) -> Check:
+        with _progress(observer) as progress:
+            return _until(deadline, lambda: recheck_bound(claim, method, progress))
+
+    def no_plan(plan: dict[str, Any], model: TickModel) -> list[Check]:
+        with _progress(observer) as progress:
+            return _until(deadline, lambda: recheck_no_plan(plan, model, progress))
+
+    return TrainingSearches(bound, no_plan)
+
+
+@contextmanager
+def _progress(observer: Observer) -> Iterator[PipelineProgress]:
+    observer.note("running the search again")
+    with observer.steps() as steps:
+        yield PipelineProgress(observer, steps)
+
+
+def _until(deadline: Deadline | None, work: Callable[[], R]) -> R:
+    """Run a search in a thread of its own, so that the caller's hears signals and keeps the clock."""
+    from mtpp.host.alarm import TimeIsUp
+    from mtpp.host.overrun import Overrun, run_in_time
+
+    end = deadline or Deadline()
+    try:
+        return run_in_time(work, end, lambda: "time-limit" if end.expired() else None)
+    except Overrun:
+        raise TimeIsUp from None

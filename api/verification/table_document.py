@@ -1,0 +1,111 @@
+"""Verification of a table of certificates, row by row: the models of its rows are found and read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verification.table_models import TableModels
+    from mtpp.checker.plan import Check, Report
+    from mtpp.checker.table_report import TableReport
+    from mtpp.formats.io.source import Source
+
+
+def verify_table_document(table: Any, source: Source, request: VerifyRequest, observer: Observer) -> TableReport:
+    """Find the models of the table that *source* was, and verify it row by row.
+
+    Raises
+    ------
+    InputError
+        If the table or a model is malformed, or the table is held to a dimension that none of its rows has.
+    """
+    from mtpp.api.verification.plan_document import costs_for
+    from mtpp.api.verification.table_models import TableModels
+    from mtpp.checker.means import unchecked_summary, verify_summary
+    from mtpp.checker.report import OUT_OF_TIME
+    from mtpp.checker.table import check_table
+    from mtpp.checker.table_report import TableReport
+    from mtpp.host.alarm import TimeIsUp
+
+    rows: list[dict[str, Any]] = []
+    reports: list[Report] = []
+    means: list[Check] | None = None
+    try:
+        check_table(table, ())
+        rows = table["rows"]
+        _refuse_unknown_dims(rows, request)
+        models = TableModels(request, source.path, costs_for(request))
+        try:
+            for i, row in enumerate(rows):
+                observer.note(f"checking {row['path']}, k = {row['k']}")
+                reports.append(_verify_row(row, i, models, request, observer))
+                if request.deadline.expired():
+                    break
+            if len(reports) == len(rows):
+                means = verify_summary(rows, table["summary"], [report.verdict for report in reports])
+        except TimeIsUp:
+            pass
+        reports += _unseen(rows[len(reports) :], request)
+        return TableReport(rows, reports, unchecked_summary(table["summary"], OUT_OF_TIME) if means is None else means)
+    except InputError as error:
+        where = error.source or source.display
+        raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _refuse_unknown_dims(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> None:
+    """Raise InputError if rows are to be held to a dimension that none of them has: it would hold none to anything."""
+    unknown = next((name for name in request.dims_due if not any(name in row["dims"] for row in rows)), None)
+    if unknown is not None:
+        raise InputError(f"no row has a dimension {unknown!r}", parameter="dims", remedy="leave it out, or correct it")
+
+
+def _unseen(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> list[Report]:
+    """Return the reports on rows that the time limit came before: next to no time is left for them."""
+    from mtpp.checker.report import OUT_OF_TIME
+    from mtpp.checker.table import kind_of_row, unseen_report
+
+    shared: dict[Any, Report] = {}
+    reports = []
+    for row in rows:
+        kind = kind_of_row(row, request.system_due)
+        if kind not in shared:
+            shared[kind] = unseen_report(row, OUT_OF_TIME, request.system_due)
+        reports.append(shared[kind])
+    return reports
+
+
+def _verify_row(
+    row: dict[str, Any], index: int, models: TableModels, request: VerifyRequest, observer: Observer
+) -> Report:
+    from mtpp.api.verification.searches import downset_search
+    from mtpp.checker.table import unchecked_row, verify_row
+    from mtpp.host.alarm import TimeIsUp
+
+    dims_due = {name: size for name, size in request.dims_due.items() if name in row["dims"]}
+    model = models.find(row)
+    if model is None:
+        why = "no model with its SHA-256, nor a file where it says"
+        return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)
+    graph, sha256, costs_sha256 = models.read(model, row)
+    assert sha256 is not None  # it was found by that
+    try:
+        return verify_row(
+            row,
+            index,
+            graph,
+            sha256,
+            costs_sha256,
+            search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
+            system_due=request.system_due,
+            dims_due=dims_due,
+            ended_by=(TimeIsUp,),
+        )
+    except InputError as error:
+        path = model if isinstance(model, str) else "‹model›"
+        where = path if error.source == "model" else error.source
+        raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None

@@ -1,0 +1,90 @@
+"""Verification of a training plan: its model is read as the plan says that it was."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.verification.given_model import GivenModel
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.checker.plan import Report
+    from mtpp.formats.io.source import Source
+    from mtpp.training.model import TrainingModel
+
+_BANDWIDTH = "bandwidth_bytes_per_s"
+
+
+def verify_training_document(plan: Any, source: Source, request: VerifyRequest, observer: Observer) -> Report:
+    """Read the model, and verify the training plan that *source* was.
+
+    Where neither the caller nor the model's file says what unit times are in, the plan does.
+
+    Raises
+    ------
+    InputError
+        If the plan or the model is malformed, no model is given, or the plan is held to what it does not have.
+    """
+    from mtpp.api.verification.searches import training_searches
+    from mtpp.checker.training.document import check_training_plan
+    from mtpp.checker.training.plan import verify_training_plan
+    from mtpp.host.alarm import TimeIsUp
+
+    given = next(iter(request.models), None)
+    try:
+        check_training_plan(plan, ())
+        _refuse_idle_terms(request)
+        if given is None:
+            raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
+        model, sha256 = _training_model(given, plan["time_unit"], request)
+        return verify_training_plan(
+            plan,
+            model,
+            sha256,
+            searches=None if request.shallow else training_searches(observer, request.deadline),
+            system_due=request.system_due,
+            ended_by=(TimeIsUp,),
+        )
+    except InputError as error:
+        path = given if isinstance(given, str) else "‹model›"
+        where = path if error.source == "model" else error.source or source.display
+        raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def _refuse_idle_terms(request: VerifyRequest) -> None:
+    """Raise InputError if a training plan is held to something that it does not have."""
+    idle = {
+        "‹costs›": request.costs is not None,
+        "‹dims›": bool(request.dims_due),
+        "‹system› and its overrides but ‹bandwidth›": set(request.system_due) - {_BANDWIDTH} != set(),
+    }
+    for parameter, given in idle.items():
+        if given:
+            raise InputError("has no effect on a training plan", source=parameter, remedy="leave it out")
+
+
+def _training_model(
+    given: str | GivenModel, plan_unit: str, request: VerifyRequest
+) -> tuple[TrainingModel, str | None]:
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.training.models import EXPECTED
+
+    if isinstance(given, str):
+        file = read_source(given, max_bytes=request.max_model_bytes, expected=EXPECTED)
+        return _read(file, plan_unit, request.read_as.time_unit), file.sha256
+    if given.training is None:
+        raise InputError("a graph for inference, the result is a training plan", parameter="model")
+    return given.training, given.sha256
+
+
+def _read(file: Source, plan_unit: str, given_unit: str | None) -> TrainingModel:
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.training import native as training_native
+    from mtpp.formats.training.models import training_model_from_source
+
+    content = Content(file)
+    document = content.document if content.is_json else None
+    names_unit = isinstance(document, dict) and document.get("format") == training_native.FORMAT
+    return training_model_from_source(file, plan_unit if given_unit is None and not names_unit else given_unit)

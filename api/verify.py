@@ -1,0 +1,347 @@
+"""Verification of results from scratch: plans, training plans and tables of certificates, proofs included."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from mtpp.api.observer import Observer, listener
+from mtpp.api.verification.request import VerifyRequest
+from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.alarm import TimeIsUp, alarm
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.checker.report import Check, Report
+    from mtpp.checker.table_report import TableReport
+    from mtpp.formats.io.source import Source
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
+    from mtpp.training.model import TrainingModel
+
+_EXIT_CODES = {"ok": 0, "false": 1, "unchecked": 3}
+
+
+class CheckedClaim(NamedTuple):
+    """One claim of a result and the verdict on it: ``"ok"``, ``"false"`` or ``"unchecked"``; *detail* says why."""
+
+    claim: str
+    verdict: str
+    detail: str
+
+
+@dataclass(frozen=True, repr=False)
+class Verification:
+    """Verdicts on all claims of a result.
+
+    Attributes
+    ----------
+    report
+        As the independent verifier makes it, with what is recorded and claims nothing.
+    """
+
+    report: Report | TableReport
+
+    @property
+    def passed(self) -> bool:
+        """Whether every claim was checked and holds: nothing is false, and nothing is unchecked."""
+        return self.verdict == "ok"
+
+    @property
+    def verdict(self) -> str:
+        """``"false"`` if any claim is, else ``"unchecked"`` if any is, else ``"ok"``."""
+        return self.report.verdict
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of ``mtpp verify``: 0 passed, 1 something is false, 3 something is unchecked."""
+        return _EXIT_CODES[self.verdict]
+
+    @property
+    def rows(self) -> list[CheckedClaim]:
+        """The claims and their verdicts, those of a table row by row and then those of its means."""
+        means = [] if (table := self._table) is None else table.means
+        named = [(row, check) for row, report in self._reports for check in report.checks]
+        named += [("", check) for check in means]
+        return [
+            CheckedClaim(row + check.name, check.verdict, check.detail)
+            for row, check in named
+            if check.verdict is not None
+        ]
+
+    @property
+    def sentence(self) -> str:
+        """What is proven, and what is merely claimed, in a sentence."""
+        return self.report.sentence()
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that ``mtpp verify --format json`` prints."""
+        return self.report.to_document()
+
+    def unmet(self, tier: str) -> list[str]:
+        """Say of each lower bound why it is trusted less than *tier*, one of exact, enumerated and solver.
+
+        Raises
+        ------
+        InputError
+            If there is no such tier.
+        """
+        return [f"{row}{why}" for row, report in self._reports if (why := _unmet(report, tier)) is not None]
+
+    def told(self, name_of: Callable[[str], str]) -> Verification:
+        """Return the same with the names that another front end has for parameters."""
+        if (table := self._table) is None:
+            return Verification(_told(self._reports[0][1], name_of))
+        told = {id(report): _told(report, name_of) for report in table.reports}  # many rows may share one
+        return Verification(replace(table, reports=[told[id(report)] for report in table.reports]))
+
+    def __repr__(self) -> str:
+        from mtpp.views.verification import verification_text
+
+        return verification_text(self.report, "table")
+
+    @property
+    def _table(self) -> TableReport | None:
+        from mtpp.checker.table_report import TableReport
+
+        return self.report if isinstance(self.report, TableReport) else None
+
+    @property
+    def _reports(self) -> list[tuple[str, Report]]:
+        from mtpp.checker.report import Report
+
+        return [("", self.report)] if isinstance(self.report, Report) else self.report.named()
+
+
+def verify(
+    result: object,
+    model: str | os.PathLike[str] | Model | CostGraph | TrainingModel | Sequence[Any] | None = None,
+    *,
+    system: System | str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    costs: str | os.PathLike[str] | None = None,
+    time_unit: str | None = None,
+    shallow: bool = False,
+    time_limit_s: float | None = None,
+    memory_limit: int | str | None = None,
+    max_input_size: int | str | None = None,
+    observer: Observer | None = None,
+) -> Verification:
+    """Check a plan, a training plan or a table of certificates, and the proofs in it, from scratch.
+
+    Stages, costs, bounds and ratios are derived again in plain integers and fractions, by code that shares nothing with
+    the solvers. The exhaustive search behind a bound of tier enumerated runs again, which takes about as long as the
+    first time.
+
+    Parameters
+    ----------
+    result
+        Path of a document, its bytes, the parsed document, or an object whose method ``document()`` or
+        ``to_document()`` returns that. Nothing is written to a file.
+    model
+        The model that the result is about: a path, a :class:`mtpp.api.model.Model`, or a graph. Not needed for plans
+        that embed their graph. For tables also several of them, or folders; models that the rows name are found. A
+        graph that comes from no file is taken as the one that the plan is for.
+    system
+        System that the result has to be for: one, the name of a preset, or a TOML file. None: its own choice.
+    dims
+        Sizes of symbolic dimensions that it has to be for.
+    costs
+        File with the measured costs that it was made with.
+    time_unit
+        Unit of times in the model's file, where that names none: ps, ns, us, ms or s.
+    shallow
+        Whether exhaustive searches are left out; claims that rest on them are unchecked.
+    time_limit_s
+        Seconds from the call; what is not checked by then is unchecked. Outside the main thread it ends searches alone.
+    memory_limit
+        Bytes that an exhaustive search may take, such as ``"4GiB"``. None: its own limit.
+    max_input_size
+        Bytes beyond which inputs are refused. None: 2 GiB for models, 256 MiB for the result.
+    observer
+        Listener to what is being done.
+
+    Returns
+    -------
+    The verdict on every claim: ok, false, or unchecked, such as bounds of tier solver, which nobody can check.
+
+    Raises
+    ------
+    InputError
+        If a parameter is of the wrong type, or the result or a model is malformed; the message says where.
+    LimitReached
+        If the time limit passed while they were read.
+    Interrupted
+        If Ctrl-C ended the work.
+
+    Notes
+    -----
+    A result that is well-formed and wrong raises nothing: look at :attr:`Verification.passed`. Passed means that
+    bottleneck, bound and ratio of the model are proven. With a time limit, the signal SIGALRM is used in the main
+    thread.
+
+    Examples
+    --------
+    A plan for two ops, which another program may have made; it embeds their graph:
+
+    >>> from mtpp.api.verify import verify
+    >>> system = {"name": "reference", "peak_flops_per_s": 20 * 10**12, "memory_bandwidth_bytes_per_s": 200 * 10**9,
+    ...           "bandwidth_bytes_per_s": 25 * 10**9, "fast_memory_bytes": None, "activation_reserve_bytes": 0,
+    ...           "peak": "reserve", "stage_memory_bytes": None}
+    >>> graph = {"format": "mtpp-graph", "version": 1, "name": "chain", "time_unit": "1",
+    ...          "ops": [{"name": "a", "work": 3}, {"name": "b", "work": 4}],
+    ...          "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 1}]}
+    >>> memory = {"overflow": 0, "param_bytes": 0, "peak_bytes": 0}
+    >>> first = {"index": 0, "ops": 1, "first": "a", "last": "a", "work": 3, "input": 0, "output": 1, "cost": 4}
+    >>> second = {"index": 1, "ops": 1, "first": "b", "last": "b", "work": 4, "input": 1, "output": 0, "cost": 5}
+    >>> proof = {"rule": "largest-op", "ops": ["b"], "work": 4}
+    >>> plan = {"format": "mtpp-plan", "version": 1, "system": system, "k": 2, "algorithm": "by hand",
+    ...         "model": {"name": "chain", "sha256": "0" * 64, "ops": 2, "tensors": 1, "dims": {}},
+    ...         "found_by": "hand", "seed": 0, "evaluations": 1, "stopped": "finished", "ticks_per_unit": 1,
+    ...         "time_unit": "1", "together": [], "bottleneck": 5, "ratio": 1.25, "optimal": False,
+    ...         "lower_bound": {"value": 4, "method": "simple", "tier": "exact", "proof": proof},
+    ...         "stages": [first | memory, second | memory], "assignment": {"a": 0, "b": 1}, "graph": graph,
+    ...         "elapsed_s": 0}
+    >>> verify(plan).passed
+    True
+    >>> [row for row in verify(plan | {"bottleneck": 4}).rows if row.verdict == "false"]
+    [CheckedClaim(claim='bottleneck', verdict='false', detail='the plan says 4 ticks, it is 5')]
+    """
+    from mtpp.api.model_terms import bytes_or_none, sizes, system_from
+    from mtpp.api.parameters import deadline_of, flag, path_text
+    from mtpp.api.verification.given_model import given_models
+    from mtpp.api.verification.request import ReadAs
+
+    deadline = deadline_of(time_limit_s)
+    largest = bytes_or_none(max_input_size, "max_input_size")
+    source, in_memory = _content(result)
+    request = VerifyRequest(
+        source,
+        given_models(model),
+        deadline,
+        shallow=flag(shallow, "shallow"),
+        costs=None if costs is None else path_text(costs, "costs"),
+        read_as=ReadAs(time_unit=_unit(time_unit)),
+        system_due={} if system is None else system_values(system_from(system)),
+        dims_due=sizes(dims),
+        memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
+        trusted_size=in_memory or largest is not None,
+    )
+    if largest is not None:
+        request = replace(request, max_model_bytes=largest, max_result_bytes=largest)
+    return verify_document(request, listener(observer)).told(str)
+
+
+def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
+    """Read a result and verify it; details name parameters as ``‹shallow›``.
+
+    Raises
+    ------
+    InputError
+        If the result or a model is malformed.
+    LimitReached
+        If the time limit passed while they were read.
+    Interrupted
+        If Ctrl-C ended the work.
+    """
+    try:
+        with alarm(request.deadline):
+            return Verification(_report(request, observer))
+    except TimeIsUp:
+        problem = f"the time limit of {request.deadline.limit_s:g} s passed while reading"
+        raise LimitReached(problem, source=request.display, remedy="raise ‹time_limit_s›") from None
+    except KeyboardInterrupt:
+        raise Interrupted("the verification was interrupted") from None
+
+
+def system_values(system: System) -> dict[str, Any]:
+    """Return what a result has to say of its system to be for this one; its name does not count."""
+    values = system.to_document()
+    del values["name"]
+    return values
+
+
+def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
+    from mtpp.api.verification.plan_document import verify_plan_document
+    from mtpp.api.verification.table_document import verify_table_document
+    from mtpp.api.verification.training_document import verify_training_document
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.results.verifiable import is_table, is_training_plan, read_verifiable, refuse_bloated
+
+    source = request.result
+    if isinstance(source, str):
+        source = read_source(source, max_bytes=request.max_result_bytes)
+    if not request.trusted_size:
+        refuse_bloated(source.data, source.display)
+    claims = read_verifiable(source.data, source.display)
+    if is_table(claims):
+        return verify_table_document(claims, source, request, observer)
+    if len(request.models) > 1:
+        raise InputError("a plan is for one model", parameter="model", remedy="give one")
+    check = verify_training_document if is_training_plan(claims) else verify_plan_document
+    return check(claims, source, request, observer)
+
+
+def _content(result: object) -> tuple[str | Source, bool]:
+    """Return the path of a result, or its content, and whether it is in memory as objects already."""
+    import hashlib
+
+    from mtpp.formats.io.json_text import dump_json
+    from mtpp.formats.io.source import Source
+
+    if isinstance(result, str | os.PathLike):
+        from mtpp.api.parameters import path_text
+
+        return path_text(result, "result"), False
+    in_memory = not isinstance(result, bytes | bytearray)
+    if in_memory:
+        try:
+            data = dump_json(dict(_parsed(result))).encode()
+        except InputError as error:
+            raise InputError(error.problem, parameter="result", remedy=error.remedy) from None
+    else:
+        data = bytes(result)  # type: ignore[call-overload]  # bytes or a bytearray
+    return Source("‹result›", data, hashlib.sha256(data).hexdigest()), in_memory
+
+
+def _parsed(result: object) -> Mapping[str, Any]:
+    for method in ("document", "to_document"):
+        if callable(made := getattr(result, method, None)) and not isinstance(result, type):
+            result = made()
+            break
+    if not isinstance(result, Mapping):
+        remedy = "give a path, bytes, a parsed document, or what a function of mtpp returned"
+        raise InputError(f"is no result, but a {type(result).__name__}", remedy=remedy)
+    return result
+
+
+def _unit(time_unit: object) -> str | None:
+    from mtpp.training.model import TIME_UNITS
+
+    if time_unit is None or time_unit in TIME_UNITS:
+        return time_unit
+    raise InputError(
+        f"unknown unit of time {time_unit!r}", parameter="time_unit", remedy=f"use one of {', '.join(TIME_UNITS)}"
+    )
+
+
+def _told(report: Report, name_of: Callable[[str], str]) -> Report:
+    return replace(report, checks=tuple(_named(check, name_of) for check in report.checks))
+
+
+def _named(check: Check, name_of: Callable[[str], str]) -> Check:
+    return replace(check, detail=check.detail.replace("‹shallow›", name_of("shallow")))
+
+
+def _unmet(report: Report, required: str) -> str | None:
+    """Say why a lower bound is trusted less than is *required*; None if it is not."""
+    from mtpp.checker.plan import meets_tier
+
+    if meets_tier(report, required):
+        return None
+    if report.tier == "none":
+        return "the bound is not proven"
+    checked = "" if report.bound_rechecked else ", and was not checked"
+    return f"the bound is of tier {report.tier}{checked}"

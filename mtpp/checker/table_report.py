@@ -1,0 +1,77 @@
+"""Outcome of a verification of a table of certificates.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.checker.report import FALSE, FORMAT, OK, UNCHECKED, VALID, VERSION, Check, Report, listed, worst
+
+
+@dataclass(frozen=True)
+class TableReport:
+    """The outcome of a verification of a table: a report on each row, and checks of the means.
+
+    Attributes
+    ----------
+    rows
+        As they stand in the table.
+    reports
+        One for each of them.
+    """
+
+    rows: Sequence[dict[str, Any]]
+    reports: Sequence[Report]
+    means: Sequence[Check]
+
+    @property
+    def verdict(self) -> str:
+        """The verdict on all claims together."""
+        return worst([*(found.verdict for found in self.reports), *(check.verdict for check in self.means)])
+
+    def named(self) -> list[tuple[str, Report]]:
+        """Return the reports with what to call their rows."""
+        return [(f"{row['path']}, k = {row['k']}: ", found) for row, found in zip(self.rows, self.reports, strict=True)]
+
+    def sentence(self) -> str:
+        """Say how much of the table is proven, and how much is merely claimed."""
+        counts = {
+            verdict: [
+                f"{count} of {len(every)} {what}"
+                for every, what in ((self.reports, "rows"), (self.means, "means"))
+                if (count := sum(one.verdict == verdict for one in every))
+            ]
+            for verdict in (OK, FALSE, UNCHECKED)
+        }
+        if self.verdict == FALSE:
+            unchecked = f"; {listed(counts[UNCHECKED])} not checked in full" if counts[UNCHECKED] else ""
+            return f"INVALID: {listed(counts[FALSE])} have something false in them{unchecked}"
+        if self.verdict == UNCHECKED:
+            proven = f"; {listed(counts[OK])} are proven" if counts[OK] else ""
+            return f"NOT PROVEN: {listed(counts[UNCHECKED])} merely claim a part of what they say{proven}"
+        if len(self.rows) == 1:
+            return "valid: the row holds, its bound checked again"
+        return f"valid: all {len(self.rows)} rows hold, every bound checked again" if self.rows else "valid: 0 rows"
+
+    def to_document(self) -> dict[str, Any]:
+        """Return the JSON object of this report."""
+        rows = []
+        for row, report in zip(self.rows, self.reports, strict=True):
+            document = report.to_document()
+            rows.append(
+                {"model": row["model"], "path": row["path"], "k": row["k"]}
+                | {key: document[key] for key in ("valid", "verdict", "sentence", "tier", "ratio", "checks")}
+            )
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "valid": VALID[self.verdict],
+            "verdict": self.verdict,
+            "sentence": self.sentence(),
+            "rows": rows,
+            "summary": [check.to_document() for check in self.means],
+        }

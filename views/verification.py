@@ -1,0 +1,69 @@
+"""Reports of verifications as text: a line for each claim, or for each row of a table of certificates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.checker.report import BOUND_CHECK, FALSE, UNCHECKED, Report, listed
+from mtpp.checker.table_report import TableReport
+from mtpp.terminal_safe import visible
+
+MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
+"""Beginning of a row of a report, by its verdict."""
+
+
+def verification_text(report: Report | TableReport, output_format: str) -> str:
+    """Return a report as ``table`` or ``json``."""
+    if output_format == "json":
+        from mtpp.formats.io.json_text import dump_json
+
+        return dump_json(report.to_document())
+    return _table_text(report) if isinstance(report, TableReport) else _plan_text(report)
+
+
+def _plan_text(report: Report) -> str:
+    marks = max(len(MARKS[check.verdict]) for check in report.checks)
+    names = max(len(check.name) for check in report.checks)
+    lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
+    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+
+
+def _table_text(report: TableReport) -> str:
+    outcomes: dict[int, tuple[str, str]] = {}  # rows that the time limit came before share a report
+    cells = []
+    for row, found in zip(report.rows, report.reports, strict=True):
+        if id(found) not in outcomes:
+            outcomes[id(found)] = (MARKS[found.verdict], _outcome(row, found))
+        mark, outcome = outcomes[id(found)]
+        cells.append((mark, visible(row["path"]), f"k = {row['k']}", found.tier, outcome))
+    widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
+    lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
+    lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
+    lines += [f"{MARKS[None]:<{widths[0]}}  {setting}" for setting in _settings(report)]
+    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+
+
+def _settings(report: TableReport) -> list[str]:
+    """Return what rows are about by their own choice: one line for each combination."""
+    names = ("system", "bandwidth", "memory", "dims", "groups")
+    found: dict[tuple[str, ...], int] = {}
+    for reported in report.reports:
+        told = tuple(f"{check.name} {check.detail}" for check in reported.checks if check.name in names)
+        if told:
+            found[told] = found.get(told, 0) + 1
+    return [f"{_rows(count)}: {'; '.join(told)}" for told, count in found.items()]
+
+
+def _rows(count: int) -> str:
+    return "1 row" if count == 1 else f"{count} rows"
+
+
+def _outcome(row: dict[str, Any], report: Report) -> str:
+    """Say what is wrong, or what is unchecked, or how much of the row was checked."""
+    wrong = next((check for check in report.checks if check.verdict == FALSE), None)
+    if wrong is not None:
+        return f"{wrong.name}: {wrong.detail}"
+    bound = next(check.detail for check in report.checks if check.name == BOUND_CHECK)
+    if report.verdict == UNCHECKED:
+        return f"{listed(report.named(UNCHECKED))} unchecked; {bound}"
+    return f"{'partition and ratio' if 'upper' in row else 'bound alone'}; {bound}"
