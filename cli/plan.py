@@ -3,25 +3,37 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import output_options
-from mtpp.cli.options.training import rule_options, run_options, system_options
-from mtpp.cli.training_sweep import sweep_options, sweep_task
-from mtpp.solvers.planners.registry import DEFAULT, PLANNERS
+from mtpp.cli.options.training import (
+    DEFAULT,
+    planner_option,
+    rule_options,
+    run_options,
+    sweep_options,
+    system_options,
+    training_request,
+)
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mtpp.api.training_task import TrainingPlanRequest
+    from mtpp.cli.terminal.console import Console
+    from mtpp.views.training_results import Swept, TrainingTask
 
 INTERRUPTED = 130
 
 
 @click.command("plan")
 @click.argument("model", type=MODEL)
-@click.option(
-    "--planner", type=click.Choice(tuple(PLANNERS)), default=DEFAULT, show_default=True,
-    help="Any stages, or the equal ones of two baselines.",
-)  # fmt: skip
+@planner_option()
 @system_options()
 @rule_options()
 @sweep_options()
@@ -36,13 +48,14 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     MODEL is a file of layers with their configurations (see docs/formats.md), or - for standard input. Exit code 1:
     no plan fits; the least memory that would do is printed.
     """
+    from mtpp.api.plan_training import plan_task
+    from mtpp.api.training_task import read_training_task
     from mtpp.cli.options.limits import reading
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.training_planning import make_training_plan, plan_json, read_task
     from mtpp.formats.io.sink import check_output
     from mtpp.views.tables import deliver
-    from mtpp.views.training_plan import training_plan_text
+    from mtpp.views.training_plan import plan_json, training_plan_text
     from mtpp.views.training_sweep import sweep_json, sweep_text
     from mtpp.views.training_texts import no_plan_text
 
@@ -52,13 +65,14 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     with reading(model, deadline_from_start(options["time_limit"])):
-        task = read_task(model, options, console)
+        request = training_request(model, options)
+        task = read_training_task(request, console)
     if options["sweep"] is not None:
-        swept = sweep_task(task, options, console)
+        swept = _sweep(task, request, options, console)
         stopped, problem = swept.stopped, swept.problem
         written, shown = partial(sweep_json, swept), partial(sweep_text, swept)
     else:
-        planned = make_training_plan(task, options, console)
+        planned = plan_task(task, request, console)
         stopped, none = planned.stopped, planned.no_plan
         problem = None if none is None else no_plan_text(none)
         written, shown = partial(plan_json, planned), partial(training_plan_text, planned)
@@ -68,3 +82,14 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if problem is not None:
         console.complain(f"{task.source.display}: {problem}")
         ctx.exit(1)
+
+
+def _sweep(task: TrainingTask, request: TrainingPlanRequest, options: Mapping[str, Any], console: Console) -> Swept:
+    from mtpp.api.sweep_training import refuse_unswept, sweep_axes, sweep_task
+
+    refuse_unswept(task)
+    try:
+        axes = sweep_axes(task.flat, None if options["sweep"] == DEFAULT else options["sweep"], options["sums"])
+    except InputError as error:
+        raise click.UsageError(error.told(flag_of)) from None
+    return sweep_task(task, *axes, request, console)

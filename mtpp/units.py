@@ -186,3 +186,12 @@ def _significant(value: float) -> str:
         if round(value, digits) < limit:
             return f"{value:.{digits}f}"
     return f"{value:,.0f}"
+
+
+def exact_bytes(count: int) -> str:
+    """Write an amount of memory so that it reads back as what it is: ``80GB``, ``8GiB``, ``1234567B``."""
+    units = {f"{prefix}iB": 2**power for prefix, power in (("T", 40), ("G", 30), ("M", 20), ("K", 10))}
+    units |= {f"{prefix}B": 10**power for prefix, power in (("T", 12), ("G", 9), ("M", 6), ("k", 3))}
+    fitting = [(count // size, unit) for unit, size in units.items() if count and count % size == 0]
+    number, unit = min(fitting, default=(count, "B"))
+    return f"{number}{unit}"

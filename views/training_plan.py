@@ -1,4 +1,4 @@
-"""How a plan for training looks: its stages and the figures below them, for terminals, markdown and CSV."""
+"""Tables of a plan for training, its stages and the figures below them, for terminals, Markdown and CSV; and JSON."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from mtpp.views.training_texts import (
 )
 
 if TYPE_CHECKING:
-    from mtpp.cli.training_planning import Planned
     from mtpp.formats.results.training_plan import Plan
     from mtpp.training.plan import Stage
+    from mtpp.views.training_results import Planned
 
 _NAME_WIDTHS = (19, 21, 41)
 """Characters for the first and the last layer of a stage, whose names lose their middle: the fewest on narrow and on
@@ -63,6 +63,13 @@ def training_plan_text(planned: Planned, output_format: str) -> str:
         lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
         return f"### {visible(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
     return _table(planned, columns)
+
+
+def plan_json(planned: Planned) -> str:
+    """Return the text of the ``mtpp-training-plan`` document, version 1, of a plan or of there being none."""
+    from mtpp.formats.results.training_plan import write_training_plan
+
+    return write_training_plan(planned.document())
 
 
 def _title(planned: Planned) -> str:

@@ -1,17 +1,16 @@
-"""How a table of best times per sample looks: devices down, sums of degrees across; and as CSV and JSON."""
+"""Tables of best times per sample, devices down and sums of degrees across; also as CSV and JSON."""
 
 from __future__ import annotations
 
-from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.terminal_safe import visible
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.views.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 
 if TYPE_CHECKING:
-    from mtpp.cli.training_sweep import Swept
     from mtpp.solvers.planners.piper.sweep import SweepCell
+    from mtpp.views.training_results import Swept
 
 _COLUMNS = (
     "devices", "degrees_sum", "feasible", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages",
@@ -24,7 +23,7 @@ def sweep_text(swept: Swept, output_format: str) -> str:
     """Return the table as ``table``, ``markdown`` or ``csv`` (a line per cell)."""
     if output_format == "csv":
         unit = swept.task.flat.model.time_unit
-        return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in _rows(swept)])
+        return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in swept.rows()])
     header, rows = _cells(swept)
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(swept))
@@ -43,29 +42,9 @@ def sweep_text(swept: Swept, output_format: str) -> str:
 
 def sweep_json(swept: Swept) -> str:
     """Return the ``mtpp-training-sweep`` document, version 1."""
-    from mtpp.formats.results.training_sweep import sweep_document, write_training_sweep
+    from mtpp.formats.results.training_sweep import write_training_sweep
 
-    return write_training_sweep(
-        sweep_document(
-            swept.task.flat,
-            _rows(swept),
-            planner=swept.task.planner.name,
-            sha256=swept.task.source.sha256,
-            stopped=swept.stopped,
-            elapsed_s=swept.elapsed_s,
-        )
-    )
-
-
-def _rows(swept: Swept) -> list[dict[str, Any]]:
-    from mtpp.formats.results.training_sweep import sweep_row
-
-    rows = []
-    for place in product(swept.devices, swept.sums):
-        cell = swept.cells.get(place)
-        known = () if cell is None else (cell.time, cell.lower, cell.stages)
-        rows.append(sweep_row(swept.task.flat, *place, *known))
-    return rows
+    return write_training_sweep(swept.document())
 
 
 def _title(swept: Swept) -> str:

@@ -1,4 +1,4 @@
-"""What is said to people of devices, rules, times and proofs of plans for training."""
+"""Texts on devices, rules, times and proofs of plans for training."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from mtpp.training.nested_problem import HierarchicalProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.cli.training_planning import TrainingTask
     from mtpp.formats.results.training_plan import Plan
     from mtpp.solvers.planners.limits import NoPlan
+    from mtpp.views.training_results import TrainingTask
 
 _MIB = 2**20
 _VISIBLY_ABOVE_1 = 1.0001
@@ -104,15 +104,15 @@ def least_memory_text(none: NoPlan) -> str:
     least = none.least_memory_bytes
     if least is None:
         return "none would do" if none.proven else "not known"
-    return f"{format_bytes(least)} a device ({least:,} bytes): {memory_option(least)} would do"
+    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {whole_mebibytes(least)} would do"
 
 
-def memory_option(least: int) -> str:
-    """Return the option that gives each device at least so many bytes, in whole MiB."""
-    return f"--memory {-(-least // _MIB)}MiB"
+def whole_mebibytes(least: int) -> str:
+    """Write the least whole number of MiB that holds so many bytes."""
+    return f"{-(-least // _MIB)}MiB"
 
 
 def no_plan_text(none: NoPlan) -> str:
-    """Return on one line why there is no plan, and what would help."""
+    """Return on one line why there is no plan, and what would help; parameters are named as in messages."""
     least = none.least_memory_bytes
-    return none.reason if least is None else f"{none.reason}; {memory_option(least)} would do"
+    return none.reason if least is None else f"{none.reason}; ‹memory› {whole_mebibytes(least)} would do"

@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 from given_training_plans import chain_problem
 
-from mtpp.cli.options.training import MicroBatches
-from mtpp.cli.training_planning import TrainingTask
-from mtpp.cli.training_sweep import Swept, default_devices, default_sums
 from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.piper.sweep import SweepCell
 from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.training.micro_batches import MicroBatches
+from mtpp.views.training_results import Swept, TrainingTask
 from mtpp.views.training_sweep import sweep_json, sweep_text
 
 MS = 10**9
@@ -40,25 +39,6 @@ def _swept(
 
 
 TABLE = {(1, 2): None, (1, 8): None, (2, 2): (50, 50), (2, 8): (40, 40), (4, 2): (30, 30), (4, 8): (20, 19)}
-
-
-def test_devices_by_default_are_all_then_eight_to_a_doubling() -> None:
-    """Up to 64 each number; then a grid that grows with the numbers, holds powers of two, and ends at K."""
-    assert default_devices(5) == [1, 2, 3, 4, 5]
-    large = default_devices(2048)
-    assert large[:64] == list(range(1, 65))
-    assert large[64:74] == [72, 80, 88, 96, 104, 112, 120, 128, 144, 160]
-    assert {128, 256, 512, 1024, 2048} <= set(large)
-    assert large[-1] == 2048
-    assert default_devices(100)[-3:] == [88, 96, 100]
-    assert default_devices(65)[-1] == 65
-
-
-def test_sums_by_default_are_n_and_what_binds_below() -> None:
-    """N, and a half and a quarter of what the devices can reach."""
-    assert default_sums(2048, 960) == [240, 480, 960]
-    assert default_sums(64, 1920) == [16, 32, 1920]
-    assert default_sums(1, 1) == [1]
 
 
 def test_table_has_devices_down_and_sums_across() -> None:

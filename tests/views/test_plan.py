@@ -13,19 +13,19 @@ import pytest
 from given_training_plans import chain_problem, given_training_plan
 from rich.console import Console
 
-from mtpp.cli.options.training import MicroBatches, exact_bytes
-from mtpp.cli.training_planning import Planned, TrainingTask
 from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import Level, Topology
+from mtpp.training.micro_batches import MicroBatches
 from mtpp.training.nested_plan import HierarchicalPlan, Superstage
 from mtpp.training.nested_problem import HierarchicalProblem
 from mtpp.training.plan import Stage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
-from mtpp.units import parse_bytes
+from mtpp.units import exact_bytes, parse_bytes
 from mtpp.views import training_plan as training_plan_view
 from mtpp.views.training_plan import training_plan_text
+from mtpp.views.training_results import Planned, TrainingTask
 from mtpp.views.training_texts import counted, size_text
 
 

@@ -1,0 +1,344 @@
+"""Plans for training: pipeline stages with data and tensor parallelism and recomputation."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from traceback import clear_frames
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.observer import Observer
+from mtpp.api.parameters import deadline_of
+from mtpp.api.training_parameters import batch_parameters, request_of, system_parameters
+from mtpp.api.training_task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
+from mtpp.errors import Infeasible, InputError, Interrupted
+
+if TYPE_CHECKING:
+    import os
+
+    from mtpp.formats.results.training_plan import Plan
+    from mtpp.solvers.planners.limits import NoPlan, PlanLimits
+    from mtpp.training.device_tree import Topology
+    from mtpp.training.model import TrainingModel
+    from mtpp.views.training_results import Planned, TrainingTask
+
+
+def plan_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    *,
+    devices: int | None = None,
+    memory: str | int | None = None,
+    bandwidth: str | int | None = None,
+    topology: str | os.PathLike[str] | Topology | None = None,
+    planner: str = "piper",
+    max_micro_batches: int | None = None,
+    batch_size: int | None = None,
+    micro_batch_size: int | None = None,
+    gradient_accumulation: int | None = None,
+    exact_micro_batches: bool = False,
+    convention: str = "paper",
+    data_parallel: bool = True,
+    tensor_parallel: bool = True,
+    recompute: bool = True,
+    knapsack: str = "exact",
+    time_unit: str | None = None,
+    time_limit_s: float | None = None,
+    jobs: int | None = None,
+    observer: Observer | None = None,
+) -> TrainingPlanResult:
+    """Plan how to train a model on K devices, and prove how close to the best plan that is.
+
+    Parameters
+    ----------
+    model
+        Layers with their configurations: the path of a file in one of the formats of ``docs/formats.md``, its content
+        as bytes or as parsed JSON, or a :class:`mtpp.training.model.TrainingModel`.
+    devices
+        Devices that there are, K; a plan may use fewer.
+    memory
+        Of each device: bytes, or a text such as ``"16GiB"``.
+    bandwidth
+        Of each device's link: bytes a second, or a text such as ``"25GB/s"``.
+    topology
+        Networks within networks, in place of *devices* and *bandwidth*: a TOML file, or levels of devices.
+    planner
+        ``piper`` for stages of any kind, or a baseline of equal stages: ``equi``, ``pipedream-2bw``.
+    max_micro_batches
+        N: degrees of data parallelism add up to at most N.
+    batch_size, micro_batch_size, gradient_accumulation
+        Sizes in samples, and passes to an update (by default 1), that give N = ⌊B / (g · b)⌋ in its place.
+    exact_micro_batches
+        Degrees of data parallelism add up to exactly N.
+    convention
+        Costs of ``paper`` or ``program``, see :data:`mtpp.training.problem.CONVENTIONS`.
+    data_parallel, tensor_parallel, recompute
+        Schemes that plans may use.
+    knapsack
+        Choose configurations of layers as well as possible (``exact``), or by bang per buck (``heuristic``).
+    time_unit
+        Of times in a file that names none: ps, ns, us, ms or s.
+    time_limit_s
+        Seconds from this call on, after which the best plan so far is returned; None: no limit.
+    jobs
+        Threads; None: one for each core. The result does not depend on it.
+    observer
+        Is told of warnings, of phases of the search, and of plans and bounds in picoseconds.
+
+    Returns
+    -------
+    The best plan found. With the planner ``piper``, without limits and with the exact knapsack it is optimal; in any
+    case ``ratio`` is a proven bound on its distance to the optimum.
+
+    Raises
+    ------
+    InputError
+        If the model is broken, or a parameter is missing or cannot be.
+    Infeasible
+        If no plan fits, or none was found in the time; the text says which, and which memory would do.
+    Interrupted
+        If Ctrl-C ended the search before there was a plan. With a plan that is returned, its ``stopped`` being
+        ``interrupted``.
+
+    Examples
+    --------
+    >>> from mtpp.datasets.transformer_training import transformer_training
+    >>> model = transformer_training(2, hidden=64, heads=4)
+    >>> plan = plan_training(model, devices=4, memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+    >>> plan.optimal, plan.ratio
+    (True, 1.0)
+    >>> sorted(name for stage in plan.stages for name in stage.layers)
+    ['embedding', 'head', 'layer 0', 'layer 1']
+    """
+    deadline = deadline_of(time_limit_s)
+    system = system_parameters(
+        devices=devices,
+        memory=memory,
+        bandwidth=bandwidth,
+        topology=topology,
+        micro_batches=batch_parameters(max_micro_batches, batch_size, micro_batch_size, gradient_accumulation),
+    )
+    parameters = {
+        "planner": planner,
+        "knapsack": knapsack,
+        "convention": convention,
+        "exact_micro_batches": exact_micro_batches,
+        "data_parallel": data_parallel,
+        "tensor_parallel": tensor_parallel,
+        "recompute": recompute,
+        "time_unit": time_unit,
+        "jobs": jobs,
+    }
+    request = request_of(model, system, deadline, parameters)
+    listener = observer or Observer()
+    planned = plan_task(read_training_task(request, listener), request, listener)
+    if planned.no_plan is not None:
+        raise no_plan_error(planned.no_plan, planned.task.source.display)
+    return TrainingPlanResult(planned)
+
+
+@dataclass(frozen=True)
+class TrainingStage:
+    """A stage of a plan.
+
+    Attributes
+    ----------
+    layers
+        Names of its layers, from sources to sinks.
+    data_parallel, tensor_parallel
+        d and t: copies of the stage, and devices that share a layer.
+    devices
+        Devices that it runs on, in all its copies.
+    in_flight
+        Micro-batches whose activations are kept.
+    memory_bytes, time_s
+        Of each of its devices: bytes held, and seconds per sample.
+    configurations
+        What each layer runs as.
+    """
+
+    layers: Sequence[str]
+    data_parallel: int
+    tensor_parallel: int
+    devices: int
+    in_flight: int
+    memory_bytes: int
+    time_s: float
+    configurations: Mapping[str, str]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TrainingPlanResult:
+    """A plan for training, and what is proven about it; shown as the table that ``mtpp plan`` prints."""
+
+    planned: Planned
+
+    @property
+    def plan(self) -> Plan:
+        """The plan with exact times, in ticks of a picosecond."""
+        plan = self.planned.plan
+        assert plan is not None
+        return plan
+
+    @property
+    def time_per_sample_s(self) -> float:
+        """Seconds that the slowest stage takes for a micro-batch."""
+        return _seconds(self.plan.time_per_sample)
+
+    @property
+    def lower_bound_s(self) -> float:
+        """Seconds that every plan takes at least."""
+        return _seconds(self.plan.lower.value)
+
+    @property
+    def ratio(self) -> float | None:
+        """Time per sample / lower bound; None where nothing is proven."""
+        return self.plan.ratio
+
+    @property
+    def optimal(self) -> bool:
+        """Whether no plan is faster, proven."""
+        return self.plan.optimal
+
+    @property
+    def stopped(self) -> str:
+        """Reason that the search ended, such as ``finished``, ``time-limit`` or ``interrupted``."""
+        return self.planned.stopped
+
+    @property
+    def devices_used(self) -> int:
+        """Devices that have something to do."""
+        return self.plan.devices_used
+
+    @cached_property
+    def stages(self) -> Sequence[TrainingStage]:
+        """Stages in pipeline order, from the model's sources to its sinks."""
+        return [self._stage(i) for i in range(len(self.plan.stages))]
+
+    def _stage(self, index: int) -> TrainingStage:
+        from mtpp.formats.results.training_plan import level_one
+        from mtpp.training.nested_plan import HierarchicalPlan
+        from mtpp.training.plan import chosen_of
+
+        stage, figures, model = self.plan.stages[index], self.plan.figures[index], self.plan.problem.model
+        place = {layer: at for at, layer in enumerate(model.order)}
+        chosen = chosen_of(level_one(self.plan.problem), stage)
+        named = {layer: one.configuration.id for layer, one in zip(stage.layers, chosen, strict=True)}
+        ordered = sorted(stage.layers, key=place.__getitem__)
+        copies = self.plan.replicas[index] if isinstance(self.plan, HierarchicalPlan) else stage.data_parallel
+        return TrainingStage(
+            tuple(model.layers[layer].name for layer in ordered),
+            stage.data_parallel,
+            stage.tensor_parallel,
+            copies * stage.tensor_parallel,
+            figures.in_flight,
+            figures.memory_bytes,
+            _seconds(figures.time),
+            {model.layers[layer].name: named[layer] for layer in ordered},
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-plan`` document, version 1, which ``mtpp verify`` checks."""
+        return self.planned.document()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document to a file, whole or not at all; gzipped if its name ends in ``.gz``.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.views.training_plan import plan_json
+
+        write_text_atomically(path_text(path, "path"), plan_json(self.planned))
+
+    def __repr__(self) -> str:
+        from mtpp.views.training_plan import training_plan_text
+
+        return training_plan_text(self.planned, "table").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def no_plan_error(none: NoPlan, source: str) -> Infeasible:
+    """Return the error that says why there is no plan for a model, and which memory would do."""
+    from mtpp.views.training_texts import no_plan_text
+
+    return Infeasible(no_plan_text(none), source=source)
+
+
+def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observer) -> Planned:
+    """Plan as asked; the search has the time and the threads of the request.
+
+    Raises
+    ------
+    InputError
+        If the planner is not for the devices asked for.
+    Interrupted
+        If the user interrupted it before there was any plan.
+    """
+    from mtpp.host.interruption import Interruption
+    from mtpp.solvers.planners.limits import NoPlan
+    from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
+    from mtpp.views.training_results import Planned
+
+    run = _planner_of(task)
+    await_kernels(task, observer)
+    with Interruption() as interruption, observer.search(Picoseconds()) as listener:
+        limits = request.limits(listener, interruption)
+        start = time.monotonic()
+        result = _in_time(task, run, limits)
+        elapsed_s = time.monotonic() - start
+    if isinstance(result, NoPlan):
+        if result.stopped == "interrupted":
+            raise Interrupted
+        return Planned(task, elapsed_s, no_plan=result)
+    differs = []
+    if task.knapsack == "exact":
+        differs = slower_by_bang_per_buck(task.flat, result.stages, [one.in_flight for one in result.figures])
+    return Planned(task, elapsed_s, result, heuristic_differs=differs)
+
+
+def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], limits: PlanLimits) -> Plan | NoPlan:
+    """Return the result of a planner, or that there is no plan where it does not come back in time."""
+    from mtpp.host.memory_limit import limited_memory, spare_memory
+    from mtpp.host.overrun import Overrun, run_in_time
+    from mtpp.solvers.planners.limits import NoPlan
+
+    if limits.deadline.limit_s is None and not limited_memory():
+        return run(limits)
+    try:
+        return run_in_time(lambda: run(limits), limits.deadline, lambda: limits.stop)
+    except Overrun as overrun:
+        stopped = overrun.stopped
+    except MemoryError as error:
+        clear_frames(error.__traceback__)  # or they would keep what has used it up
+        stopped = "memory-limit"
+    spare_memory()
+    reason = "the memory did not suffice" if stopped == "memory-limit" else "none was found in the time"
+    return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
+
+
+def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
+    from mtpp.training.nested_problem import HierarchicalProblem
+
+    problem = task.problem
+    if isinstance(problem, HierarchicalProblem):
+        nested = task.planner.load_hierarchical()
+        if nested is None:
+            problem_text = f"the planner {task.planner.name} plans for one level of devices"
+            raise InputError(problem_text, parameter="topology", remedy="use ‹planner› piper")
+        return partial(nested, problem)
+    return partial(task.planner.load(), problem)
+
+
+def _seconds(ticks: Any) -> float:
+    from mtpp.units import PICOSECONDS
+
+    return float(ticks / PICOSECONDS["s"])

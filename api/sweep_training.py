@@ -1,0 +1,288 @@
+"""Best times per sample for many numbers of devices and sums of degrees, in one run."""
+
+from __future__ import annotations
+
+import html
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.observer import Observer
+from mtpp.api.parameters import deadline_of, shortened, whole
+from mtpp.api.training_parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
+from mtpp.api.training_task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
+from mtpp.errors import Infeasible, InputError, Interrupted
+
+if TYPE_CHECKING:
+    import os
+
+    from mtpp.solvers.planners.piper.sweep import SweepCell
+    from mtpp.training.model import TrainingModel
+    from mtpp.training.problem import PlanningProblem
+    from mtpp.views.training_results import Swept, TrainingTask
+
+_ALL_UP_TO = 64
+_STEPS_TO_DOUBLE = 8
+_MOST_CELLS = 100_000
+
+
+def sweep_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    *,
+    devices: int | Iterable[int],
+    sums: Iterable[int] | None = None,
+    memory: str | int | None = None,
+    bandwidth: str | int | None = None,
+    max_micro_batches: int | None = None,
+    batch_size: int | None = None,
+    micro_batch_size: int | None = None,
+    gradient_accumulation: int | None = None,
+    exact_micro_batches: bool = False,
+    convention: str = "paper",
+    data_parallel: bool = True,
+    tensor_parallel: bool = True,
+    recompute: bool = True,
+    knapsack: str = "exact",
+    time_unit: str | None = None,
+    time_limit_s: float | None = None,
+    jobs: int | None = None,
+    observer: Observer | None = None,
+) -> Sweep:
+    """Find the best time per sample for every number of devices and sum of degrees of data parallelism.
+
+    Parameters
+    ----------
+    devices
+        Numbers of devices, or the largest one: then those below are chosen, all up to 64.
+    sums
+        Sums of degrees, each at most N; by default N, and a half and a quarter of what the devices can reach.
+    model, memory, bandwidth, max_micro_batches, batch_size, micro_batch_size, gradient_accumulation, \
+exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knapsack, time_unit, jobs, observer
+        As in :func:`mtpp.api.plan_training.plan_training`.
+    time_limit_s
+        Seconds from this call on, after which the cells so far are returned; None: no limit.
+
+    Returns
+    -------
+    A table, each cell with its time and a lower bound that no plan beats; without limits every cell is settled.
+
+    Raises
+    ------
+    InputError
+        If the model is broken, or a parameter is missing or cannot be.
+    Infeasible
+        If there is no plan for any cell, or none was found in the time.
+    Interrupted
+        If Ctrl-C ended the search before there was a plan.
+
+    Examples
+    --------
+    >>> from mtpp.datasets.transformer_training import transformer_training
+    >>> model = transformer_training(2, hidden=64, heads=4)
+    >>> sweep = sweep_training(model, devices=[1, 2, 4], memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+    >>> sweep.devices, sweep.sums
+    ((1, 2, 4), (1, 2, 4))
+    >>> sweep.time_per_sample_s(4, 4) <= sweep.time_per_sample_s(1, 4)
+    True
+    """
+    deadline = deadline_of(time_limit_s)
+    numbers = _devices(devices)
+    system = system_parameters(
+        devices=numbers[-1],
+        memory=memory,
+        bandwidth=bandwidth,
+        topology=None,
+        micro_batches=batch_parameters(max_micro_batches, batch_size, micro_batch_size, gradient_accumulation),
+    )
+    chosen_sums = None if sums is None else _numbers(sums, "sums")
+    parameters = {
+        "planner": "piper",
+        "knapsack": knapsack,
+        "convention": convention,
+        "exact_micro_batches": exact_micro_batches,
+        "data_parallel": data_parallel,
+        "tensor_parallel": tensor_parallel,
+        "recompute": recompute,
+        "time_unit": time_unit,
+        "jobs": jobs,
+    }
+    request = request_of(model, system, deadline, parameters)
+    listener = observer or Observer()
+    task = read_training_task(request, listener)
+    swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, listener)
+    if swept.problem is not None:
+        if swept.stopped == "interrupted":
+            raise Interrupted
+        raise Infeasible(swept.problem, source=task.source.display)
+    return Sweep(swept)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sweep:
+    """Best times by number of devices and sum of degrees; shown as the table that ``mtpp plan --sweep`` prints."""
+
+    swept: Swept
+
+    @property
+    def devices(self) -> Sequence[int]:
+        """Numbers of devices, ascending."""
+        return tuple(self.swept.devices)
+
+    @property
+    def sums(self) -> Sequence[int]:
+        """Sums of degrees, ascending."""
+        return tuple(self.swept.sums)
+
+    @property
+    def stopped(self) -> str:
+        """Reason that the search ended: ``finished``, ``time-limit``, ``memory-limit`` or ``interrupted``."""
+        return self.swept.stopped
+
+    def cell(self, devices: int, degrees_sum: int) -> SweepCell | None:
+        """Return the best time and its bound, exact in picoseconds; None where the search did not come to it.
+
+        Raises
+        ------
+        InputError
+            If the table has no such cell.
+        """
+        for value, known, name in ((devices, self.devices, "devices"), (degrees_sum, self.sums, "degrees_sum")):
+            if value not in known:
+                raise InputError(f"the table has no {shortened(value)}", parameter=name)
+        return self.swept.cells.get((devices, degrees_sum))
+
+    def time_per_sample_s(self, devices: int, degrees_sum: int) -> float | None:
+        """Return the best time in seconds; None where there is no plan, or none is known."""
+        from mtpp.units import PICOSECONDS
+
+        cell = self.cell(devices, degrees_sum)
+        return None if cell is None or cell.time is None else float(cell.time / PICOSECONDS["s"])
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per cell, as the document and a data frame have them."""
+        return self.swept.rows()
+
+    def document(self) -> dict[str, Any]:
+        """Return the ``mtpp-training-sweep`` document, version 1."""
+        return self.swept.document()
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document to a file, whole or not at all; gzipped if its name ends in ``.gz``.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.views.training_sweep import sweep_json
+
+        write_text_atomically(path_text(path, "path"), sweep_json(self.swept))
+
+    def __repr__(self) -> str:
+        from mtpp.views.training_sweep import sweep_text
+
+        return sweep_text(self.swept, "table").rstrip("\n")
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(repr(self))}</pre>"
+
+
+def default_devices(most: int) -> list[int]:
+    """Return all numbers up to 64, then eight for every doubling, powers of two among them, and *most* itself."""
+    numbers = list(range(1, min(most, _ALL_UP_TO) + 1))
+    base = _ALL_UP_TO
+    while base < most:
+        numbers += range(base + base // _STEPS_TO_DOUBLE, min(2 * base, most) + 1, base // _STEPS_TO_DOUBLE)
+        base *= 2
+    return numbers if numbers[-1] == most else [*numbers, most]
+
+
+def default_sums(devices: int, micro_batches: int) -> list[int]:
+    """Return N, and a half and a quarter of the largest sum that so many devices can reach."""
+    reach = min(devices, micro_batches)
+    return sorted({number for number in (reach // 4, reach // 2, micro_batches) if number})
+
+
+def _devices(value: Any) -> list[int]:
+    if isinstance(value, Iterable):
+        return _numbers(value, "devices")
+    return default_devices(whole(value, "devices", most=MOST_DEVICES))
+
+
+def _numbers(values: Any, parameter: str) -> list[int]:
+    if isinstance(values, str | bytes | Mapping) or not isinstance(values, Iterable):
+        raise InputError(f"{shortened(values)} is no list of whole numbers", parameter=parameter)
+    numbers = sorted({whole(value, parameter, most=MOST_DEVICES) for value in values})
+    if not numbers:
+        raise InputError("is empty", parameter=parameter, remedy="give at least one number")
+    return numbers
+
+
+def refuse_unswept(task: TrainingTask) -> None:
+    """Raise InputError where there is no sweep: over several levels of devices, and with most planners."""
+    if task.flat is not task.problem:
+        raise InputError("goes with one level of devices", parameter="sweep", remedy="leave ‹topology› out")
+    if not task.planner.sweeps:
+        raise InputError(f"the planner {task.planner.name} has none", parameter="sweep", remedy="use ‹planner› piper")
+
+
+def sweep_axes(
+    problem: PlanningProblem, devices: Sequence[int] | None, sums: Sequence[int] | None, parameter: str = "sweep"
+) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the ascending numbers of devices and sums of degrees that are asked for, None by default.
+
+    Parameters
+    ----------
+    parameter
+        Name of the parameter that gave the numbers of devices.
+
+    Raises
+    ------
+    InputError
+        If a number is above what the problem has, or there are too many cells.
+    """
+    devices = devices or default_devices(problem.devices)
+    sums = sums or default_sums(devices[-1], problem.micro_batches)
+    for numbers, name, most, things in (
+        (devices, parameter, problem.devices, "devices"),
+        (sums, "sums", problem.micro_batches, "micro-batches"),
+    ):
+        if numbers[-1] > most:
+            raise InputError(f"{numbers[-1]:,} is more than the {most:,} {things}", parameter=name)
+    if len(devices) * len(sums) > _MOST_CELLS:
+        cells = f"{len(devices):,} × {len(sums):,} cells are more than {_MOST_CELLS:,}"
+        raise InputError(cells, parameter=parameter)
+    return devices, sums
+
+
+def sweep_task(
+    task: TrainingTask,
+    devices: Sequence[int],
+    sums: Sequence[int],
+    request: TrainingPlanRequest,
+    observer: Observer,
+) -> Swept:
+    """Find the best times for all numbers of devices and sums of degrees, of :func:`sweep_axes`.
+
+    Raises
+    ------
+    InputError
+        As :func:`refuse_unswept`.
+    """
+    from mtpp.host.interruption import Interruption
+    from mtpp.solvers.planners.piper.sweep import sweep
+    from mtpp.views.training_results import Swept
+
+    refuse_unswept(task)
+    await_kernels(task, observer)
+    with Interruption() as interruption, observer.search(Picoseconds()) as listener:
+        limits = request.limits(listener, interruption)
+        start = time.monotonic()
+        cells = sweep(task.flat, devices, sums, limits)
+        elapsed_s = time.monotonic() - start
+        settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
+        stopped = (None if settled == len(devices) * len(sums) else limits.stop) or "finished"
+        return Swept(task, devices, sums, cells, stopped, elapsed_s)

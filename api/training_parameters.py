@@ -1,0 +1,115 @@
+"""Keyword parameters of planning for training, turned into a typed request."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.parameters import flag, path_text, quantity, shortened, text_or_none, whole_or_none
+from mtpp.api.training_task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from mtpp.host.deadline import Deadline
+    from mtpp.training.device_tree import Topology
+    from mtpp.training.micro_batches import MicroBatches
+
+MOST_DEVICES = 1_000_000
+
+
+def request_of(
+    model: Any, system: TrainingSystem, deadline: Deadline, parameters: dict[str, Any]
+) -> TrainingPlanRequest:
+    """Return the request of a call.
+
+    Parameters
+    ----------
+    parameters
+        ``planner``, ``knapsack``, ``convention``, ``exact_micro_batches``, ``data_parallel``, ``tensor_parallel``,
+        ``recompute``, ``time_unit`` and ``jobs``, as the caller gave them.
+
+    Raises
+    ------
+    InputError
+        If a value is of the wrong kind, by the parameter's name.
+    """
+    from mtpp.solvers.planners.limits import KNAPSACKS
+    from mtpp.solvers.planners.registry import PLANNERS
+    from mtpp.training.problem import CONVENTIONS, Schemes
+
+    schemes = {name: flag(parameters[name], name) for name in ("data_parallel", "tensor_parallel", "recompute")}
+    return TrainingPlanRequest(
+        model_parameter(model),
+        system,
+        TrainingRules(
+            _choice(parameters["convention"], "convention", CONVENTIONS),
+            flag(parameters["exact_micro_batches"], "exact_micro_batches"),
+            Schemes(**schemes),
+        ),
+        _choice(parameters["planner"], "planner", PLANNERS),
+        _choice(parameters["knapsack"], "knapsack", KNAPSACKS),
+        text_or_none(parameters["time_unit"], "time_unit"),
+        deadline,
+        whole_or_none(parameters["jobs"], "jobs"),
+    )
+
+
+def system_parameters(
+    *, devices: Any, memory: Any, bandwidth: Any, topology: Any, micro_batches: MicroBatches | None
+) -> TrainingSystem:
+    """Return the devices of a call, whose values may be texts with units.
+
+    Raises
+    ------
+    InputError
+        If a value is of the wrong kind, or *topology* comes with what it says itself.
+    """
+    from mtpp.units import parse_bandwidth, parse_bytes
+
+    count = whole_or_none(devices, "devices", most=MOST_DEVICES)
+    size = quantity(memory, "memory", partial(parse_bytes, round_down=True))
+    if size == 0:
+        raise InputError("must be above zero", parameter="memory")
+    rate = quantity(bandwidth, "bandwidth", parse_bandwidth)
+    if topology is None:
+        return TrainingSystem(count, size, rate, None, micro_batches)
+    for name, value in (("devices", devices), ("bandwidth", bandwidth)):
+        if value is not None:
+            raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
+    return TrainingSystem.of_levels(_topology(topology), size, micro_batches)
+
+
+def batch_parameters(
+    max_micro_batches: Any, batch_size: Any, micro_batch_size: Any, gradient_accumulation: Any
+) -> MicroBatches | None:
+    """Return N of a call; None where nothing was given.
+
+    Raises
+    ------
+    InputError
+        If a value is of the wrong kind, or they do not go together.
+    """
+    from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
+
+    return micro_batches_of(
+        whole_or_none(max_micro_batches, "max_micro_batches", most=MOST_MICRO_BATCHES),
+        batch_size=whole_or_none(batch_size, "batch_size"),
+        micro_batch_size=whole_or_none(micro_batch_size, "micro_batch_size"),
+        gradient_accumulation=whole_or_none(gradient_accumulation, "gradient_accumulation"),
+    )
+
+
+def _topology(value: Any) -> Topology:
+    from mtpp.training.device_tree import Topology, load_topology
+
+    return value if isinstance(value, Topology) else load_topology(path_text(value, "topology"))
+
+
+def _choice(value: Any, parameter: str, choices: Iterable[str]) -> str:
+    known = tuple(choices)
+    if not isinstance(value, str) or value not in known:
+        remedy = f"use one of {', '.join(known)}"
+        raise InputError(f"{shortened(value)} is unknown", parameter=parameter, remedy=remedy)
+    return value
