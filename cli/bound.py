@@ -50,10 +50,10 @@ def command(
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.solvers.certify.cells.serial import run_here
     from mtpp.views.certificates import certificates_json, certificates_text
     from mtpp.views.cut_short import bounds_cut_short
-    from mtpp.views.tables import deliver
 
     check_table_outputs(output=output, export=options["export"])
     check_export_options(options, output)

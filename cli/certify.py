@@ -44,10 +44,10 @@ def command(
     from mtpp.cli.certifying import certify_models, unmet_cells
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.certificate_plot import write_plot
     from mtpp.views.certificates import certificates_json, certificates_text
     from mtpp.views.cut_short import bounds_cut_short
-    from mtpp.views.tables import deliver
 
     check_table_outputs(output=output, plot=options["plot"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])

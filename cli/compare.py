@@ -40,10 +40,10 @@ def command(
     """
     from mtpp.cli.comparing import ComparisonRequest, compare, warn_of_gaps
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.formats.io.sink import check_output
     from mtpp.host.process_age import process_age_s
     from mtpp.views.comparison import comparison_json, comparison_text
-    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

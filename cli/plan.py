@@ -53,8 +53,8 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.options.limits import reading
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.formats.io.sink import check_output
-    from mtpp.views.tables import deliver
     from mtpp.views.training_plan import plan_json, training_plan_text
     from mtpp.views.training_sweep import sweep_json, sweep_text
     from mtpp.views.training_texts import no_plan_text

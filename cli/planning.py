@@ -271,8 +271,8 @@ def deliver_plan(
     instead: StageComparison | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.plan import plan_text
-    from mtpp.views.tables import deliver
 
     def json_text() -> str:
         from mtpp.formats.graphs.native import ticks_document

@@ -44,11 +44,11 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     """
     from mtpp.cli.profiling import profile_request, profile_source
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
     from mtpp.runtime.profiling.profile_model import profile_model
     from mtpp.views.profile import profile_text
-    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

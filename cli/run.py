@@ -46,9 +46,9 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     """
     from mtpp.cli.running import run_stages, warn_of_limits
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.delivery import deliver
     from mtpp.formats.io.sink import check_output
     from mtpp.views.run import run_json, run_text
-    from mtpp.views.tables import deliver
 
     if output not in (None, "-"):
         check_output(output)

@@ -1,15 +1,13 @@
-"""Where a command's result goes: standard output in the format asked for, and a file if there is one."""
+"""Tables and lines of figures, for terminals, Markdown and CSV."""
 
 from __future__ import annotations
 
 import io
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.cli.terminal.output import write_stdout
 from mtpp.formats.io.csv_text import csv_text
-from mtpp.host.interrupts import held
 from mtpp.terminal_safe import visible, visible_table
 
 if TYPE_CHECKING:
@@ -19,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "csv_text",
-    "deliver",
     "figures_grid",
     "markdown_text",
+    "plain_terminal",
     "rendered",
     "result_terminal",
     "safe_text",
@@ -61,14 +59,16 @@ def result_terminal(*, endless: bool = False) -> RichConsole:
 
     if sys.stdout is not None and sys.stdout.isatty():
         return RichConsole(highlight=False, width=_PLAIN_WIDTH if endless else None)
+    return plain_terminal(getattr(sys.stdout, "encoding", None) or "utf-8")
+
+
+def plain_terminal(encoding: str = "utf-8") -> RichConsole:
+    """Return a terminal without colours and without an edge, as a file in some encoding is one."""
+    from rich.console import Console as RichConsole
+
     # Even what it only captures, rich would write to its file: nothing, but a full device takes that ill.
-    return RichConsole(file=_nowhere(), width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
-
-
-def _nowhere() -> io.TextIOWrapper:
-    """Return a file that goes nowhere, in the encoding of standard output."""
-    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
-    return io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
+    nowhere = io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors="replace")
+    return RichConsole(file=nowhere, width=_PLAIN_WIDTH, no_color=True, force_terminal=False, highlight=False)
 
 
 def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
@@ -96,21 +96,3 @@ def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:
     for name, value in figures:
         grid.add_row(safe_text(name), safe_text(value))
     return grid
-
-
-def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[], str]) -> None:
-    """Write JSON to *output* if given (``-``: standard output, and nothing else then), and show the rest.
-
-    What is to be shown is shown even if the file cannot be written; a signal that comes meanwhile waits for both.
-    """
-    with held():
-        if output == "-":
-            write_stdout(json_text())
-            return
-        try:
-            if output is not None:
-                from mtpp.formats.io.sink import write_text_atomically
-
-                write_text_atomically(output, json_text())
-        finally:
-            write_stdout(shown())
