@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
+from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.units import Exact
@@ -154,7 +155,7 @@ class CostGraph:
             consumers=links.consumers,
             tensor_bytes=np.array([UNKNOWN_BYTES if size is None else size for size in tensors.bytes], dtype=np.int64),
             transfer=tuple(tensors.transfer),
-            metadata=dict(metadata or {}),
+            metadata=frozen(metadata or {}),
         )
         for array in (graph.param_bytes, *links, graph.tensor_bytes):
             array.setflags(write=False)
