@@ -1,13 +1,15 @@
-"""How a plan looks: the stage table and the figures below it, for terminals, markdown and CSV."""
+"""Stage table of a plan and the figures below it, for terminals, Markdown, CSV and HTML."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.inference.cost_columns import CostColumns
+from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.terminal_safe import visible
 from mtpp.units import format_bytes, format_share
+from mtpp.views.html import html_text
+from mtpp.views.shown_plan import ShownPlan, shown_plan
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
@@ -21,30 +23,37 @@ _NAME_WIDTHS = (8, 28)
 """Fewest and most characters of an op's name in the table; the middle of longer ones is left out."""
 
 _EMPTY_LISTED = 8
+_NAMES = (2, 3)
+"""Columns that hold names."""
 
 
 def plan_text(plan: Plan, output_format: str, assumptions: Sequence[str]) -> str:
     """Return *plan* as ``table``, ``markdown`` or ``csv``."""
+    return shown_text(shown_plan(plan, assumptions), output_format)
+
+
+def shown_text(plan: ShownPlan, output_format: str, terminal: RichConsole | None = None) -> str:
+    """Return what is shown of a plan as ``table`` (on *terminal*), ``markdown``, ``csv`` or ``html``."""
     if output_format == "csv":
-        rows = plan.stage_rows()
-        return csv_text(list(rows[0]), [list(row.values()) for row in rows])
+        return csv_text(list(plan.stages[0]), [list(row.values()) for row in plan.stages])
+    if output_format == "html":
+        return html_text(_title(plan), *_stage_cells(plan), _figures(plan), left=_NAMES)
     if output_format == "markdown":
         header, rows_shown = _stage_cells(plan)
-        lines = [f"- **{name}**: {value}" for name, value in _figures(plan, assumptions)]
+        lines = [f"- **{name}**: {value}" for name, value in _figures(plan)]
         return f"### {visible(_title(plan))}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
-    return _table(plan, assumptions)
+    return _table(plan, terminal or result_terminal())
 
 
-def _title(plan: Plan) -> str:
-    graph = plan.graph
-    times = in_unit(plan, common_unit(plan))
-    return f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, k = {plan.partition.k}{times}"
+def _title(plan: ShownPlan) -> str:
+    times = unit_text(plan, CostColumns.of(plan, plan.certificate.upper))
+    return f"{plan.name}: {plan.ops:,} ops, {plan.tensors:,} tensors, k = {plan.k}{times}"
 
 
-def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
-    costs = common_unit(plan)
+def _stage_cells(plan: ShownPlan) -> tuple[list[str], list[list[str]]]:
     bottleneck = plan.certificate.upper
-    no_memory = plan.instance.system.fast_memory_bytes is None
+    costs = CostColumns.of(plan, bottleneck)
+    no_memory = plan.system.fast_memory_bytes is None
     rows = []
     for row in _listed_stages(plan):
         figures = [costs.text(row[part]) for part in ("work", "input", "output", "overflow", "cost")]
@@ -57,12 +66,11 @@ def _stage_cells(plan: Plan) -> tuple[list[str], list[list[str]]]:
     return ["stage", "ops", "first op", "last op", "work", "in", "out", "overflow", "cost", "share"], rows
 
 
-def _listed_stages(plan: Plan) -> list[dict[str, Any]]:
+def _listed_stages(plan: ShownPlan) -> Sequence[Mapping[str, Any]]:
     """Return the stages worth a line: all of them, or only the busy ones where very many are empty."""
-    rows = plan.stage_rows()
-    if len(plan.partition.empty_stages) > _EMPTY_LISTED:
-        return [row for row in rows if row["ops"]]
-    return rows
+    if plan.empty_count > _EMPTY_LISTED:
+        return [row for row in plan.stages if row["ops"]]
+    return plan.stages
 
 
 def common_unit(plan: Plan) -> CostColumns:
@@ -70,69 +78,60 @@ def common_unit(plan: Plan) -> CostColumns:
     return CostColumns.of(plan.instance, plan.certificate.upper)
 
 
-def in_unit(plan: Plan, costs: CostColumns) -> str:
+def unit_text(ticks: Ticks, costs: CostColumns) -> str:
     """Return what a title says of the unit; nothing where it is that of an abstract graph."""
-    what = "times" if plan.instance.timed else "costs"
+    what = "times" if ticks.timed else "costs"
     return f" ({what} in {costs.unit})" if costs.unit else ""
 
 
-def _figures(plan: Plan, assumptions: Sequence[str]) -> list[tuple[str, str]]:
-    instance, certificate, lower = plan.instance, plan.certificate, plan.lower
-    upper = certificate.upper
-    busy = plan.partition.k - len(plan.partition.empty_stages)
-    stage = int(plan.costs.cost.argmax())
-    empty = len(plan.partition.empty_stages)
+def _figures(plan: ShownPlan) -> list[tuple[str, str]]:
+    upper, empty = plan.certificate.upper, plan.empty_count
+    busy = plan.k - empty
     figures = [("empty stages", f"{empty:,}, not listed")] if empty > _EMPTY_LISTED else []
-    figures += [("bottleneck", f"{instance.describe(upper)} (stage {stage}), found by {plan.found_by}")]
-    if upper and instance.timed:
+    figures += [("bottleneck", f"{plan.describe(upper)} (stage {plan.slowest}), found by {plan.found_by}")]
+    if upper and plan.timed:
         figures.append(("throughput", f"{_rate(10**12 / upper)} inferences/s"))
-    figures.append(("pipeline latency", f"{instance.describe(busy * upper)} ({busy} busy stages × bottleneck)"))
-    if upper:
-        alone = _cost_of_one_stage(plan)
+    figures.append(("pipeline latency", f"{plan.describe(busy * upper)} ({busy} busy stages × bottleneck)"))
+    if upper and plan.one_stage_known:
+        alone = plan.one_stage
         none = "none: one stage alone exceeds the stage memory"
         figures.append(("speed-up", none if alone is None else f"{_factor(alone / upper)}× over one stage"))
-    if instance.system.limits_memory:
+    if plan.system.limits_memory:
         figures.append(("memory", _memory_text(plan)))
-    proven = f"lower bound {instance.describe(lower.value)} by {lower.method}, tier {lower.tier}"
-    if certificate.optimal:
-        figures.append(("ratio", f"1, optimal: {proven}"))
-    elif certificate.ratio is None:
-        figures.append(("ratio", f"none proven: {proven}"))
-    elif certificate.closed_by_solver:
-        figures.append(("ratio", f"closed to solver tolerance, not proven: {proven}"))
-    elif not certificate.lower.is_proof:
-        figures.append(("ratio", f"{_ratio(certificate.ratio)} by the solver's word, not proven: {proven}"))
-    else:
-        figures.append(("ratio", f"{_ratio(certificate.ratio)} proven: {proven}"))
-    if plan.coverage and not certificate.optimal:
+    figures.append(("ratio", _ratio_text(plan)))
+    if plan.coverage and not plan.certificate.optimal:
         figures.append(("left out", plan.coverage))
-    size = sum(instance.tensor_bytes[plan.crossing].tolist())  # more than 64 bits hold, perhaps
-    crossing = f"{len(plan.crossing)} of {instance.tensor_count}"
-    figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
-    figures.append(("assumptions", "; ".join(assumptions)))
+    if plan.crossing is not None:
+        size = plan.crossing.size_bytes
+        crossing = f"{plan.crossing.count} of {plan.crossing.of}"
+        figures.append(("crossing tensors", crossing + (f", {format_bytes(size)}" if size else "")))
+    figures.append(("assumptions", "; ".join(plan.assumptions)))
     return figures
 
 
-def _cost_of_one_stage(plan: Plan) -> int | None:
-    """Return the ticks of the whole graph in one stage; None if the stage memory rules that out."""
-    from mtpp.inference.working_memory import peaks_in_order
+def _ratio_text(plan: ShownPlan) -> str:
+    certificate, lower = plan.certificate, plan.lower
+    bound = f"lower bound {plan.describe(lower.value)} by {lower.method}, tier {lower.tier}"
+    if plan.claimed:
+        known = {None: "none", 1.0: "1"}.get(certificate.ratio) or _ratio(certificate.ratio or 1)
+        return f"{known} claimed, not verified: {bound}"
+    if certificate.optimal:
+        return f"1, optimal: {bound}"
+    if certificate.ratio is None:
+        return f"none proven: {bound}"
+    if certificate.closed_by_solver:
+        return f"closed to solver tolerance, not proven: {bound}"
+    if not lower.is_proof:
+        return f"{_ratio(certificate.ratio)} by the solver's word, not proven: {bound}"
+    return f"{_ratio(certificate.ratio)} proven: {bound}"
 
-    instance = plan.instance
-    params, peak = int(instance.param_bytes.sum()), instance.system.activation_reserve_bytes
-    if instance.system.peak == "order" and instance.system.limits_memory:
-        peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
-    limit = instance.system.stage_memory_bytes
-    if limit is not None and params + peak > limit:
-        return None
-    return int(instance.work.sum()) + instance.overflow_ticks(params, peak)
 
-
-def _memory_text(plan: Plan) -> str:
-    held = plan.costs.param_bytes + plan.costs.peak_bytes
-    stage = int(held.argmax())
-    limit = plan.instance.system.stage_memory_bytes
+def _memory_text(plan: ShownPlan) -> str:
+    held = [row["param_bytes"] + row["peak_bytes"] for row in plan.stages]
+    stage = held.index(max(held))
+    limit = plan.system.stage_memory_bytes
     allowed = "" if limit is None else f", {format_bytes(limit)} allowed"
-    return f"at most {format_bytes(int(held[stage]))} per stage (stage {stage}){allowed}"
+    return f"at most {format_bytes(held[stage])} per stage (stage {stage}){allowed}"
 
 
 def _ratio(ratio: float) -> str:
@@ -149,11 +148,10 @@ def _rate(per_second: float) -> str:
     return f"{per_second:,.0f}" if per_second >= 100 else f"{per_second:.3g}"
 
 
-def _table(plan: Plan, assumptions: Sequence[str]) -> str:
+def _table(plan: ShownPlan, console: RichConsole) -> str:
     from rich.table import Table
 
     header, rows = _stage_cells(plan)
-    console = result_terminal()
     fixed = _fixed_width(header, rows)
     bars = console.width >= fixed + 2 * _NAME_WIDTHS[0] + _BAR_WIDTH + 2
     limit = _name_limit(console.width - fixed - (_BAR_WIDTH + 2 if bars else 0))
@@ -162,7 +160,7 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
         title=safe_text(_title(plan), "bold"), title_justify="left", box=None, pad_edge=False, padding=(0, 2, 0, 0)
     )
     for index, name in enumerate(header):
-        table.add_column(safe_text(name), justify="left" if index in (2, 3) else "right", no_wrap=True)
+        table.add_column(safe_text(name), justify="left" if index in _NAMES else "right", no_wrap=True)
     if bars:
         table.add_column("", no_wrap=True)
     bottleneck = plan.certificate.upper
@@ -171,12 +169,12 @@ def _table(plan: Plan, assumptions: Sequence[str]) -> str:
         style = "bold red" if share == 1 else "cyan"
         bar = [safe_text(_bar(share, console), style)] if bars else []
         table.add_row(*(safe_text(cell) for cell in row), *bar)
-    return rendered(console, table, "", figures_grid(_figures(plan, assumptions)))
+    return rendered(console, table, "", figures_grid(_figures(plan)))
 
 
 def _fixed_width(header: list[str], rows: list[list[str]]) -> int:
     """Return the width of all columns but the names and the bar, gaps included."""
-    others = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(header) if i not in (2, 3)]
+    others = [max(len(name), *(len(row[i]) for row in rows)) for i, name in enumerate(header) if i not in _NAMES]
     return sum(others) + 2 * (len(header) - 1)
 
 

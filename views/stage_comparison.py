@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.terminal_safe import visible
-from mtpp.views.plan import common_unit, in_unit
+from mtpp.views.plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class StageComparison:
             ]
             return csv_text(header, values)
         shown = [name for name in _COLUMNS if name != "overflow" or self._overflows]
-        title = f"{self.given_name} against {self.other_name}, stage by stage" + in_unit(self.given, costs)
+        title = f"{self.given_name} against {self.other_name}, stage by stage" + unit_text(self.given.instance, costs)
         header = ["stage", *shown, *(f"{name} " for name in shown), "difference"]
         cells = [[str(b), *self._cells(pair, shown, costs)] for b, pair in enumerate(rows)]
         figures = [*self._figures(), ("assumptions", "; ".join(assumptions))]

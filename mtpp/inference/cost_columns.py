@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from mtpp.units import PICOSECONDS
-
-if TYPE_CHECKING:
-    from mtpp.inference.instance import Instance
 
 _LEAST_IN_UNIT = 10
 """Units that the largest cost takes at least, where there is one that small."""
@@ -19,6 +16,18 @@ _LEAST_PLAIN = Fraction(1, 100)
 
 _STEP = 1000
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+class Ticks(Protocol):
+    """Size of ticks: an instance has it, and a plan's document."""
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+
+    @property
+    def ticks_per_unit(self) -> int:
+        """Ticks in a unit of the graph's costs."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +49,7 @@ class CostColumns:
     digits: int = 1
 
     @classmethod
-    def of(cls, instance: Instance, largest: int) -> CostColumns:
+    def of(cls, instance: Ticks, largest: int) -> CostColumns:
         """Return the columns of a table whose largest cost is so many ticks."""
         if instance.timed:
             for unit in ("s", "ms", "µs", "ns"):

@@ -1,0 +1,156 @@
+"""A plan as tables show it, made from a search at hand or from a document alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.units import format_picoseconds
+
+if TYPE_CHECKING:
+    from mtpp.inference.plan import Plan
+    from mtpp.inference.system import System
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Tensors that cross a boundary of stages: how many, of how many, and their bytes."""
+
+    count: int
+    of: int
+    size_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class ShownPlan:
+    """Figures of a plan, and what they rest on.
+
+    Attributes
+    ----------
+    name, ops, tensors
+        Of the graph.
+    stages
+        One row per stage as in a plan's document: ticks and bytes.
+    certificate
+        Bottleneck and lower bound.
+    claimed
+        Whether these are a document's word that nobody has verified.
+    one_stage
+        Ticks of the whole graph in one stage; None if the stage memory rules that out.
+    one_stage_known, crossing
+        A document alone need not tell: whether *one_stage* is known, and None for the tensors.
+    coverage
+        What the search left out of that which its algorithm is to look through.
+    assumptions
+        What the figures rest on.
+    """
+
+    name: str
+    ops: int
+    tensors: int
+    time_unit: str
+    ticks_per_unit: int
+    system: System
+    stages: Sequence[Mapping[str, Any]]
+    certificate: Certificate
+    found_by: str
+    one_stage: int | None
+    one_stage_known: bool = True
+    crossing: Crossing | None = None
+    coverage: str = ""
+    assumptions: Sequence[str] = ()
+    claimed: bool = False
+
+    @property
+    def k(self) -> int:
+        """Number of stages."""
+        return len(self.stages)
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+        return self.time_unit != "1"
+
+    @property
+    def lower(self) -> LowerBound:
+        """The lower bound."""
+        return self.certificate.lower
+
+    @property
+    def empty_count(self) -> int:
+        """Number of stages without ops."""
+        return sum(not row["ops"] for row in self.stages)
+
+    @property
+    def slowest(self) -> int:
+        """The most expensive stage, the first of several."""
+        costs = [row["cost"] for row in self.stages]
+        return costs.index(max(costs))
+
+    def describe(self, ticks: float) -> str:
+        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
+        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
+
+
+def shown_plan(plan: Plan, assumptions: Sequence[str]) -> ShownPlan:
+    """Return what is shown of a plan that was found or scored here."""
+    from mtpp.inference.working_memory import peaks_in_order
+
+    graph, instance = plan.graph, plan.instance
+    sizes = instance.tensor_bytes[plan.crossing].tolist()  # their sum is more than 64 bits hold, perhaps
+    system = instance.system
+    peak = system.activation_reserve_bytes
+    if system.peak == "order" and system.limits_memory:
+        peak = int(peaks_in_order(instance, plan.partition.assignment * 0, 1)[0])
+    return ShownPlan(
+        name=graph.name,
+        ops=graph.op_count,
+        tensors=graph.tensor_count,
+        time_unit=graph.time_unit,
+        ticks_per_unit=instance.ticks_per_unit,
+        system=system,
+        stages=plan.stage_rows(),
+        certificate=plan.certificate,
+        found_by=plan.found_by,
+        one_stage=_one_stage(system, int(instance.work.sum()), int(instance.param_bytes.sum()), peak),
+        crossing=Crossing(len(plan.crossing), instance.tensor_count, sum(sizes)),
+        coverage=plan.coverage,
+        assumptions=assumptions,
+    )
+
+
+def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ()) -> ShownPlan:
+    """Return what is shown of a well-formed plan's document, whose figures nobody has checked."""
+    from mtpp.inference.system import System
+
+    system = System.from_document(document["system"])
+    stages, bound = document["stages"], document["lower_bound"]
+    known = system.peak == "reserve" or not system.limits_memory
+    work, params = (sum(row[figure] for row in stages) for figure in ("work", "param_bytes"))
+    return ShownPlan(
+        name=document["model"]["name"],
+        ops=document["model"]["ops"],
+        tensors=document["model"]["tensors"],
+        time_unit=document["time_unit"],
+        ticks_per_unit=document["ticks_per_unit"],
+        system=system,
+        stages=stages,
+        certificate=Certificate(
+            document["bottleneck"], LowerBound(bound["value"], bound["method"], bound["tier"], bound["proof"])
+        ),
+        found_by=document.get("found_by", document["algorithm"]),
+        one_stage=_one_stage(system, work, params, system.activation_reserve_bytes) if known else None,
+        one_stage_known=known,
+        assumptions=assumptions,
+        claimed=True,
+    )
+
+
+def _one_stage(system: System, work: int, params: int, peak: int) -> int | None:
+    """Return the ticks of a whole graph in one stage; None if the stage memory rules that out."""
+    limit, memory = system.stage_memory_bytes, system.fast_memory_bytes
+    if limit is not None and params + peak > limit:
+        return None
+    return work + (0 if memory is None else system.link_ps(max(0, params + peak - memory)))
