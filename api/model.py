@@ -54,7 +54,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Model:
-    """A model as read: its file without the bytes (standard input with them), its graph, and the machine.
+    """A model as read: its file without the bytes (what has no file with them), its graph, and the machine.
 
     Attributes
     ----------
@@ -64,6 +64,8 @@ class Model:
         The file that its costs were measured in, if they do not come from its own.
     read_as_told
         Whether the caller decided what its file leaves open, so that reading the file alone gives another graph.
+    max_input_bytes
+        A larger file is refused where it is read again.
     """
 
     source: Source
@@ -72,6 +74,7 @@ class Model:
     dims: dict[str, int]
     read_as_told: bool = False
     costs: MeasuredCosts | None = None
+    max_input_bytes: int = MAX_INPUT_BYTES
 
     @property
     def costs_sha256(self) -> str | None:
@@ -85,6 +88,41 @@ class Model:
 
         with attributed(self.source.display):
             return Instance.build(self.graph, self.system, k)
+
+    def source_with_data(self) -> Source:
+        """Return the source with its bytes, read again where they were not kept.
+
+        Raises
+        ------
+        InputError
+            If the file is gone, or its content is another one by now.
+        """
+        from mtpp.formats.io.source import read_source
+
+        if self.source.path is None:
+            return self.source
+        source = read_source(self.source.display, max_bytes=self.max_input_bytes)
+        if source.sha256 != self.source.sha256:
+            raise InputError("has changed since it was read", source=source.display, remedy="read it again")
+        return source
+
+    def assumptions(self) -> list[str]:
+        """Return what the figures rest on, for people."""
+        texts = [f"system {self.system.describe()}"]
+        if self.costs is not None:
+            texts.append(f"costs measured: {self.costs.display}")
+        if self.dims:
+            texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in self.dims.items()))
+        inputs = self.graph.metadata.get("inputs")
+        if isinstance(inputs, list) and inputs:
+            shapes = [
+                f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)
+            ]
+            texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
+        assumed = self.graph.metadata.get("assumptions")
+        if isinstance(assumed, list):
+            texts += map(str, assumed)
+        return texts
 
 
 def read_model(
@@ -112,6 +150,7 @@ def read_model(
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.io.source import read_source
+    from mtpp.inference.frozen import frozen
 
     dims = dict(how.dims)
     source = source or read_source(path, max_bytes=how.max_input_bytes)
@@ -142,7 +181,9 @@ def read_model(
         warn(f"‹bandwidth› has no effect: the tensors of {source.display} carry their transfer times")
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
-    return Model(kept, graph, how.system, dims, read_as_told=told, costs=costs)
+    return Model(
+        kept, graph, how.system, frozen(dims), read_as_told=told, costs=costs, max_input_bytes=how.max_input_bytes
+    )
 
 
 def measured(graph: CostGraph, path: str, max_input_bytes: int, model_path: str) -> tuple[MeasuredCosts, CostGraph]:

@@ -51,8 +51,8 @@ class Steps(Protocol):
 class Observer:
     """Listener to a use case: override the methods whose news you want.
 
-    Warnings become Python warnings of :class:`MtppWarning`; all else is ignored. Methods are called from the thread
-    that called the use case, many times, and have to return quickly.
+    Warnings become Python warnings of :class:`MtppWarning`; all else is ignored. Methods are called many times and have
+    to return quickly; a search with a time limit calls them from a thread of its own.
 
     Examples
     --------

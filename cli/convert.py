@@ -36,15 +36,15 @@ def command(
     The work of ONNX ops is modelled on the system chosen here and becomes part of the graph. With --assignment,
     GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, and CSV a row for each op.
     """
-    from mtpp.cli.converting import converted_text, writer_of
+    from mtpp.api.convert import converted_text, writer_of
+    from mtpp.api.output import check_output, write_text_atomically
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.formats.io.sink import check_output, write_text_atomically
 
     if assignment == "-" and model == "-":
         raise click.UsageError("model and assignment cannot both be standard input", ctx)
-    writer = writer_of(output, to_format, assignment)
+    writer = writer_of(output, to_format, stages=assignment is not None, parameter="assignment")
     if output != "-":
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])

@@ -7,9 +7,10 @@ from typing import Any
 
 import click
 
+from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import MOST_STAGES, model_options, output_options
+from mtpp.cli.options.shared import model_options, output_options
 
 
 @click.command("evaluate")
@@ -47,11 +48,13 @@ def command(
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
-    from mtpp.cli.given import given_plan, labels_of_assignment, labels_of_cuts, plan_against
+    from mtpp.api.evaluate import plan_against, scored
+    from mtpp.api.output import check_output
+    from mtpp.api.user_assignment import labels_of_assignment, labels_of_cuts
+    from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.shared import read_model
-    from mtpp.cli.planning import deliver_plan
     from mtpp.cli.terminal.console import Console
-    from mtpp.formats.io.sink import check_output
+    from mtpp.cli.terminal.plan_delivery import deliver_plan
 
     if (assignment is None) == (cuts is None):
         raise click.UsageError("give either --assignment or --cuts", ctx)
@@ -64,14 +67,12 @@ def command(
     if assignment is not None:
         labels = labels_of_assignment(read.graph, assignment)
     else:
-        labels = labels_of_cuts(read.graph, cuts or "")
-    plan = given_plan(read, labels, options["k"])
-    if plan.partition.assignment.tolist() != labels:
-        console.warn("the stages were numbered anew, in the order of the data flow")
+        labels = labels_of_cuts(read.graph, [name.strip() for name in (cuts or "").split(",")])
+    plan = scored(read, labels, options["k"], console)
     comparison = None
     if against is not None:
         from mtpp.views.stage_comparison import StageComparison
 
-        other, plan = plan_against(read, plan, against, console)
+        other, plan = plan_against(read, plan, against, console, memory_bytes=search_memory(None), compile_apart=True)
         comparison = StageComparison(plan, other, PurePath(assignment or "cuts").name, PurePath(against).name)
     deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"], instead=comparison)

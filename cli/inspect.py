@@ -19,11 +19,12 @@ from mtpp.cli.options.shared import model_options, output_options
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
+    from mtpp.api.inspect import inspection_document
+    from mtpp.api.output import dump_json
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.formats.io.json_text import dump_json
-    from mtpp.views.inspection import inspection_document, inspection_text
+    from mtpp.views.inspection import inspection_text
 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import MOST_STAGES, FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.api.partition import PartitionRequest
+    from mtpp.inference.plan import Plan
 
 INTERRUPTED = 130
 
@@ -42,34 +50,75 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
     """
-    from dataclasses import replace
-
-    from mtpp.cli.block_groups import block_groups
-    from mtpp.cli.options.limits import reading, refuse_too_late
+    from mtpp.api.output import check_output
+    from mtpp.api.partition import find_partition, prepare
+    from mtpp.cli.options.limits import reading, refuse_too_late, searching_s
     from mtpp.cli.options.shared import read_model
-    from mtpp.cli.planning import PlanRequest, deliver_plan, make_plan, prepare, unmet_requirements
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
-    from mtpp.formats.io.sink import check_output
+    from mtpp.cli.terminal.plan_delivery import deliver_plan
     from mtpp.host.process_age import process_age_s
 
+    limit_s = options["time_limit"]
     if (options["k"] is None) == (options["max_bottleneck"] is None):
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with reading(model, deadline_from_start(options["time_limit"])):
+    with reading(model, deadline_from_start(limit_s)):
         read = read_model(model, options, console.warn)
-        request = PlanRequest.of(options)
-        if options["together_blocks"]:
-            request = replace(request, together=(*request.together, *block_groups(read, options)))
-        prepared = prepare(read, request)
-    refuse_too_late(read.source.display, options["time_limit"], process_age_s(), read.graph)
-    plan = make_plan(read, request, console, prepared)
+        request = _request(read, options)
+        prepared = prepare(request)
+    refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph)
+    request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
+    plan = find_partition(request, console, prepared)
     deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
     if plan.stopped == "interrupted":
         ctx.exit(INTERRUPTED)
-    unmet = unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
+    unmet = _unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
     if unmet:
         click.echo(f"unmet: {unmet}", err=True)
         ctx.exit(1)
+
+
+def _request(model: Model, options: dict[str, Any]) -> PartitionRequest:
+    """Return what the options ask for, but for the time limit."""
+    from mtpp.api.block_groups import block_groups
+    from mtpp.api.partition import PartitionRequest, parse_group
+    from mtpp.cli.options.limits import search_memory
+    from mtpp.host.cores import available_cores
+
+    request = PartitionRequest(
+        model=model,
+        k=options["k"],
+        max_bottleneck=options["max_bottleneck"],
+        work_limit=options["work_limit"],
+        seed=options["seed"],
+        jobs=options["jobs"] or available_cores(),
+        memory_bytes=search_memory(options["memory_limit"]),
+        population=options["population"],
+        generations=options["generations"],
+        compile_apart=True,
+    ).with_algorithm(options["algorithm"])
+    groups = tuple(map(parse_group, options["together"]))
+    if options["together_blocks"]:
+        groups += block_groups(model)
+    return replace(request, together=groups)
+
+
+def _unmet_requirements(plan: Plan, ratio: float | None, *, optimal: bool) -> str | None:
+    """Return what a requirement of the user's lacks, or None."""
+    certificate = plan.certificate
+    if optimal and not certificate.optimal:
+        known = certificate.ratio is not None and certificate.lower.is_proof
+        proven = f"the proven ratio is {certificate.ratio:.6g}" if known else "no ratio is proven"
+        return f"--require-optimal: not proven optimal; {proven}"
+    if ratio is not None and not certificate.lower.is_proof:
+        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {certificate.lower.tier}"
+    allowed = None if ratio is None else Fraction(repr(ratio)) * certificate.lower.value
+    if allowed is not None and (certificate.ratio is None or certificate.upper > allowed):
+        proven = "none" if certificate.ratio is None else f"{certificate.ratio:.6g}"
+        if certificate.ratio is not None and certificate.ratio <= 1:
+            proven = "above 1"
+        return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
+    return None

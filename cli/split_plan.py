@@ -132,8 +132,8 @@ def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict
 def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], console: Console
 ) -> StagePlan:
+    from mtpp.api.parameters import MOST_STAGES
     from mtpp.cli.given import labels_of_assignment
-    from mtpp.cli.options.shared import MOST_STAGES
     from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
 

@@ -28,3 +28,90 @@ if _module == ["mtpp"] or _os.path.basename(_sys.argv[0] if _sys.argv else "") i
 _checkout = _os.path.dirname(_os.path.dirname(_os.path.realpath(__file__)))
 if _os.path.isfile(_os.path.join(_checkout, "pyproject.toml")) and _os.path.isdir(_os.path.join(_checkout, "solvers")):
     __path__.append(_checkout)
+
+_EXPORTS = {
+    "bound": "mtpp.api.bound",
+    "certify": "mtpp.api.certify",
+    "compare": "mtpp.api.compare",
+    "convert": "mtpp.api.convert",
+    "evaluate": "mtpp.api.evaluate",
+    "inspect": "mtpp.api.inspect",
+    "load": "mtpp.api.plan",
+    "partition": "mtpp.api.partition",
+    "plan_training": "mtpp.api.plan_training",
+    "profile": "mtpp.api.profile",
+    "read": "mtpp.api.reading",
+    "run_pipeline": "mtpp.api.run_pipeline",
+    "split": "mtpp.api.split",
+    "verify": "mtpp.api.verify",
+    "Infeasible": "mtpp.errors",
+    "InputError": "mtpp.errors",
+    "Interrupted": "mtpp.errors",
+    "Observer": "mtpp.api.observer",
+}
+"""Public names and the modules that have them; imported when they are first asked for."""
+
+_ROOMS = ("datasets",)
+"""Packages that are public as they are."""
+
+__all__ = [
+    "Infeasible",
+    "InputError",
+    "Interrupted",
+    "Observer",
+    "bound",
+    "certify",
+    "compare",
+    "convert",
+    "datasets",
+    "evaluate",
+    "inspect",
+    "load",
+    "partition",
+    "plan_training",
+    "profile",
+    "read",
+    "run_pipeline",
+    "split",
+    "verify",
+]
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from mtpp import datasets
+    from mtpp.api.bound import bound
+    from mtpp.api.certify import certify
+    from mtpp.api.compare import compare
+    from mtpp.api.convert import convert
+    from mtpp.api.evaluate import evaluate
+    from mtpp.api.inspect import inspect
+    from mtpp.api.observer import Observer
+    from mtpp.api.partition import partition
+    from mtpp.api.plan import load
+    from mtpp.api.plan_training import plan_training
+    from mtpp.api.profile import profile
+    from mtpp.api.reading import read
+    from mtpp.api.run_pipeline import run_pipeline
+    from mtpp.api.split import split
+    from mtpp.api.verify import verify
+    from mtpp.errors import Infeasible, InputError, Interrupted
+
+
+def __getattr__(name: str) -> object:
+    """Import a public name when it is first asked for: `mtpp --help` needs none."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    found: object
+    if name in _ROOMS:
+        found = import_module(f"{__name__}.{name}")
+    else:
+        found = getattr(import_module(_EXPORTS[name]), name)
+        globals()[name] = found
+    return found
+
+
+def __dir__() -> list[str]:
+    """Return the public names."""
+    return sorted({*globals(), *__all__})

@@ -1,75 +1,26 @@
-"""What ``mtpp inspect`` finds out about a model, as a document and as text."""
+"""Text of an inspection: totals of a model, and its kinds of ops or its ops in a table."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mtpp.terminal_safe import visible
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
-from mtpp.views.structure import structure_document, structure_text
+from mtpp.views.html import html_text
+from mtpp.views.structure import structure_text
 from mtpp.views.tables import csv_text, markdown_text
 
-if TYPE_CHECKING:
-    from mtpp.api.model import Model
-
-_METADATA_KEYS = (
-    "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",
-    "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
-)  # fmt: skip
 _LISTED = 8
 
 
-def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
-    """Return the ``mtpp-inspection`` document: totals, kinds of ops by cost, and what the reader put down.
-
-    Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes. With *ops*, every op is listed.
-    """
-    graph = model.graph
-    instance = model.instance(1)
-    work = instance.work.tolist()
-    params = graph.param_bytes.tolist()
-    sizes = instance.tensor_bytes.tolist()
-    heaviest = max(range(graph.op_count), key=work.__getitem__)
-    document: dict[str, Any] = {
-        "format": "mtpp-inspection",
-        "version": 1,
-        "model": {"name": graph.name, "sha256": model.source.sha256, "ops": graph.op_count, "tensors": len(sizes)},
-        "system": model.system.to_document(),
-        "time_unit": graph.time_unit,
-        "ticks_per_unit": instance.ticks_per_unit,
-        "work": sum(work),
-        "largest_op": {"name": graph.op_names[heaviest], "work": work[heaviest]},
-        "param_bytes": sum(params),
-        "tensor_bytes": sum(sizes),
-        "largest_tensor_bytes": max(sizes, default=0),
-        "structure": structure_document(graph),
-        "kinds": _kinds(graph.op_kinds, work, params),
-        "reader": {key: graph.metadata[key] for key in _METADATA_KEYS if key in graph.metadata},
-    }
-    if ops:
-        document["ops"] = [
-            {"name": name, "kind": kind, "work": ticks, "param_bytes": size}
-            for name, kind, ticks, size in zip(graph.op_names, graph.op_kinds, work, params, strict=True)
-        ]
-    return document
-
-
-def _kinds(kinds: tuple[str, ...], work: list[int], params: list[int]) -> list[dict[str, Any]]:
-    rows: dict[str, dict[str, Any]] = {}
-    for kind, ticks, size in zip(kinds, work, params, strict=True):
-        row = rows.setdefault(kind, {"kind": kind, "ops": 0, "work": 0, "param_bytes": 0})
-        row["ops"] += 1
-        row["work"] += ticks
-        row["param_bytes"] += size
-    return sorted(rows.values(), key=lambda row: (-row["work"], row["kind"]))
-
-
 def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
-    """Return the document as ``table``, ``markdown`` or ``csv`` (the list of ops if it has one, else of kinds)."""
+    """Return the document as ``table``, ``markdown``, ``html`` or ``csv``: its ops if it lists them, else the kinds."""
     header, rows = _rows(document, raw=output_format == "csv")
     if output_format == "csv":
         return csv_text(header, rows)
+    if output_format == "html":
+        return html_text(document["model"]["name"], header, rows, _summary(document), left=(0, header.index("kind")))
     summary = [(name, visible(value)) for name, value in _summary(document)]
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)

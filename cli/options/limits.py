@@ -1,7 +1,8 @@
-"""Limits of a whole command: the option for memory, and reading that ends when a limit is reached."""
+"""Limits of a whole command: the option for memory, reading that ends when a limit is reached, time left to write."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -26,6 +27,22 @@ _OVER_S, _OVER_SHARE = 0.9, 0.1
 
 _SEARCH_SHARE = 0.6
 """Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
+
+_WRITING_SHARE = 0.4
+"""Of the seconds that a graph of many ops was read in, for stage costs, the plan's JSON and its table."""
+
+_MANY_OPS = 20_000
+
+_SHOWING_S = 0.15
+"""Seconds of the processor for a table."""
+
+_SLOWEST = 6.0
+
+_FIRST_RESULT_S = 1e-5
+"""Seconds of the processor per op, for a first partition, a simple bound and writing both."""
+
+_PINS_PER_OP = 20
+"""Readers of tensors that take as long as an op."""
 
 
 def memory_limit_option(more: str = "") -> Callable[[F], F]:
@@ -120,10 +137,38 @@ def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: Cost
     LimitReached
         As :func:`reading`.
     """
-    from mtpp.cli.planning import first_result_s
-
     if limit_s is not None and read_s + first_result_s(graph, start_s) > (1 + _OVER_SHARE) * limit_s + _OVER_S:
         raise _passed_while_reading(path, limit_s)
+
+
+def searching_s(time_limit_s: float | None, ops: int) -> float | None:
+    """Return the end of a search, in seconds from process start, that leaves time to write what it has found.
+
+    Writing takes a part of what reading took, which tells as well how fast this machine is just now.
+    """
+    from mtpp.host.process_age import process_age_s
+
+    if time_limit_s is None:
+        return None
+    return max(time_limit_s - writing_s(process_age_s(), ops), 0.1 * time_limit_s)
+
+
+def writing_s(read_s: float, ops: int) -> float:
+    """Return the seconds that it takes to write a result about so many ops, whose graph was read in *read_s*."""
+    return _SHOWING_S * _slowness() + _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
+
+
+def first_result_s(graph: CostGraph, start_s: float = 0) -> float:
+    """Return the seconds from a graph at hand to a first result about it, written; *start_s* goes with large ones."""
+    size = graph.op_count + graph.consumers.size / _PINS_PER_OP
+    return _slowness() * (_FIRST_RESULT_S * size + start_s * min(1.0, size / _MANY_OPS))
+
+
+def _slowness() -> float:
+    """Return how much more slowly than alone this process gets on, as others compute on this machine as well."""
+    from mtpp.host.process_age import process_age_s
+
+    return min(_SLOWEST, process_age_s() / max(1e-3, time.process_time()))
 
 
 def _passed_while_reading(source: str, limit_s: float | None) -> LimitReached:

@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from mtpp.inference.system import System
 
 _DIM_DIGITS = 19
-MOST_STAGES = 1_000_000
-"""A plan lists every stage, so -k has to have some limit."""
-
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -221,16 +218,15 @@ def bytes_option(option: str, text: str | None) -> int | None:
 
 def system_of(options: dict[str, Any]) -> System:
     """Return the system that ``--system`` and its overrides describe."""
-    from mtpp.inference.system import DEFAULT_PRESET, load_system, override
-    from mtpp.units import parse_bandwidth, parse_bytes
+    from mtpp.api.reading import system_from
 
-    return override(
-        option_value("--system", load_system, options["system"]) or load_system(DEFAULT_PRESET),
-        bandwidth_bytes_per_s=option_value("--bandwidth", parse_bandwidth, options["bandwidth"]),
-        fast_memory_bytes=option_value("--fast-memory", parse_bytes, options["fast_memory"]),
-        activation_reserve_bytes=option_value("--activation-reserve", parse_bytes, options["activation_reserve"]),
+    return system_from(
+        options["system"],
+        bandwidth=options["bandwidth"],
+        fast_memory=options["fast_memory"],
+        activation_reserve=options["activation_reserve"],
         peak=options["peak"],
-        stage_memory_bytes=option_value("--stage-memory", parse_bytes, options["stage_memory"]),
+        stage_memory=options["stage_memory"],
     )
 
 

@@ -19,7 +19,7 @@ def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[]
             return
         try:
             if output is not None:
-                from mtpp.formats.io.sink import write_text_atomically
+                from mtpp.api.output import write_text_atomically
 
                 write_text_atomically(output, json_text())
         finally:

@@ -173,7 +173,7 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
         If no writer has that name, or the suffix belongs to a format without one.
     """
     if to_format:
-        return _by_name(to_format, "‹to_format›", WRITERS)
+        return _by_name(to_format, "‹to›", WRITERS)
     path = PurePath(path_or_dash)
     suffix = (path.with_suffix("") if path.suffix.lower() == ".gz" else path).suffix.lower()
     for candidate in FORMATS:
@@ -182,14 +182,14 @@ def writer_for(path_or_dash: str, to_format: str | None = None) -> GraphFormat:
                 raise InputError(
                     f"{candidate.name} files can be read, not written",
                     source=path_or_dash,
-                    remedy=f"choose ‹to_format› {' or '.join(WRITERS)}",
+                    remedy=f"choose ‹to› {' or '.join(WRITERS)}",
                 )
             return candidate
     if suffix:
         raise InputError(
             f"no format goes with the suffix {suffix!r}",
             source=path_or_dash,
-            remedy=f"choose ‹to_format› {' or '.join(WRITERS)}",
+            remedy=f"choose ‹to› {' or '.join(WRITERS)}",
         )
     return FORMATS[0]
 

@@ -61,7 +61,7 @@ class Source:
     def stem(self) -> str:
         """The file's name without its suffixes, the name of a graph that brings none; ``stdin`` for that."""
         stem = self._plain_path.stem.encode("utf-8", "surrogateescape")  # a name need not be text
-        return stem.decode("utf-8", "replace") or "stdin"
+        return stem.decode("utf-8", "replace") or self.display.strip("<>-") or "stdin"
 
     @property
     def _plain_path(self) -> Path:
@@ -108,6 +108,22 @@ def read_source(
     if not data:
         raise InputError("the input is empty", source=display, remedy=f"give {expected}")
     return Source(display=display, data=data, sha256=reader.digest.hexdigest(), path=path)
+
+
+def source_of_bytes(data: bytes, display: str, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Source:
+    """Return bytes at hand as a source without a path; *display*, such as ``<bytes>``, is what messages call them.
+
+    Raises
+    ------
+    InputError
+        If there are none, or too many, or they are broken gzip.
+    """
+    with _reported(display):
+        reader = _HashingReader(io.BytesIO(data), display, max_bytes)
+        content = _read_all(reader, display, max_bytes)
+    if not content:
+        raise InputError("the input is empty", source=display)
+    return Source(display=display, data=content, sha256=reader.digest.hexdigest())
 
 
 def read_head(path: str, count: int = 4096) -> bytes:

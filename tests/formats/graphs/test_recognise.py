@@ -110,10 +110,10 @@ def test_writers(path: str, to: str | None, name: str) -> None:
         (
             "a.onnx",
             None,
-            "onnx files can be read, not written; choose to_format native or node-link or graphml or dot or csv",
+            "onnx files can be read, not written; choose to native or node-link or graphml or dot or csv",
         ),
         ("a.xyz", None, "no format goes with the suffix '.xyz'"),
-        ("a.json", "onnx", "to_format: unknown format 'onnx'; use one of native, node-link"),
+        ("a.json", "onnx", "to: unknown format 'onnx'; use one of native, node-link"),
     ],
 )
 def test_formats_that_are_not_written(path: str, to: str | None, message: str) -> None:

@@ -1,42 +1,37 @@
-"""The repeated blocks of an ONNX model as groups of ops that stay in one stage."""
+"""Repeated blocks of an ONNX model as groups of ops that stay in one stage."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.model import Model
 
-OPTION = "--together-blocks"
 
-
-def block_groups(model: Model, options: dict[str, Any]) -> tuple[tuple[str, ...], ...]:
+def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
     """Return the ops of each repeated block of a model, such as ``layers.7``; blocks of one op are left out.
 
     Raises
     ------
     InputError
-        If the model is no ONNX model, or has no such blocks (:func:`mtpp.formats.exporters.blocks.find_blocks`).
+        If the model is no ONNX model, has no such blocks (:func:`mtpp.formats.exporters.blocks.find_blocks`), or if its
+        file has changed since it was read.
     """
     import numpy as np
 
-    from mtpp.cli.options.shared import input_limit
     from mtpp.formats.exporters.blocks import find_blocks
     from mtpp.formats.exporters.request import Request
-    from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
     from mtpp.formats.onnx.module_names import module_names
 
-    source = model.source
-    if not source.is_stdin:  # its bytes were not kept
-        source = read_source(source.display, max_bytes=input_limit(options["max_input_size"]))
+    source = model.source_with_data()
     if not looks_like_onnx(source.data):
         raise InputError(
             f"{source.display} is no ONNX model",
-            source=OPTION,
-            remedy="give the model, with its measured costs as --costs, or name the ops with --together",
+            parameter="together_blocks",
+            remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
         )
     reading = read_with_nodes(
         source.path, source.data, source=source.display, dims=model.dims, system=model.system, name=source.stem

@@ -1,0 +1,144 @@
+"""Models written as graphs in another format, with the stages of a plan where they are given."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.api.observer import Observer
+    from mtpp.formats.graphs.graph_format import GraphFormat
+
+
+def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: str = "plan") -> GraphFormat:
+    """Return the format to write in.
+
+    Parameters
+    ----------
+    output
+        Path, whose suffix decides unless *to_format* does.
+    stages
+        Whether stages are to be shown.
+    parameter
+        Name by which the caller knows them.
+
+    Raises
+    ------
+    InputError
+        If it has no place for stages and there are some, or the other way round; and as
+        :func:`mtpp.formats.graphs.recognise.writer_for`.
+    """
+    from mtpp.formats.graphs.recognise import writer_for
+    from mtpp.formats.graphs.registry import FORMATS
+
+    writer = writer_for(output, to_format)
+    if stages and writer.write_stages is None:
+        others = " or ".join(candidate.name for candidate in FORMATS if candidate.write_stages)
+        raise InputError(
+            f"{writer.name} files have no place for stages",
+            parameter=parameter,
+            remedy=f"choose ‹to› {others}",
+        )
+    if not stages and writer.write is None:
+        raise InputError(
+            f"{writer.name} files list stages, and none were given",
+            source=output,
+            remedy=f"add ‹{parameter}› plan.json (`mtpp partition -o plan.json` makes one)",
+        )
+    return writer
+
+
+def converted_text(
+    model: Model, writer: GraphFormat, assignment: Any, observer: Observer, *, parameter: str = "plan"
+) -> str:
+    """Return the text of the file.
+
+    Parameters
+    ----------
+    assignment
+        None, or what :func:`mtpp.api.user_assignment.labels_given` takes.
+    parameter
+        Name by which the caller knows it.
+
+    Raises
+    ------
+    InputError, InvalidPartition
+        If the assignment cannot be read, or is no partition of the model.
+    """
+    if assignment is None:
+        assert writer.write is not None
+        return writer.write(model.graph)
+    from mtpp.api.evaluate import scored
+    from mtpp.api.user_assignment import labels_given
+
+    assert writer.write_stages is not None
+    labels = labels_given(model.graph, assignment, parameter)
+    return writer.write_stages(scored(model, labels, None, observer))
+
+
+def convert(
+    model: Any,
+    path: str | os.PathLike[str] | None = None,
+    *,
+    to: str | None = None,
+    plan: Any = None,
+    observer: Observer | None = None,
+) -> str:
+    """Write a model as a graph with costs.
+
+    Parameters
+    ----------
+    model
+        A model of :func:`mtpp.read`, or anything that it reads. The work of ONNX ops, as modelled on its system,
+        becomes part of the graph.
+    path
+        File to write, whole or not at all; a name that ends in ``.gz`` is compressed. None: none is written.
+    to
+        Name of the format, such as "native", "node-link", "graphml", "dot" or "csv"; by default the suffix of *path*
+        decides.
+    plan
+        Stages to show: a plan, or anything that :func:`mtpp.evaluate` takes as an assignment.
+    observer
+        Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    The text of the file.
+
+    Raises
+    ------
+    InputError
+        If the model or the stages cannot be read, there is no such format, it has no place for stages or needs them, or
+        the file cannot be written or is the model's own.
+    InvalidPartition
+        If the stages are no partition of the model.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> graph = {"format": "mtpp-graph", "version": 1, "name": "pair", "time_unit": "ms",
+    ...          "ops": [{"name": "a", "work": 1}, {"name": "b", "work": 2.5}],
+    ...          "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 0.5}]}
+    >>> mtpp.convert(graph, to="csv", plan={"a": 0, "b": 1}).splitlines()[0]
+    'stage,op,kind,work_ms,param_bytes,output_bytes,sent_bytes'
+    """
+    from mtpp.api.observer import Observer
+    from mtpp.api.output import check_output, write_text_atomically
+    from mtpp.api.parameters import path_text, text_or_none
+    from mtpp.api.plan import refuse_own_file
+    from mtpp.api.reading import as_model
+
+    target = None if path is None else path_text(path, "path")
+    writer = writer_of(target or "", text_or_none(to, "to"), stages=plan is not None)
+    if target is not None:
+        check_output(target)
+    read = as_model(model, observer)
+    if target is not None:
+        refuse_own_file(target, read)
+    content = converted_text(read, writer, plan, observer or Observer())
+    if target is not None:
+        write_text_atomically(target, content)
+    return content

@@ -1,0 +1,173 @@
+"""Scores of partitions that were made by hand or by another tool."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.inference.objective import check_stage_memory
+from mtpp.inference.partition import Partition
+from mtpp.inference.plan import Plan
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.api.observer import Observer
+    from mtpp.api.plan import PartitionPlan
+
+RENUMBERED = "the stages were numbered anew, in the order of the data flow"
+"""What a caller is warned of where the numbers of stages are not those that were given."""
+
+
+def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
+    """Score a partition; *k* defaults to the number of stages that the labels span.
+
+    Raises
+    ------
+    InvalidPartition
+        If the quotient graph has a cycle, more than k stages are used, or one needs more than the stage memory.
+    """
+    from mtpp.solvers.bounds.simple import simple_bound
+
+    instance = model.instance(k or max(labels) + 1)
+    partition = Partition.from_labels(instance, labels)
+    lower = simple_bound(instance)
+    plan = Plan(
+        graph=model.graph,
+        instance=instance,
+        partition=partition,
+        lower=lower,
+        algorithm="given",
+        found_by="given",
+        seed=0,
+        evaluations=1,
+        stopped="finished",
+    )
+    _ = plan.certificate
+    check_stage_memory(instance, plan.costs)
+    return plan
+
+
+def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> Plan:
+    """Score a partition, and warn where its stages had to be numbered anew.
+
+    Raises
+    ------
+    InvalidPartition
+        As :func:`given_plan`.
+    """
+    plan = given_plan(model, labels, k)
+    if plan.partition.assignment.tolist() != list(labels):
+        observer.warn(RENUMBERED)
+    return plan
+
+
+def plan_against(
+    model: Model,
+    given: Plan,
+    against: str,
+    observer: Observer,
+    *,
+    memory_bytes: int,
+    compile_apart: bool = False,
+) -> tuple[Plan, Plan]:
+    """Return what a given partition is to be held against, and that partition with the better bound of the two.
+
+    Parameters
+    ----------
+    against
+        An algorithm, whose best partition into as many stages it is, or the path of an assignment.
+    memory_bytes, compile_apart
+        Of that algorithm; see :class:`mtpp.api.partition.PartitionRequest`.
+
+    Raises
+    ------
+    InvalidPartition
+        If that is no partition.
+    """
+    from mtpp.api.partition import PartitionRequest, find_partition
+    from mtpp.api.user_assignment import labels_of_assignment
+    from mtpp.host.cores import available_cores
+    from mtpp.solvers.registry import ALIASES, PARTITIONERS
+
+    k = given.partition.k
+    if ALIASES.get(against, against) in PARTITIONERS:
+        request = PartitionRequest(
+            model,
+            k,
+            algorithm=against,
+            jobs=available_cores(),
+            memory_bytes=memory_bytes,
+            compile_apart=compile_apart,
+        )
+        other = find_partition(request, observer)
+    else:
+        labels = labels_of_assignment(model.graph, against)
+        other = given_plan(model, labels, max(k, max(labels) + 1))
+    if other.partition.k == k and other.lower.value > given.lower.value:
+        given = replace(given, lower=other.lower)
+    return other, given
+
+
+def evaluate(
+    model: Any,
+    assignment: Any = None,
+    *,
+    cuts: str | Sequence[str] | None = None,
+    k: int | None = None,
+    observer: Observer | None = None,
+) -> PartitionPlan:
+    """Score a partition that was made by hand or by another tool.
+
+    Parameters
+    ----------
+    model
+        A model of :func:`mtpp.read`, or anything that it reads.
+    assignment
+        The path of a plan, of a JSON object op → stage, of a CSV with op and stage or of a split of a placement
+        workload; a dictionary op → stage; a plan; or a list of stages, one per op in the order of the model.
+    cuts
+        In place of *assignment*: the names of the ops that end a stage, in the order in which the model lists its ops.
+    k
+        Stages at most; by default as many as are used.
+    observer
+        Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    The plan, with a lower bound that is quick to prove.
+
+    Raises
+    ------
+    InputError
+        If the model or the assignment cannot be read, or a parameter is wrong.
+    InvalidPartition
+        If an op has no stage, stages need each other's results in a circle, more than *k* are used, or one needs more
+        than the stage memory.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> graph = {"format": "mtpp-graph", "version": 1, "name": "pair", "time_unit": "ms",
+    ...          "ops": [{"name": "a", "work": 1}, {"name": "b", "work": 2.5}],
+    ...          "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 0.5}]}
+    >>> plan = mtpp.evaluate(graph, {"a": 0, "b": 1})
+    >>> plan.bottleneck_s, [stage.work_s for stage in plan.stages]
+    (0.003, [0.001, 0.0025])
+    """
+    from mtpp.api.observer import Observer
+    from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
+    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.reading import as_model
+    from mtpp.api.user_assignment import labels_given, labels_of_cuts
+
+    begin = time.monotonic()
+    if (assignment is None) == (cuts is None):
+        raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
+    most = whole_or_none(k, "k", most=MOST_STAGES)
+    read = as_model(model, observer)
+    labels = labels_given(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
+    plan = scored(read, labels, most, observer or Observer())
+    return PartitionPlan.of(plan, read, elapsed_s=time.monotonic() - begin)

@@ -1,0 +1,402 @@
+"""Plans: partitions of models into pipeline stages, with what is proven about them."""
+
+from __future__ import annotations
+
+import copy
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InconsistentBound, InputError
+from mtpp.inference.certificate import Certificate, LowerBound
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.inference.plan import Plan
+    from mtpp.views.shown_plan import ShownPlan
+
+_TICKS_PER_S = 10**12
+
+
+def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> dict[str, Any]:
+    """Return the ``mtpp-plan`` document of a plan for a model.
+
+    Parameters
+    ----------
+    elapsed_s
+        Seconds that it took.
+    embed
+        Whether the graph goes in, so that the document can be verified alone; it does in any case where the model's
+        file alone does not give this graph.
+    """
+    from mtpp.formats.graphs.native import ticks_document
+
+    graph = None
+    if embed or model.source.path is None or model.read_as_told:
+        graph = ticks_document(model.graph, plan.instance.work.tolist(), plan.instance.transfer.tolist())
+    return plan.to_document(
+        sha256=model.source.sha256,
+        dims=model.dims,
+        elapsed_s=elapsed_s,
+        costs_sha256=model.costs_sha256,
+        graph_document=graph,
+    )
+
+
+def plan_json(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> str:
+    """Return the text of that document."""
+    from mtpp.formats.results.plan import write_plan
+
+    return write_plan(plan_document(plan, model, elapsed_s=elapsed_s, embed=embed))
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage of a plan.
+
+    Attributes
+    ----------
+    index
+        Place in the pipeline, from 0.
+    ops
+        Names of the ops that it runs, in the order of the model.
+    cost, work, input, output, overflow
+        Ticks of the stage, and of what it is made of: computing, receiving, sending, streaming parameters that do not
+        fit into the fast memory.
+    param_bytes, peak_bytes
+        Bytes of parameters and of activations.
+    ticks_per_s
+        Ticks in a second; None where the graph's costs have no unit of time.
+    """
+
+    index: int
+    ops: tuple[str, ...] = field(repr=False)
+    cost: int
+    work: int
+    input: int
+    output: int
+    overflow: int
+    param_bytes: int
+    peak_bytes: int
+    ticks_per_s: int | None
+
+    @property
+    def cost_s(self) -> float | None:
+        """Seconds of the stage; None without a unit of time, as for the parts below."""
+        return self._seconds(self.cost)
+
+    @property
+    def work_s(self) -> float | None:
+        """Seconds of computing."""
+        return self._seconds(self.work)
+
+    @property
+    def input_s(self) -> float | None:
+        """Seconds of receiving what earlier stages make."""
+        return self._seconds(self.input)
+
+    @property
+    def output_s(self) -> float | None:
+        """Seconds of sending what later stages read."""
+        return self._seconds(self.output)
+
+    @property
+    def overflow_s(self) -> float | None:
+        """Seconds of streaming parameters."""
+        return self._seconds(self.overflow)
+
+    def _seconds(self, ticks: int) -> float | None:
+        return None if self.ticks_per_s is None else ticks / self.ticks_per_s
+
+
+class PartitionPlan:
+    """A partition of a model into stages with its costs and a lower bound on every partition's bottleneck.
+
+    :func:`mtpp.partition` and :func:`mtpp.evaluate` make one, :func:`mtpp.load` reads one. It never changes, and shows
+    itself as the table of the command line.
+
+    Attributes
+    ----------
+    model
+        The model that it is for; None for a plan that was read from a document.
+    """
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        *,
+        model: Model | None = None,
+        plan: Plan | None = None,
+        origin: str | None = None,
+    ) -> None:
+        self._document = document
+        self._plan = plan
+        self._origin = origin
+        self.model = model
+
+    @classmethod
+    def of(cls, plan: Plan, model: Model, *, elapsed_s: float) -> PartitionPlan:
+        """Return what a search or an evaluation came to."""
+        return cls(plan_document(plan, model, elapsed_s=elapsed_s), model=model, plan=plan)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the figures were computed here; those of a document are claims until :func:`mtpp.verify` says so."""
+        return self._plan is not None
+
+    @property
+    def name(self) -> str:
+        """Name of the graph."""
+        return str(self._document["model"]["name"])
+
+    @property
+    def k(self) -> int:
+        """Number of stages, empty ones included."""
+        return int(self._document["k"])
+
+    @property
+    def algorithm(self) -> str:
+        """The algorithm asked for; "given" for a partition that was brought along."""
+        return str(self._document["algorithm"])
+
+    @property
+    def found_by(self) -> str:
+        """Part of the algorithm that found it."""
+        return str(self._document.get("found_by", self.algorithm))
+
+    @property
+    def stopped(self) -> str | None:
+        """Reason for the end of the search, such as "optimal", "time-limit" or "interrupted"; None if it is unknown."""
+        return self._document.get("stopped")
+
+    @property
+    def bottleneck(self) -> int:
+        """Ticks of the most expensive stage, a picosecond each where the graph has a unit of time."""
+        return int(self._document["bottleneck"])
+
+    @property
+    def bottleneck_s(self) -> float | None:
+        """Seconds of the most expensive stage; None where the graph's costs have no unit of time."""
+        return self.bottleneck / _TICKS_PER_S if self._timed else None
+
+    @property
+    def ticks_per_unit(self) -> int:
+        """Ticks in one unit of the graph's costs."""
+        return int(self._document["ticks_per_unit"])
+
+    @cached_property
+    def lower_bound(self) -> LowerBound:
+        """The best lower bound, in ticks: ``value``, ``method``, ``tier`` and ``proof``."""
+        bound = self._document["lower_bound"]
+        return LowerBound(bound["value"], bound["method"], bound["tier"], copy.deepcopy(bound["proof"]))
+
+    @property
+    def ratio(self) -> float | None:
+        """Approximation ratio, bottleneck / lower bound; None where the bound is 0 and the bottleneck is not."""
+        return self._certificate.ratio
+
+    @property
+    def optimal(self) -> bool:
+        """Whether bottleneck and lower bound meet and the bound is a proof, or is claimed to be one."""
+        return self._certificate.optimal
+
+    @cached_property
+    def stages(self) -> tuple[Stage, ...]:
+        """The stages in the order of the pipeline."""
+        ops: list[list[str]] = [[] for _ in range(self.k)]
+        for name, stage in self._document["assignment"].items():
+            ops[stage].append(name)
+        ticks_per_s = _TICKS_PER_S if self._timed else None
+        figures = ("cost", "work", "input", "output", "overflow", "param_bytes", "peak_bytes")
+        return tuple(
+            Stage(index=b, ops=tuple(ops[b]), ticks_per_s=ticks_per_s, **{figure: row[figure] for figure in figures})
+            for b, row in enumerate(self._document["stages"])
+        )
+
+    @property
+    def assignment(self) -> dict[str, int]:
+        """Stage of each op by name, as a new dictionary."""
+        return dict(self._document["assignment"])
+
+    def stage_of(self, name: str) -> int:
+        """Return the stage that runs an op.
+
+        Raises
+        ------
+        InputError
+            If the plan has no op of that name.
+        """
+        try:
+            return int(self._document["assignment"][name])
+        except (KeyError, TypeError):
+            raise InputError(f"no op is called {name!r}", parameter="name") from None
+
+    def document(self, *, embed: bool = False) -> dict[str, Any]:
+        """Return the JSON document, ``mtpp-plan`` version 1, as a copy that may be changed.
+
+        Parameters
+        ----------
+        embed
+            Whether the graph goes in, so that :func:`mtpp.verify` needs no model.
+
+        Raises
+        ------
+        InputError
+            If the graph is asked for and is not known: a plan that was read has none unless its document has.
+        """
+        if not embed or "graph" in self._document:
+            return copy.deepcopy(dict(self._document))
+        if self._plan is None or self.model is None:
+            raise InputError(
+                "the plan was read without its graph", parameter="embed", remedy="evaluate it on the model"
+            )
+        return plan_document(self._plan, self.model, elapsed_s=self._document["elapsed_s"], embed=True)
+
+    def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:
+        """Write the plan as JSON, whole or not at all; a name that ends in ``.gz`` is compressed.
+
+        Parameters
+        ----------
+        embed
+            See :meth:`document`.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written, or if it is the model's own or that of its measured costs.
+        """
+        from mtpp.api.output import write_text_atomically
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.results.plan import write_plan
+
+        target = path_text(path, "path")
+        if self.model is not None:
+            refuse_own_file(target, self.model)
+        write_text_atomically(target, write_plan(self.document(embed=embed) if embed else self._document))
+
+    @property
+    def _timed(self) -> bool:
+        return bool(self._document["time_unit"] != "1")
+
+    @cached_property
+    def _certificate(self) -> Certificate:
+        return Certificate(self.bottleneck, self.lower_bound)
+
+    @cached_property
+    def _shown(self) -> ShownPlan:
+        from mtpp.views.shown_plan import shown_document, shown_plan
+
+        if self._plan is not None and self.model is not None:
+            return shown_plan(self._plan, self.model.assumptions())
+        from mtpp.inference.system import System
+
+        texts = [f"system {System.from_document(self._document['system']).describe()}"]
+        dims = self._document["model"]["dims"]
+        if dims:
+            texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in dims.items()))
+        return shown_document(self._document, texts)
+
+    def __repr__(self) -> str:
+        from mtpp.views.plan import shown_text
+        from mtpp.views.tables import plain_terminal
+
+        return shown_text(self._shown, "table", plain_terminal()).removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        from mtpp.views.plan import shown_text
+
+        return shown_text(self._shown, "html")
+
+
+def refuse_own_file(target: str, model: Model) -> None:
+    """Raise InputError if *target* is the file that a model or its costs were read from, by whatever name."""
+    inputs = {"the model": model.source.path, "its costs": None if model.costs is None else Path(model.costs.display)}
+    for noun, path in inputs.items():
+        if path is None:
+            continue
+        try:
+            same = os.path.samefile(target, path)
+        except (OSError, ValueError):
+            same = os.path.realpath(target) == os.path.realpath(path)
+        if same and (path.is_file() or not path.exists()):
+            raise InputError(f"{target} is {noun} too", parameter="path", remedy="name another file")
+
+
+def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
+    """Read a plan that was saved; what it says is claimed until :func:`mtpp.verify` has checked it.
+
+    Parameters
+    ----------
+    plan
+        Path of a plan's file, its bytes, or the parsed document.
+    max_input_size
+        Refuse larger files; bytes, or a text such as ``"2GiB"``.
+
+    Raises
+    ------
+    InputError
+        If it is no plan, or malformed: the message names the place in the document.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> plan = mtpp.partition(mtpp.datasets.sample_path("resnet50"), 4)
+    >>> again = mtpp.load(plan.document())
+    >>> again.bottleneck == plan.bottleneck, again.verified
+    (True, False)
+    """
+    from mtpp.api.parameters import quantity
+    from mtpp.api.reading import source_of
+    from mtpp.checker.document import check_plan
+    from mtpp.formats.io.json_shape import attributed
+    from mtpp.formats.results.plan import as_plan, read_plan
+    from mtpp.units import parse_bytes
+
+    limit = quantity(max_input_size, "max_input_size", parse_bytes)
+    if isinstance(plan, Mapping):
+        display, document = "<dict>", as_plan(copy.deepcopy(dict(plan)), "<dict>")
+    else:
+        source = source_of(plan, limit, "plan", expected="a plan")
+        display, document = source.display, read_plan(source.data, source.display)
+    with attributed(display):
+        check_plan(document, ())
+        _check_consistent(document)
+    return PartitionPlan(document, origin=display)
+
+
+def _check_consistent(document: Mapping[str, Any]) -> None:
+    """Refuse a plan that cannot be shown: its parts contradict each other without any computing."""
+    from mtpp.inference.system import System
+
+    k, stages = document["k"], document["stages"]
+    if len(stages) != k:
+        raise InputError(f"{len(stages)} stages, but k is {k}", where="/stages")
+    for i, row in enumerate(stages):
+        if row["index"] != i:
+            raise InputError(f"expected {i}, found {row['index']}", where=f"/stages/{i}/index")
+    for name, stage in document["assignment"].items():
+        if not 0 <= stage < k:
+            pointer = name.replace("~", "~0").replace("/", "~1")
+            raise InputError(f"{stage} is not the number of a stage", where=f"/assignment/{pointer}")
+    System.from_document(document["system"])
+    bound = document["lower_bound"]
+    try:
+        Certificate(document["bottleneck"], LowerBound(bound["value"], bound["method"], bound["tier"]))
+    except InconsistentBound:
+        raise InputError(
+            f"{bound['value']} is above the bottleneck, {document['bottleneck']}", where="/lower_bound/value"
+        ) from None
+
+
+def empty_stages_text(plan: Plan) -> str:
+    """Return what a reader should know about stages without ops; an empty text if there are none."""
+    empty = plan.partition.empty_stages
+    if not empty:
+        return ""
+    k, ops = plan.partition.k, plan.graph.op_count
+    reason = f"k = {k} is more than the {ops} ops: " if k > ops else ""
+    listed = ", ".join(map(str, empty[:8])) + (", …" if len(empty) > 8 else "")
+    return f"{reason}{len(empty)} of {k} stages stay empty: {listed}"

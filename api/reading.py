@@ -1,0 +1,266 @@
+"""Models from files, bytes and objects of other libraries, in any format that is read."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.model import Model, Reading, read_model
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.formats.io.source import Source
+    from mtpp.inference.system import System
+
+_LARGEST_DIM = 10**18
+
+
+def read(
+    source: Any,
+    *,
+    dims: Mapping[str, int] | None = None,
+    system: str | os.PathLike[str] | System | None = "reference",
+    bandwidth: int | str | None = None,
+    fast_memory: int | str | None = None,
+    activation_reserve: int | str | None = None,
+    peak: str | None = None,
+    stage_memory: int | str | None = None,
+    costs: str | os.PathLike[str] | None = None,
+    from_format: str | None = None,
+    time_unit: str | None = None,
+    backward: bool = False,
+    loading_time: bool = False,
+    max_input_size: int | str = "2GiB",
+    observer: Observer | None = None,
+) -> Model:
+    """Read a model, and say what it runs on.
+
+    Parameters
+    ----------
+    source
+        Path of a file (``"-"`` is standard input), its bytes, an ``onnx.ModelProto``, a ``networkx.DiGraph`` with the
+        attributes of a node-link graph, or a parsed JSON document of a graph.
+    dims
+        Sizes of symbolic dimensions of an ONNX model by name.
+    system
+        The machine: a preset's name, the path of a TOML file, or a :class:`mtpp.inference.system.System`.
+    bandwidth
+        Of the link between stages, in bytes per second or as ``"25GB/s"``.
+    fast_memory, activation_reserve, stage_memory
+        Of one stage, in bytes or as ``"24MiB"``: what exceeds the fast memory is streamed, what exceeds the stage
+        memory is ruled out.
+    peak
+        Activations of a stage: "reserve", or "order" for what its ops need as they run in the file's order.
+    costs
+        File of measured times of the ops.
+    from_format
+        Name of the format; by default the content decides.
+    time_unit, backward, loading_time
+        Unit of time in a file that names none; whether the backward pass and the loading of data count.
+    max_input_size
+        Larger inputs are refused; bytes, or ``"2GiB"``.
+    observer
+        Is warned of what was assumed, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    A model that never changes: changing what it was made from afterwards has no effect on it.
+
+    Raises
+    ------
+    InputError
+        If it is no graph, broken or too large, or a parameter is wrong or has no effect.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> model = mtpp.read(mtpp.datasets.sample_path("resnet50"), bandwidth="10GB/s")
+    >>> model.graph.op_count
+    122
+    >>> graph = {"format": "mtpp-graph", "version": 1, "name": "pair", "time_unit": "ms",
+    ...          "ops": [{"name": "a", "work": 1}, {"name": "b", "work": 2.5}],
+    ...          "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 1000}]}
+    >>> mtpp.read(graph).graph.op_names
+    ('a', 'b')
+    """
+    from mtpp.api import parameters as given
+    from mtpp.api.observer import Observer
+    from mtpp.units import parse_bytes
+
+    limit = given.quantity(max_input_size, "max_input_size", parse_bytes)
+    assert limit is not None
+    how = Reading(
+        system_from(
+            system,
+            bandwidth=bandwidth,
+            fast_memory=fast_memory,
+            activation_reserve=activation_reserve,
+            peak=peak,
+            stage_memory=stage_memory,
+        ),
+        _dims(dims),
+        costs=None if costs is None else given.path_text(costs, "costs"),
+        from_format=given.text_or_none(from_format, "from_format") or _implied_format(source),
+        time_unit=given.text_or_none(time_unit, "time_unit"),
+        backward=given.flag(backward, "backward"),
+        loading_time=given.flag(loading_time, "loading_time"),
+        max_input_bytes=limit,
+        bandwidth_given=bandwidth is not None,
+    )
+    found = source_of(source, limit, "source")
+    return read_model(found.display, how, (observer or Observer()).warn, source=found)
+
+
+def as_model(model: Any, observer: Observer | None = None) -> Model:
+    """Return a model as it is, or what :func:`read` makes of anything else."""
+    return model if isinstance(model, Model) else read(model, observer=observer)
+
+
+def system_from(
+    system: str | os.PathLike[str] | System | None = None,
+    *,
+    bandwidth: int | str | None = None,
+    fast_memory: int | str | None = None,
+    activation_reserve: int | str | None = None,
+    peak: str | None = None,
+    stage_memory: int | str | None = None,
+) -> System:
+    """Return a system, by default the preset ``reference``, with what is given in place of its own.
+
+    Parameters
+    ----------
+    system, bandwidth, fast_memory, activation_reserve, peak, stage_memory
+        See :func:`read`.
+
+    Raises
+    ------
+    InputError
+        If one of them is no system or no quantity, or they do not go together.
+    """
+    from mtpp.api.parameters import path_text, quantity, text_or_none
+    from mtpp.inference.system import DEFAULT_PRESET, System, load_system, override
+    from mtpp.units import parse_bandwidth, parse_bytes
+
+    if isinstance(system, System):
+        base = system
+    else:
+        name = DEFAULT_PRESET if system is None else system if isinstance(system, str) else path_text(system, "system")
+        base = _told_of("system", load_system, name)
+    return override(
+        base,
+        bandwidth_bytes_per_s=quantity(bandwidth, "bandwidth", parse_bandwidth),
+        fast_memory_bytes=quantity(fast_memory, "fast_memory", parse_bytes, least=0),
+        activation_reserve_bytes=quantity(activation_reserve, "activation_reserve", parse_bytes, least=0),
+        peak=text_or_none(peak, "peak"),
+        stage_memory_bytes=quantity(stage_memory, "stage_memory", parse_bytes, least=0),
+    )
+
+
+def _told_of(parameter: str, parse: Callable[[str], System], value: str) -> System:
+    """Return what *parse* makes of a value; what is wrong with it is said of the parameter."""
+    try:
+        return parse(value)
+    except InputError as error:
+        place = ": ".join(part for part in (error.source, error.where) if part)
+        raise InputError(error.problem, parameter=parameter, where=place or None, remedy=error.remedy) from None
+
+
+def _dims(dims: Any) -> dict[str, int]:
+    from mtpp.api.parameters import shortened, text, whole
+
+    if dims is None:
+        return {}
+    if not isinstance(dims, Mapping):
+        raise InputError(f"{shortened(dims)} is not a mapping", parameter="dims", remedy='write {"batch": 1}')
+    return {text(name, "dims"): whole(size, "dims", most=_LARGEST_DIM) for name, size in dims.items()}
+
+
+def _implied_format(source: Any) -> str | None:
+    """Return the format of an object that a library made, None where the content decides."""
+    return "node-link" if _is_of(source, "networkx", "Graph") else None
+
+
+def source_of(
+    source: Any, max_bytes: int | None, parameter: str, *, expected: str = "an ONNX model or a graph"
+) -> Source:
+    """Return the bytes of a path, of bytes, or of an object that stands for a model.
+
+    Raises
+    ------
+    InputError
+        If it is none of these, cannot be read, or is larger than *max_bytes*.
+    """
+    from mtpp.api.parameters import path_text, shortened
+    from mtpp.formats.io.source import DEFAULT_MAX_BYTES, read_source, source_of_bytes
+
+    limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
+    if isinstance(source, str | os.PathLike):
+        return read_source(path_text(source, parameter), max_bytes=limit, expected=expected)
+    if isinstance(source, bytes | bytearray | memoryview):
+        return source_of_bytes(bytes(source), "<bytes>", max_bytes=limit)
+    if isinstance(source, Mapping):
+        return source_of_bytes(_json_bytes(source, parameter), "<dict>", max_bytes=limit)
+    if _is_of(source, "onnx", "ModelProto"):
+        return source_of_bytes(_model_bytes(source, parameter), "<ModelProto>", max_bytes=limit)
+    if _is_of(source, "networkx", "Graph"):
+        return source_of_bytes(_graph_bytes(source, parameter), f"<{type(source).__name__}>", max_bytes=limit)
+    raise InputError(
+        f"{shortened(source)} is nothing that is read",
+        parameter=parameter,
+        remedy="give a path, bytes, a parsed document, an onnx.ModelProto or a networkx.DiGraph",
+    )
+
+
+def _is_of(value: Any, library: str, name: str) -> bool:
+    """Return whether a value is of a class of a library, which need not be imported to tell."""
+    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == library for kind in type(value).__mro__)
+
+
+def _model_bytes(model: Any, parameter: str) -> bytes:
+    try:
+        data: bytes = model.SerializeToString()
+    except Exception as error:  # protobuf raises classes of its own
+        raise InputError(
+            f"the model cannot be serialised: {error}", parameter=parameter, remedy="save it, and give the path"
+        ) from None
+    return data
+
+
+def _graph_bytes(graph: Any, parameter: str) -> bytes:
+    """Return a graph of networkx as a node-link document."""
+    if not graph.is_directed() or graph.is_multigraph():
+        raise InputError(
+            f"a {type(graph).__name__} is not a DiGraph", parameter=parameter, remedy="give a networkx.DiGraph"
+        )
+    document = {
+        "directed": True,
+        "multigraph": False,
+        "graph": dict(graph.graph),
+        "nodes": [{**data, "id": node} for node, data in graph.nodes(data=True)],
+        "edges": [{**data, "source": tail, "target": head} for tail, head, data in graph.edges(data=True)],
+    }
+    return _json_bytes(document, parameter)
+
+
+def _json_bytes(document: Mapping[Any, Any], parameter: str) -> bytes:
+    from mtpp.formats.io.json_text import dump_json
+
+    try:
+        return dump_json(_plain(document)).encode()
+    except InputError as error:
+        raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
+    except RecursionError:
+        raise InputError("nested too deeply", parameter=parameter) from None
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with numbers of NumPy made Python's and mappings made dictionaries, all the way down."""
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if type(value).__module__ == "numpy" and hasattr(value, "tolist"):
+        return value.tolist()
+    return value

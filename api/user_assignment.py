@@ -1,0 +1,137 @@
+"""Partitions that users bring along: stages of ops from a file, a document, a list, or cut points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mtpp.api.parameters import MOST_STAGES
+from mtpp.errors import InputError, InvalidPartition
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+    from mtpp.inference.graph import CostGraph
+
+
+def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
+    """Return the stage of each op from what a caller gives.
+
+    Parameters
+    ----------
+    assignment
+        A path of what :func:`labels_of_assignment` reads; the content of such a JSON file as a dictionary; a plan, as
+        far as it has an ``assignment``; or a list of stages in the order of the file's ops.
+    parameter
+        Name by which the caller knows it.
+
+    Raises
+    ------
+    InputError, InvalidPartition
+        As :func:`labels_of_assignment`; InputError also for anything else.
+    """
+    import os
+
+    from mtpp.api.parameters import path_text, shortened, whole
+
+    if isinstance(assignment, str | os.PathLike):
+        return labels_of_assignment(graph, path_text(assignment, parameter))
+    if not isinstance(assignment, Mapping) and isinstance(getattr(assignment, "assignment", None), Mapping):
+        assignment = assignment.assignment
+    if isinstance(assignment, Mapping):
+        return labels_of_document(graph, dict(assignment), "<dict>")
+    if isinstance(assignment, bytes) or not isinstance(assignment, Iterable):
+        raise InputError(
+            f"{shortened(assignment)} is no assignment",
+            parameter=parameter,
+            remedy="give a path, a plan, a dictionary of ops, or a list of stages",
+        )
+    labels = [whole(stage, parameter, least=0, most=MOST_STAGES - 1) for stage in assignment]
+    if len(labels) != graph.op_count:
+        raise InvalidPartition(f"{len(labels)} stages were given for {graph.op_count} ops", parameter=parameter)
+    return labels
+
+
+def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = None) -> list[int]:
+    """Read the stage of each op from a plan, a JSON object op → stage, a CSV, or a split of a placement workload.
+
+    Raises
+    ------
+    InputError
+        If the file is none of these, or names an op or a node that the graph has not, or a stage that is no whole
+        number.
+    InvalidPartition
+        If an op has no stage.
+    """
+    from mtpp.formats.io.source import read_source
+
+    source = source or read_source(path)
+    return labels_of_document(graph, assignment_document(source), source.display)
+
+
+def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[int]:
+    """Do the same for a parsed document that messages call *display*."""
+    from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
+
+    prefix = ""
+    if looks_like_split(document):
+        document = stages_of_split(document, display, graph)
+    elif isinstance(document, dict) and "assignment" in document and "stages" in document:
+        document, prefix = document["assignment"], "/assignment"
+    if not isinstance(document, dict):
+        remedy = 'give a plan, {"op": stage, …}, a CSV with op and stage, or a split'
+        raise InputError("no assignment", source=display, remedy=remedy)
+    known = {name: v for v, name in enumerate(graph.op_names)}
+    labels: list[int | None] = [None] * graph.op_count
+    for name, stage in document.items():
+        where = f"{prefix}/{name.replace('~', '~0').replace('/', '~1')}"
+        if name not in known:
+            raise InputError("the model has no such op", source=display, where=where)
+        if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < MOST_STAGES:
+            raise InputError(f"{stage!r} is not the number of a stage", source=display, where=where)
+        labels[known[name]] = stage
+    missing = [graph.op_names[v] for v, label in enumerate(labels) if label is None]
+    if missing:
+        raise InvalidPartition(
+            f"{len(missing)} of {graph.op_count} ops have no stage, the first is {missing[0]!r}", source=display
+        )
+    return [label for label in labels if label is not None]
+
+
+def assignment_document(source: Source) -> Any:
+    """Return the JSON of a file with an assignment; of a CSV with the columns ``op`` and ``stage``, {op: stage}.
+
+    Raises
+    ------
+    InputError
+        If it is neither JSON nor such a CSV.
+    """
+    from mtpp.formats.io.json_text import parse_json
+    from mtpp.formats.results.stage_csv import looks_like_stage_csv, read_stage_csv
+
+    if looks_like_stage_csv(source.data):
+        return read_stage_csv(source.data, source.display)
+    return parse_json(source.data, source.display)
+
+
+def labels_of_cuts(graph: CostGraph, cuts: Iterable[str]) -> list[int]:
+    """Return the stage of each op when the stages end after the named ops, in the graph's own order.
+
+    Raises
+    ------
+    InputError
+        If a name is no op of the graph.
+    """
+    position = {graph.op_names[v]: i for i, v in enumerate(graph.order.tolist())}
+    ends = []
+    for name in cuts:
+        if name not in position:
+            raise InputError(
+                f"no op is called {name!r}", parameter="cuts", remedy="`mtpp inspect --ops` lists the names"
+            )
+        ends.append(position[name] + 1)
+    stage = np.searchsorted(np.array(sorted(set(ends))), np.arange(graph.op_count), side="right")
+    labels = np.empty(graph.op_count, dtype=np.int64)
+    labels[graph.order] = stage
+    return [int(label) for label in labels]

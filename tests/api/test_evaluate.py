@@ -1,0 +1,93 @@
+"""Scores of given partitions: by file, dictionary, plan, list and cuts."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import run
+
+import mtpp
+from mtpp.api.observer import MtppWarning
+from mtpp.errors import InvalidPartition
+
+STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 1}
+
+
+def test_ways_to_give_an_assignment(chain_file: Path, tmp_path: Path) -> None:
+    """All of them are one plan, which the command prints too."""
+    path = tmp_path / "stages.json"
+    path.write_text(json.dumps(STAGES))
+    printed = json.loads(run("evaluate", chain_file, "--assignment", path, "--format", "json").stdout)
+    table = tmp_path / "stages.csv"
+    table.write_text("op,stage\n" + "".join(f"{op},{stage}\n" for op, stage in STAGES.items()))
+    first = mtpp.evaluate(chain_file, STAGES)
+    for given in (path, str(table), list(STAGES.values()), first, first.document(), mtpp.load(first.document())):
+        document = json.loads(json.dumps(mtpp.evaluate(chain_file, given).document()))
+        assert {**document, "elapsed_s": 0} == {**printed, "elapsed_s": 0}
+    assert (first.bottleneck_s, first.algorithm, first.optimal) == (0.071, "given", False)
+
+
+@pytest.mark.parametrize("cuts", ["op0,op2", " op2 , op0", ["op0", "op2"], ("op2", "op0")])
+def test_cuts(chain_file: Path, cuts: Any) -> None:
+    """Names of ops that end a stage, as one text or several."""
+    plan = mtpp.evaluate(chain_file, cuts=cuts)
+    assert plan.assignment == {"op0": 0, "op1": 1, "op2": 1, "op3": 2}
+    printed = run("evaluate", chain_file, "--cuts", "op0,op2").stdout
+    assert repr(plan) + "\n" == printed
+
+
+def test_stages_are_numbered_in_the_order_of_the_data_flow(chain_file: Path) -> None:
+    """Which is said as a warning."""
+    with pytest.warns(MtppWarning, match="numbered anew"):
+        plan = mtpp.evaluate(chain_file, [3, 3, 1, 1])
+    assert plan.assignment == STAGES
+    assert mtpp.evaluate(chain_file, STAGES, k=5).k == 5
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"op0": 0}, "<dict>: 3 of 4 ops have no stage, the first is 'op1'"),
+        ([0, 0, 1], "assignment: 3 stages were given for 4 ops"),
+        ([0, 1, 0, 1], "blocks wait for each other"),
+    ],
+)
+def test_what_is_no_partition(chain_file: Path, given: Any, message: str) -> None:
+    """Ops without a stage, and stages in a circle."""
+    with pytest.raises(InvalidPartition, match=message):
+        mtpp.evaluate(chain_file, given)
+    with pytest.raises(InvalidPartition, match="2 blocks were given, but k is 1"):
+        mtpp.evaluate(chain_file, STAGES, k=1)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "parameter"),
+    [
+        ({}, "assignment"),
+        ({"assignment": STAGES, "cuts": "op0"}, "assignment"),
+        ({"assignment": 3}, "assignment"),
+        ({"assignment": b"{}"}, "assignment"),
+        ({"assignment": ["0", 0, 0, 0]}, "assignment"),
+        ({"assignment": [0, 0, 0, -1]}, "assignment"),
+        ({"cuts": "op9"}, "cuts"),
+        ({"cuts": 3}, "cuts"),
+        ({"cuts": [3]}, "cuts"),
+        ({"assignment": STAGES, "k": "2"}, "k"),
+    ],
+)
+def test_wrong_parameters_are_refused_by_name(chain_file: Path, parameters: dict[str, Any], parameter: str) -> None:
+    """The error says which one."""
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.evaluate(chain_file, **parameters)
+    assert caught.value.parameter == parameter
+
+
+def test_broken_assignments_name_the_place(chain_file: Path) -> None:
+    """As in a file."""
+    with pytest.raises(mtpp.InputError, match="<dict>: /op9: the model has no such op"):
+        mtpp.evaluate(chain_file, {**STAGES, "op9": 0})
+    with pytest.raises(mtpp.InputError, match="<dict>: /op0: '0' is not the number of a stage"):
+        mtpp.evaluate(chain_file, {**STAGES, "op0": "0"})

@@ -1,0 +1,69 @@
+"""Figures of a model and its other formats: as the commands give them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from processes import run
+
+import mtpp
+from mtpp.datasets import sample_path
+
+STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 1}
+
+
+@pytest.mark.parametrize("ops", [False, True])
+def test_inspection_is_what_the_command_prints(ops: bool) -> None:
+    """The document and the table."""
+    path, options = sample_path("resnet50"), ("--ops",) if ops else ()
+    found = mtpp.inspect(path, ops=ops)
+    assert json.loads(json.dumps(found.document())) == json.loads(
+        run("inspect", path, *options, "--format", "json").stdout
+    )
+    assert repr(found) + "\n" == run("inspect", path, *options).stdout
+
+
+def test_figures_of_an_inspection(chain_file: Path) -> None:
+    """Counts, seconds and kinds; a notebook gets a table."""
+    found = mtpp.inspect(chain_file)
+    assert (found.name, found.op_count, found.tensor_count, found.work_s) == ("chain", 4, 3, 0.1)
+    assert found.kinds[0]["ops"] == 4
+    assert found._repr_html_().startswith("<div><p><b>chain</b></p><table>")
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.inspect(chain_file, ops="yes")  # type: ignore[arg-type]
+    assert caught.value.parameter == "ops"
+
+
+@pytest.mark.parametrize("to", ["native", "node-link", "graphml", "dot"])
+def test_conversion_is_what_the_command_writes(chain_file: Path, tmp_path: Path, to: str) -> None:
+    """By the format's name, with a file and without."""
+    text = mtpp.convert(chain_file, tmp_path / "out", to=to)
+    assert (tmp_path / "out").read_text() == text == mtpp.convert(chain_file, to=to)
+    assert run("convert", chain_file, "-", "--to", to).stdout.rstrip("\n") == text.rstrip("\n")
+
+
+def test_stages_go_along(chain_file: Path, tmp_path: Path) -> None:
+    """A plan, or what stands for one, in formats that have a place for it."""
+    plan = mtpp.evaluate(chain_file, STAGES)
+    plan.save(tmp_path / "plan.json")
+    run("convert", chain_file, tmp_path / "command.csv", "--assignment", tmp_path / "plan.json")
+    for given in (plan, STAGES, tmp_path / "plan.json"):
+        assert mtpp.convert(chain_file, tmp_path / "out.csv", plan=given) == (tmp_path / "command.csv").read_text()
+
+
+def test_what_cannot_be_written(chain_file: Path, tmp_path: Path) -> None:
+    """The error names Python's parameters; the model's own file stays."""
+    before = chain_file.read_bytes()
+    with pytest.raises(mtpp.InputError, match="plan: native files have no place for stages; choose to node-link"):
+        mtpp.convert(chain_file, to="native", plan=STAGES)
+    with pytest.raises(mtpp.InputError, match="csv files list stages, and none were given; add plan "):
+        mtpp.convert(chain_file, to="csv")
+    with pytest.raises(mtpp.InputError, match="to: unknown format 'xml'"):
+        mtpp.convert(chain_file, to="xml")
+    with pytest.raises(mtpp.InputError, match="is the model too"):
+        mtpp.convert(chain_file, chain_file)
+    with pytest.raises(mtpp.InputError, match="there is no directory"):
+        mtpp.convert(chain_file, tmp_path / "none" / "out.dot")
+    assert chain_file.read_bytes() == before

@@ -1,0 +1,150 @@
+"""Plans as objects: saved, loaded, shown, and never claiming more than is proven."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain
+from processes import run
+
+import mtpp
+from mtpp.api.plan import PartitionPlan
+from mtpp.formats.graphs.native import to_document
+
+
+@pytest.fixture
+def plan(chain_file: Path) -> PartitionPlan:
+    """Return the best cut of the chain into two stages."""
+    return mtpp.partition(chain_file, 2)
+
+
+def test_a_plan_shows_itself_as_the_command_does(chain_file: Path, plan: PartitionPlan) -> None:
+    """The table on the command's standard output, without colours."""
+    assert repr(plan) + "\n" == run("partition", chain_file, "-k", "2").stdout
+
+
+def test_a_saved_plan_verifies_and_loads(chain_file: Path, plan: PartitionPlan, tmp_path: Path) -> None:
+    """The file is the command's; what is read from it has the same figures, as claims."""
+    path = tmp_path / "plan.json"
+    plan.save(path)
+    assert run("verify", path, "--model", chain_file).returncode == 0
+    for given in (path, str(path), path.read_bytes(), json.loads(path.read_text()), plan.document()):
+        loaded = mtpp.load(given)
+        assert not loaded.verified
+        assert (loaded.k, loaded.bottleneck_s, loaded.ratio, loaded.optimal) == (2, 0.061, 1.0, True)
+        assert loaded.stages == plan.stages
+        assert loaded.assignment == plan.assignment
+        assert json.loads(json.dumps(loaded.document(), default=float)) == json.loads(path.read_text())
+    loaded.save(tmp_path / "again.json.gz")
+    assert mtpp.load(tmp_path / "again.json.gz").stages == plan.stages
+
+
+def test_embedded_graphs_make_a_plan_verifiable_alone(plan: PartitionPlan, tmp_path: Path) -> None:
+    """With the graph inside, no model is needed; a plan read without it cannot give it."""
+    plan.save(tmp_path / "plan.json", embed=True)
+    assert run("verify", tmp_path / "plan.json").returncode == 0
+    with pytest.raises(mtpp.InputError, match="read without its graph"):
+        mtpp.load(plan.document()).document(embed=True)
+
+
+def test_models_without_a_file_are_embedded(tmp_path: Path) -> None:
+    """A plan for bytes or a dictionary carries the graph, for nobody could find it again."""
+    plan = mtpp.partition(to_document(chain([10, 20], [1], "ms")), 2)
+    plan.save(tmp_path / "plan.json")
+    assert run("verify", tmp_path / "plan.json").returncode == 0
+
+
+def test_a_loaded_plan_claims(plan: PartitionPlan) -> None:
+    """Its table is the same but for the ratio, and for what the document does not hold."""
+    shown, loaded = (repr(one).splitlines() for one in (plan, mtpp.load(plan.document())))
+    left_out = [line for line in shown if line not in loaded]
+    assert [line.split("  ")[0] for line in left_out] == ["ratio", "crossing tensors"]
+    assert "ratio             1 claimed, not verified: lower bound 61.00 ms by downset, tier enumerated" in loaded
+    assert "optimal" not in "\n".join(loaded)
+
+
+def test_html_escapes_names() -> None:
+    """Whatever an op is called, a notebook shows it and runs nothing."""
+    graph = to_document(chain([1, 2], [1]))
+    graph["ops"][0]["name"] = graph["tensors"][0]["producer"] = "<script>alert(1)</script>"
+    graph["name"] = "<b>"
+    html = mtpp.partition(graph, 2)._repr_html_()
+    assert "<script>" not in html
+    assert "&lt;script&gt;" in html
+    assert "&lt;b&gt;: 2 ops" in html
+
+
+def test_saving_spares_the_model(chain_file: Path, plan: PartitionPlan, tmp_path: Path) -> None:
+    """By its name and by another; the file stays as it was."""
+    before = chain_file.read_bytes()
+    (tmp_path / "link.json").symlink_to(chain_file)
+    os.link(chain_file, tmp_path / "hard.json")
+    for path in (chain_file, tmp_path / "link.json", tmp_path / "hard.json"):
+        with pytest.raises(mtpp.InputError, match="is the model too"):
+            plan.save(path)
+    with pytest.raises(mtpp.InputError, match="there is no directory"):
+        plan.save(tmp_path / "missing" / "plan.json")
+    with pytest.raises(mtpp.InputError, match="3 is not a path"):
+        plan.save(3)  # type: ignore[arg-type]
+    assert chain_file.read_bytes() == before
+
+
+def test_documents_are_copies(plan: PartitionPlan) -> None:
+    """Changing one changes nothing."""
+    plan.document()["stages"][0]["cost"] = 0
+    plan.assignment["op0"] = 7
+    assert plan.stages[0].cost == 61 * 10**9
+    assert plan.stage_of("op0") == 0
+
+
+def _changed(document: dict[str, Any], *path: Any, to: Any) -> dict[str, Any]:
+    place: Any = document
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = to
+    return document
+
+
+@pytest.mark.parametrize(
+    ("path", "to", "message"),
+    [
+        (("format",), "mtpp-graph", "a graph, not a plan"),
+        (("version",), 2, "version"),
+        (("k",), 3, "<dict>: /stages: 2 stages, but k is 3"),
+        (("stages", 1, "cost"), -1, "<dict>: /stages/1/cost: -1 is out of range"),
+        (("stages", 1, "cost"), "x", "<dict>: /stages/1/cost: expected a whole number, found 'x'"),
+        (("stages", 1, "index"), 0, "<dict>: /stages/1/index: expected 1, found 0"),
+        (("assignment", "op0"), 2, "<dict>: /assignment/op0: 2 is not the number of a stage"),
+        (("lower_bound", "value"), 10**12, "<dict>: /lower_bound/value: 1000000000000 is above the bottleneck"),
+        (("extra",), 1, "<dict>: /extra: unknown key"),
+    ],
+)
+def test_broken_documents_are_refused_with_the_place(plan: PartitionPlan, path: Any, to: Any, message: str) -> None:
+    """As a file or in memory."""
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.load(_changed(plan.document(), *path, to=to))
+    assert message in str(caught.value)
+
+
+def test_claims_that_contradict_the_figures_are_not_repeated(plan: PartitionPlan) -> None:
+    """Ratio and optimality follow from bottleneck, bound and tier, whatever the document says of them."""
+    document = _changed(plan.document(), "lower_bound", "value", to=30_500_000_000)
+    loaded = mtpp.load(document)
+    assert (loaded.ratio, loaded.optimal) == (2.0, False)
+    solver = mtpp.load(_changed(plan.document(), "lower_bound", "tier", to="solver"))
+    assert not solver.optimal
+
+
+def test_what_is_no_plan(chain_file: Path, tmp_path: Path) -> None:
+    """Other files, other types."""
+    with pytest.raises(mtpp.InputError, match="a graph, not a plan"):
+        mtpp.load(chain_file)
+    with pytest.raises(mtpp.InputError, match="no such file"):
+        mtpp.load(tmp_path / "none.json")
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.load(3)
+    assert caught.value.parameter == "plan"
