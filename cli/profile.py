@@ -42,24 +42,28 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
     are absent and inputs are random. Needs mtpp[run].
     """
-    from mtpp.cli.profiling import profile_request, profile_source
+    from mtpp.api.model_terms import system_from
+    from mtpp.api.profile import ProfileModelRequest, profile_model_file
+    from mtpp.cli.options.shared import bytes_option, input_limit, parse_dims
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.formats.graphs.native import write_native
     from mtpp.formats.io.sink import check_output
-    from mtpp.runtime.profiling.profile_model import profile_model
     from mtpp.views.profile import profile_text
 
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    request = profile_request(options)
-    source = profile_source(model, options)
-    with console.steps() as bar:
-        bar.show("measuring")
-        profile = profile_model(source, request, lambda done, total: bar.show("measuring", done, total))
+    request = ProfileModelRequest(
+        model,
+        system_from(options["system"]),
+        memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
+        dims=parse_dims(options["dims"]),
+        max_input_bytes=input_limit(options["max_input_size"]),
+        **{name: options[name] for name in ("warmup", "repeats", "threads", "optimise", "beside", "inputs", "seed")},
+    )
+    profile = profile_model_file(request, console)
     deliver(
         output,
-        lambda: write_native(profile.graph),
-        lambda: write_native(profile.graph) if output_format == "json" else profile_text(profile, output_format),
+        profile.json_text,
+        lambda: profile.json_text() if output_format == "json" else profile_text(profile.measured, output_format),
     )

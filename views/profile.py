@@ -11,7 +11,7 @@ from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, r
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.profiling.profile_model import Profile
+    from mtpp.runtime.profiling.profile_model import MeasuredProfile
     from mtpp.units import Exact
 
 _DEAREST = 10
@@ -19,7 +19,7 @@ _NOTICED = Fraction(1, 2000)
 _PS = PICOSECONDS["us"]
 
 
-def profile_text(profile: Profile, output_format: str) -> str:
+def profile_text(profile: MeasuredProfile, output_format: str) -> str:
     """Return a profile as ``table``, ``markdown`` or ``csv``; the last lists every op, times in microseconds."""
     if output_format == "csv":
         return csv_text(*_every_op(profile))
@@ -42,7 +42,7 @@ def profile_text(profile: Profile, output_format: str) -> str:
     return rendered(result_terminal(), *shown)
 
 
-def _figures(profile: Profile) -> list[tuple[str, str]]:
+def _figures(profile: MeasuredProfile) -> list[tuple[str, str]]:
     graph, said = profile.graph, profile.graph.metadata["profile"]
     machine = said["machine"]
     quarter, median, three_quarters = profile.ops.wall
@@ -70,7 +70,7 @@ def _figures(profile: Profile) -> list[tuple[str, str]]:
     return lines
 
 
-def _kernels(profile: Profile) -> str:
+def _kernels(profile: MeasuredProfile) -> str:
     rest, ops = profile.ops.between_kernels, profile.graph.op_count
     if rest >= 0:
         return f"and {_time(rest)} between them: {_time(rest / ops)} added to each op"
@@ -80,7 +80,7 @@ def _kernels(profile: Profile) -> str:
     return f"slowed down by the profiler: each op shrunk by {float(shrunk):.1%}"
 
 
-def _kinds(profile: Profile) -> tuple[list[str], list[list[str]]]:
+def _kinds(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
     graph = profile.graph
     rows: dict[str, list[Fraction]] = {}
     counts: dict[str, int] = {}
@@ -97,7 +97,7 @@ def _kinds(profile: Profile) -> tuple[list[str], list[list[str]]]:
     ]  # fmt: skip
 
 
-def _dearest(profile: Profile) -> tuple[list[str], list[list[str]]]:
+def _dearest(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
     graph = profile.graph
     total = sum(graph.work) or 1
     modelled = _each_modelled(profile.modelled)
@@ -111,7 +111,7 @@ def _dearest(profile: Profile) -> tuple[list[str], list[list[str]]]:
     ]  # fmt: skip
 
 
-def _every_op(profile: Profile) -> tuple[list[str], list[list[Any]]]:
+def _every_op(profile: MeasuredProfile) -> tuple[list[str], list[list[Any]]]:
     graph = profile.graph
     header = ["op", "kind", "work_us", "kernel_us", "first_quartile_us", "median_us", "third_quartile_us"]
     return [*header, "modelled_us"], [

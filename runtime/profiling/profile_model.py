@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Profile:
+class MeasuredProfile:
     """A model measured.
 
     Attributes
@@ -48,7 +48,7 @@ class Profile:
 
 def profile_model(
     source: Source, request: ProfileRequest, progress: Callable[[int, int], None] = lambda done, total: None
-) -> Profile:
+) -> MeasuredProfile:
     """Measure an ONNX model on this machine.
 
     Raises
@@ -103,7 +103,7 @@ def profile_model(
 
 def _profile(
     source: Source, executable: Executable, measured: MeasuredModel, request: ProfileRequest, pieces: int
-) -> Profile:
+) -> MeasuredProfile:
     choices = request.choices
     metadata = {
         "model_sha256": source.sha256,
@@ -122,4 +122,4 @@ def _profile(
     }
     graph = profiled_graph(measured.reading.graph, measured.ops, measured.sizes, metadata)
     modelled = replace(measured.reading.graph, tensor_bytes=graph.tensor_bytes)
-    return Profile(graph, modelled, measured.ops, executable.random_weight_bytes, tuple(executable.made_up))
+    return MeasuredProfile(graph, modelled, measured.ops, executable.random_weight_bytes, tuple(executable.made_up))

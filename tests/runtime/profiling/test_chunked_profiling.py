@@ -15,7 +15,7 @@ from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
 from mtpp.runtime.profiling.chunked_profiling import pieces_within
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
-from mtpp.runtime.profiling.profile_model import Profile, profile_model
+from mtpp.runtime.profiling.profile_model import MeasuredProfile, profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.timing import ProfileChoices
 
@@ -36,7 +36,7 @@ def absent(model: onnx.ModelProto, location: str = "gone.bin") -> onnx.ModelProt
     return model
 
 
-def profiled(model: onnx.ModelProto, folder: Path, limit: int | None, **dims: int) -> Profile:
+def profiled(model: onnx.ModelProto, folder: Path, limit: int | None, **dims: int) -> MeasuredProfile:
     """Measure a model within *limit* bytes of memory."""
     path = folder / "model.onnx"
     onnx.save(model, path)

@@ -15,7 +15,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
-from mtpp.runtime.profiling.profile_model import Profile, profile_model
+from mtpp.runtime.profiling.profile_model import MeasuredProfile, profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.timing import ProfileChoices
 
@@ -24,7 +24,9 @@ pytest.importorskip("onnxruntime")
 LIGHT = sorted((Path(onnx.__file__).parent / "backend/test/data/light").glob("*.onnx"))
 
 
-def profiled(model: onnx.ModelProto, folder: Path, choices: ProfileChoices | None = None, **request: object) -> Profile:
+def profiled(
+    model: onnx.ModelProto, folder: Path, choices: ProfileChoices | None = None, **request: object
+) -> MeasuredProfile:
     """Measure a model with few runs."""
     path = folder / "model.onnx"
     onnx.save(model, path)

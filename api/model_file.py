@@ -1,0 +1,53 @@
+"""Files of models that are run or split: use cases for which a graph is not enough."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.parameters import path_text, shortened
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+
+
+def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict[str, int]]:
+    """Return the path of a model, or its content if it is in no file, and the sizes that it was read for.
+
+    Raises
+    ------
+    InputError
+        If it is neither a path nor a :class:`mtpp.api.model.Model`.
+    """
+    from mtpp.api.model import Model
+
+    if isinstance(model, Model):
+        source = model.source
+        return (source if source.path is None else source.display), dict(model.dims)
+    if not isinstance(model, str | os.PathLike):
+        problem = f"{shortened(model)} is neither a path nor a model"
+        raise InputError(problem, parameter=parameter, remedy="give the path of its file")
+    return path_text(model, parameter), {}
+
+
+def read_onnx(model: str | Source, max_bytes: int, remedy: str) -> Source:
+    """Return the content of a model's file.
+
+    Parameters
+    ----------
+    remedy
+        What to do if it is no ONNX model.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is no ONNX model.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.onnx import looks_like_onnx
+
+    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    if not looks_like_onnx(source.data):
+        raise InputError("not an ONNX model", source=source.display, remedy=remedy)
+    return source

@@ -1,0 +1,272 @@
+"""Measurement of what each op of an ONNX model takes on this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.model import MAX_INPUT_BYTES, Model
+from mtpp.api.observer import Observer, listener
+from mtpp.errors import InputError, Interrupted
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.system import System
+    from mtpp.runtime.profiling.profile_model import MeasuredProfile
+    from mtpp.runtime.random_values import Array
+
+MOST_REPEATS = 10_000
+MOST_THREADS = 1024
+MOST_BESIDE = 1024
+
+
+@dataclass(frozen=True)
+class ProfileModelRequest:
+    """Terms of a profile.
+
+    Attributes
+    ----------
+    model
+        Path of an ONNX model, ``-`` for standard input, or its content.
+    system
+        Models the costs that measured ones are compared with.
+    warmup, repeats
+        Runs before those that count, and those.
+    threads
+        Of one kernel; kernels run one after the other.
+    optimise
+        Whether ONNX Runtime may fuse and rearrange ops.
+    beside
+        How many others run the model at the same time.
+    inputs
+        Contents of inputs by name, or the path of an ``.npz`` file with them; random where there are none.
+    dims
+        Sizes of symbolic dimensions.
+    seed
+        Of all that is made up.
+    memory_bytes
+        That may be taken; None for what is free.
+    max_input_bytes
+        A larger file is refused.
+    """
+
+    model: str | Source
+    system: System
+    warmup: int = 3
+    repeats: int = 20
+    threads: int = 1
+    optimise: bool = False
+    beside: int = 0
+    inputs: str | Mapping[str, Array] | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    seed: int = 0
+    memory_bytes: int | None = None
+    max_input_bytes: int = MAX_INPUT_BYTES
+
+
+@dataclass(frozen=True, repr=False)
+class Profile:
+    """A model measured.
+
+    Attributes
+    ----------
+    measured
+        Its graph with measured and with modelled costs, and the figures behind them.
+    """
+
+    measured: MeasuredProfile
+
+    @property
+    def graph(self) -> CostGraph:
+        """The model's graph with measured costs, in microseconds; it can be partitioned."""
+        return self.measured.graph
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that :meth:`save` writes; numbers that are not whole are exact."""
+        from mtpp.formats.graphs.native import to_document
+
+        return to_document(self.graph)
+
+    def json_text(self) -> str:
+        """Return what ``mtpp profile -o`` writes."""
+        from mtpp.formats.graphs.native import write_native
+
+        return write_native(self.graph)
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the graph with measured costs as JSON, whole or not at all; it gives its costs to other commands.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.io.sink import write_text_atomically
+
+        write_text_atomically(path_text(path, "path"), self.json_text())
+
+    def __repr__(self) -> str:
+        from mtpp.views.profile import profile_text
+
+        return profile_text(self.measured, "table")
+
+
+def profile(
+    model: str | os.PathLike[str] | Model,
+    *,
+    warmup: int = 3,
+    repeats: int = 20,
+    threads: int = 1,
+    optimise: bool = False,
+    beside: int = 0,
+    inputs: Mapping[str, Array] | str | os.PathLike[str] | None = None,
+    dims: Mapping[str, int] | None = None,
+    seed: int = 0,
+    system: System | str | os.PathLike[str] | None = None,
+    memory_limit: int | str | None = None,
+    max_input_size: int | str | None = None,
+    observer: Observer | None = None,
+) -> Profile:
+    """Measure on this machine what each op of an ONNX model takes in ONNX Runtime.
+
+    An op costs the mean of the middle half of its times; op times are scaled to sum to an unprofiled run. Needs
+    ``mtpp[run]``.
+
+    Parameters
+    ----------
+    model
+        Path of an ONNX model, or one as read. Weights whose files are absent are random.
+    warmup, repeats
+        Runs before those that count, and those: at most 10,000.
+    threads
+        Of one kernel, at most 1024; kernels run one after the other.
+    optimise
+        Whether ONNX Runtime may fuse and rearrange ops; a fused kernel's time is shared out.
+    beside
+        Number of others that run the model at the same time, as stages have others beside them.
+    inputs
+        Contents of inputs by name, or a ``.npz`` file with them. None: random.
+    dims
+        Sizes of symbolic dimensions; those that a model was read for hold unless they are set here.
+    seed
+        Of all that is made up.
+    system
+        System that models the costs to compare with: one, the name of a preset, or a TOML file.
+    memory_limit
+        Bytes that may be taken, such as ``"8GiB"``; the model is run in chunks if need be. None: what is free.
+    max_input_size
+        Bytes beyond which the file is refused. None: 2 GiB.
+    observer
+        Listener to what is being done.
+
+    Returns
+    -------
+    The graph with measured costs, with the figures behind them.
+
+    Raises
+    ------
+    InputError
+        If a parameter is of the wrong type, the model is no ONNX model or broken, takes more memory than there is, or
+        cannot be run, or ONNX Runtime is not installed.
+    Interrupted
+        If Ctrl-C ended the work.
+
+    Examples
+    --------
+    >>> from mtpp.api.profile import profile
+    >>> from mtpp.datasets import sample_path
+    >>> measured = profile(sample_path("resnet50"), warmup=0, repeats=1)
+    >>> measured.graph.op_count, measured.graph.time_unit
+    (122, 'us')
+    """
+    from mtpp.api.model_file import model_file
+    from mtpp.api.model_terms import bytes_or_none, sizes, system_from
+    from mtpp.api.parameters import MOST_SEED, flag, whole
+
+    file, read_for = model_file(model)
+    request = ProfileModelRequest(
+        file,
+        model.system if system is None and isinstance(model, Model) else system_from(system),
+        warmup=whole(warmup, "warmup", least=0),
+        repeats=whole(repeats, "repeats", most=MOST_REPEATS),
+        threads=whole(threads, "threads", most=MOST_THREADS),
+        optimise=flag(optimise, "optimise"),
+        beside=whole(beside, "beside", least=0, most=MOST_BESIDE),
+        inputs=_checked_inputs(inputs),
+        dims=read_for | sizes(dims),
+        seed=whole(seed, "seed", least=0, most=MOST_SEED),
+        memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
+        max_input_bytes=bytes_or_none(max_input_size, "max_input_size") or MAX_INPUT_BYTES,
+    )
+    return profile_model_file(request, listener(observer))
+
+
+def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Profile:
+    """Measure a model.
+
+    Raises
+    ------
+    InputError
+        If it is no ONNX model or broken, takes more memory than there is, or cannot be run.
+    Interrupted
+        If Ctrl-C ended the work.
+    """
+    from mtpp.api.model_file import read_onnx
+    from mtpp.host.free_memory import free_bytes
+    from mtpp.runtime.profiling.profile_model import profile_model
+    from mtpp.runtime.profiling.profile_request import ProfileRequest
+    from mtpp.runtime.profiling.timing import ProfileChoices
+
+    arrays = _arrays(request.inputs) if isinstance(request.inputs, str) else request.inputs
+    terms = ProfileRequest(
+        ProfileChoices(request.warmup, request.repeats, request.threads, request.optimise, request.beside),
+        request.system,
+        dims=request.dims,
+        arrays=arrays or {},
+        seed=request.seed,
+        memory_bytes=free_bytes() if request.memory_bytes is None else request.memory_bytes,
+    )
+    try:
+        source = read_onnx(request.model, request.max_input_bytes, "only ONNX models can be run and measured")
+        with observer.steps() as steps:
+            steps.show("measuring")
+            return Profile(profile_model(source, terms, lambda done, total: steps.show("measuring", done, total)))
+    except KeyboardInterrupt:
+        raise Interrupted("the measurement was interrupted") from None
+
+
+def _arrays(path: str) -> dict[str, Array]:
+    """Read arrays by name; none that would have to be unpickled."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("one array without a name")
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"no arrays by name can be read: {error}", source=path, remedy="write it with numpy.savez(FILE, NAME=array)"
+        ) from None
+
+
+def _checked_inputs(inputs: Any) -> str | dict[str, Array] | None:
+    import numpy as np
+
+    from mtpp.api.parameters import path_text, shortened
+
+    if inputs is None:
+        return None
+    if not isinstance(inputs, Mapping):
+        return path_text(inputs, "inputs")
+    for name, array in inputs.items():
+        if not isinstance(name, str) or not isinstance(array, np.ndarray):
+            problem = f"{shortened(array)} is no array" if isinstance(name, str) else f"{shortened(name)} is no name"
+            raise InputError(problem, parameter="inputs", remedy="give NumPy arrays by the names of inputs")
+    return dict(inputs)

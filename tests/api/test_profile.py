@@ -1,0 +1,130 @@
+"""``mtpp.api.profile``: the command's measurements in Python, and parameters refused at the door."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from processes import run
+from profiled_models import chain, looped
+
+import mtpp.api.profile
+from mtpp.api.model import Reading, read_model
+from mtpp.api.observer import Observer
+from mtpp.api.profile import profile
+from mtpp.errors import InputError
+from mtpp.inference.system import load_system
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the path of a model with a symbolic dimension."""
+    path = tmp_path_factory.mktemp("profiled") / "model.onnx"
+    onnx.save(chain(4), path)
+    return path
+
+
+class Runs(Observer):
+    """Listener that counts runs."""
+
+    def __init__(self) -> None:
+        self.done: list[tuple[int, int | None]] = []
+
+    def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+        """Keep what is done."""
+        self.done.append((done, total))
+
+
+def test_the_graph_is_the_one_that_the_command_writes(model: Path, tmp_path: Path) -> None:
+    """All but the times: ops, sizes, and what is recorded of the measurement; what is saved is what it says."""
+    runs = Runs()
+    measured = profile(model, dims={"batch": 2}, warmup=0, repeats=2, seed=3, observer=runs)
+    assert runs.done[-1] == (2, 2)
+    measured.save(tmp_path / "graph.json")
+    own = json.loads((tmp_path / "graph.json").read_text())
+    flags = ("--dim", "batch=2", "--warmup", "0", "--repeats", "2", "--seed", "3")
+    done = run("profile", model, *flags, "-o", tmp_path / "other.json")
+    due = json.loads((tmp_path / "other.json").read_text())
+    for document in (own, due):
+        for op in document["ops"]:
+            assert op.pop("work") > 0
+        document["metadata"].pop("machine", None)
+        document["metadata"]["profile"] = {
+            key: document["metadata"]["profile"][key] for key in ("model_sha256", "repeats", "warm_up", "seed")
+        }
+    assert own == due
+    assert [op["name"] for op in measured.document()["ops"]] == [op["name"] for op in due["ops"]]
+    assert repr(measured).splitlines()[0] == done.stdout.splitlines()[0]
+
+
+def test_a_model_as_read_brings_its_sizes(model: Path) -> None:
+    """Unless others are asked for."""
+    read = read_model(str(model), Reading(load_system(), {"batch": 2}), print)
+    graphs = [profile(read, repeats=1, dims=dims).graph for dims in (None, {"batch": 4})]
+    assert [int(graph.tensor_bytes[0]) for graph in graphs] == [512, 1024]
+
+
+def test_inputs_may_be_arrays_or_their_file(tmp_path: Path) -> None:
+    """Nothing is random then."""
+    onnx.save(looped(), tmp_path / "loop.onnx")
+    arrays = {"x": np.ones(8, dtype=np.float32)}
+    np.savez(tmp_path / "data.npz", **arrays)
+    for inputs in (arrays, tmp_path / "data.npz"):
+        assert profile(tmp_path / "loop.onnx", inputs=inputs, repeats=1).measured.random_inputs == ()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("model", 3),
+        ("model", b"model.onnx"),
+        ("warmup", -1),
+        ("repeats", 0),
+        ("repeats", "20"),
+        ("repeats", 10_001),
+        ("threads", 1.5),
+        ("optimise", 1),
+        ("beside", None),
+        ("inputs", [1]),
+        ("inputs", {"x": 1}),
+        ("dims", "batch=2"),
+        ("dims", {"batch": True}),
+        ("seed", -1),
+        ("system", 1),
+        ("memory_limit", "lots"),
+        ("max_input_size", 1.5),
+        ("observer", 1),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_refused_by_name(model: Path, parameter: str, value: Any) -> None:
+    """An InputError that knows which one it is."""
+    arguments: dict[str, Any] = {"model": model} | {parameter: value}
+    with pytest.raises(InputError) as caught:
+        profile(**arguments)
+    assert caught.value.parameter == parameter
+
+
+def test_what_is_no_onnx_model_is_refused(tmp_path: Path) -> None:
+    """Only ONNX models can be run; a size that is not set is named."""
+    (tmp_path / "graph.json").write_text("{}")
+    with pytest.raises(InputError, match="only ONNX models can be run"):
+        profile(tmp_path / "graph.json")
+
+
+def test_a_size_that_is_not_set_is_asked_for(model: Path) -> None:
+    """By the parameter's name."""
+    with pytest.raises(InputError, match="set it with dims batch=1"):
+        profile(model)
+
+
+def test_examples_run() -> None:
+    """The documentation says what happens."""
+    assert doctest.testmod(mtpp.api.profile).failed == 0
