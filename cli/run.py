@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import click
 
+from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.pinning import Cores
 from mtpp.cli.options.shared import FiniteRange, output_options
 
 INTERRUPTED = 130
+
+_ASKED = ("folder", "model", "batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
+"""Options that are terms of the run."""
 
 
 @click.command("run")
@@ -44,24 +49,28 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
     turn. Ctrl-C ends the run with the table of what is done.
     """
-    from mtpp.cli.running import run_stages, warn_of_limits
-    from mtpp.cli.terminal.console import Console
+    from mtpp.api.run_pipeline import PipelineRunRequest, run_stages
+    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.cli.terminal.console import Console, TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.formats.io.sink import check_output
     from mtpp.views.run import run_json, run_text
 
     if output not in (None, "-"):
         check_output(output)
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    comparison = run_stages(options, console)
-    warn_of_limits(comparison, console)
+    # Nothing that moves: drawing it would take time from what is being measured.
+    kind = TalkativeConsole if sys.stderr is not None and sys.stderr.isatty() else Console
+    console = kind(quiet=options["quiet"], verbose=options["verbose"])
+    deadline = deadline_from_start(options["time_limit"])
+    run = run_stages(PipelineRunRequest(**{name: options[name] for name in _ASKED}, deadline=deadline), console)
+    comparison = run.comparison
     deliver(
         output,
         lambda: run_json(comparison),
-        lambda: run_json(comparison) if output_format == "json" else run_text(comparison, output_format),
+        lambda: run_json(comparison) if output_format == "json" else run_text(comparison, output_format, flag_of),
     )
-    if not comparison.measured.agrees:
+    if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")
         ctx.exit(1)
-    if comparison.measured.pipeline.stopped == "interrupted":
+    if run.stopped == "interrupted":
         ctx.exit(INTERRUPTED)

@@ -1,8 +1,8 @@
-"""How a run of a pipeline looks: measured against predicted, stage by stage, as table, markdown, CSV and JSON."""
+"""Runs of a pipeline, measured against predicted stage by stage, as table, Markdown, CSV and JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.terminal_safe import visible
@@ -25,27 +25,34 @@ _TELLING = 0.05
 """Part by which predicted times have to differ for their correlation to say something; a good plan has equal stages."""
 
 
-def run_text(comparison: Comparison, output_format: str) -> str:
-    """Return *comparison* as ``table``, ``markdown`` or ``csv`` (a line per stage)."""
+def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str], str] = str) -> str:
+    """Return *comparison* as ``table``, ``markdown`` or ``csv`` (a line per stage).
+
+    Parameters
+    ----------
+    name_of
+        Gives the names that a front end has for parameters.
+    """
     if output_format == "csv":
         return csv_text(_COLUMNS, [[row[name] for name in _COLUMNS] for row in _stage_rows(comparison)])
     rows = [_cells(stage) for stage in comparison.stages]
     slowest = comparison.stages.index(comparison.slowest)
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison))
+        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison, name_of))
         return f"### {visible(_title(comparison))}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
-    return _table(comparison, rows, slowest)
+    return _table(comparison, rows, slowest, name_of)
 
 
 def run_json(comparison: Comparison) -> str:
-    """Return the ``mtpp-run`` document, version 1; times are in seconds."""
+    """Return the text of the ``mtpp-run`` document, version 1; times are in seconds."""
     from mtpp.formats.io.json_text import dump_lines
 
-    return dump_lines(_document(comparison), ("stages",)) + "\n"
+    return dump_lines(run_document(comparison), ("stages",)) + "\n"
 
 
-def _document(comparison: Comparison) -> dict[str, Any]:
+def run_document(comparison: Comparison) -> dict[str, Any]:
+    """Return the JSON object of :func:`run_json`."""
     measured = comparison.measured
     request, run, manifest = measured.request, measured.pipeline, measured.wiring.manifest
     return {
@@ -154,12 +161,12 @@ def _title(comparison: Comparison) -> str:
     return f"{manifest.name}: {count} stage{'s' if count > 1 else ''} as a pipeline, {run.batches:,} batches"
 
 
-def _figures(comparison: Comparison) -> list[tuple[str, str]]:
+def _figures(comparison: Comparison, name_of: Callable[[str], str]) -> list[tuple[str, str]]:
     measured = comparison.measured
     request = measured.request
     threads = f"{request.threads} thread{'s' if request.threads > 1 else ''}"
     if measured.whole is None:
-        whole = f"all stages in turn in one process, {threads}; --model FILE measures the unsplit model"
+        whole = f"all stages in turn in one process, {threads}; {name_of('model')} FILE measures the unsplit model"
     else:
         whole = f"the unsplit model, {threads}"
     unsplit = comparison.predicted_unsplit_s
@@ -240,7 +247,7 @@ def _conditions(comparison: Comparison) -> list[str]:
     return texts
 
 
-def _table(comparison: Comparison, rows: Sequence[Sequence[str]], slowest: int) -> str:
+def _table(comparison: Comparison, rows: Sequence[Sequence[str]], slowest: int, name_of: Callable[[str], str]) -> str:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -249,5 +256,5 @@ def _table(comparison: Comparison, rows: Sequence[Sequence[str]], slowest: int) 
     for i, row in enumerate(rows):
         table.add_row(*(safe_text(cell, "bold" if i == slowest else "") for cell in row))
     terminal = result_terminal()
-    title, figures = safe_text(_title(comparison), "bold"), figures_grid(_figures(comparison))
+    title, figures = safe_text(_title(comparison), "bold"), figures_grid(_figures(comparison, name_of))
     return rendered(terminal, title) + rendered(result_terminal(endless=True), table) + rendered(terminal, "", figures)

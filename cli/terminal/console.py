@@ -68,6 +68,14 @@ class Console(Observer):
             print("\n".join(map(visible, renamed(text, flag_of).split("\n"))), file=sys.stderr, flush=True)
 
 
+class TalkativeConsole(Console):
+    """A console that prints notes unless told to be quiet: where nothing may move, they say what is being done."""
+
+    def note(self, text: str) -> None:
+        """Print a note."""
+        self.say(text)
+
+
 class LiveLine(AbstractContextManager["LiveLine"]):
     """An observer that shows best, bound, ratio and speed on one line, only where standard error is a terminal.
 

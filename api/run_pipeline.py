@@ -1,0 +1,287 @@
+"""Runs of the stages of a model as a pipeline: measured times against predicted ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.model import Model
+from mtpp.api.observer import Observer, listener
+from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.deadline import Deadline
+
+if TYPE_CHECKING:
+    from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
+
+_OTHER_MACHINE = 3
+"""Times as slow or as fast as predicted: beyond, the prediction was for another machine."""
+
+MOST_BATCHES = 10**7
+MOST_WARMUP = 10**6
+MOST_THREADS = 1024
+MOST_QUEUE_DEPTH = 1000
+_MOST_CORES = 65536
+
+
+@dataclass(frozen=True)
+class PipelineRunRequest:
+    """Terms of a run.
+
+    Attributes
+    ----------
+    folder
+        Of the stages and their manifest.
+    model
+        The model that was split, None if it is not at hand.
+    batches, warmup
+        To be timed, and before.
+    queue_depth
+        Batches that may wait between two stages.
+    threads, optimise
+        Of each worker; also of the model without a pipeline.
+    pin
+        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
+    seed
+        Of what is made up.
+    deadline
+        When the run ends.
+    """
+
+    folder: str
+    model: str | None = None
+    batches: int = 200
+    warmup: int = 10
+    queue_depth: int = 2
+    threads: int = 1
+    optimise: bool = False
+    pin: tuple[int, ...] | None = None
+    seed: int = 0
+    deadline: Deadline = field(default_factory=Deadline)
+
+
+@dataclass(frozen=True, repr=False)
+class PipelineRun:
+    """A pipeline measured, beside its prediction.
+
+    Attributes
+    ----------
+    comparison
+        Every figure, with the bottleneck, throughput and speed-up as measured and as predicted.
+    """
+
+    comparison: Comparison
+
+    @property
+    def agrees(self) -> bool:
+        """Whether no output of the pipeline was found to be wrong."""
+        return self.comparison.measured.agrees
+
+    @property
+    def stopped(self) -> str:
+        """``"finished"``, ``"time-limit"`` or ``"interrupted"``; figures are of the batches done by then."""
+        return self.comparison.measured.pipeline.stopped
+
+    @property
+    def batches(self) -> int:
+        """Number of batches that all stages did."""
+        return self.comparison.measured.pipeline.batches
+
+    @property
+    def stages(self) -> tuple[StageComparison, ...]:
+        """The stages in the order of the pipeline, with their times in seconds."""
+        return self.comparison.stages
+
+    @property
+    def throughput_per_s(self) -> float:
+        """Batches per second, the filling and the emptying of the pipeline included."""
+        return self.comparison.throughput
+
+    @property
+    def speedup(self) -> float:
+        """Throughput of the pipeline over that of the unsplit model."""
+        return self.comparison.speedup
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that ``mtpp run --format json`` prints."""
+        from mtpp.views.run import run_document
+
+        return run_document(self.comparison)
+
+    def __repr__(self) -> str:
+        from mtpp.views.run import run_text
+
+        return run_text(self.comparison, "table")
+
+
+def run_pipeline(
+    folder: str | os.PathLike[str] | Any,
+    *,
+    model: str | os.PathLike[str] | Model | None = None,
+    batches: int = 200,
+    warmup: int = 10,
+    queue_depth: int = 2,
+    threads: int = 1,
+    optimise: bool = False,
+    pin: Sequence[int] | str | None = None,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    observer: Observer | None = None,
+) -> PipelineRun:
+    """Run the stages of a model as a pipeline: a process for each stage.
+
+    Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
+    random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
+    turn, and those with the unsplit model's. Needs ``mtpp[run]``.
+
+    Parameters
+    ----------
+    folder
+        Folder that :func:`mtpp.api.split.split` wrote, or what that returned.
+    model
+        The unsplit model, to compare with.
+    batches, warmup
+        Batches to be timed, and before those.
+    queue_depth
+        Batches that may wait between two stages.
+    threads
+        Of each worker.
+    optimise
+        Whether ONNX Runtime may fuse ops. By default ops run as :func:`mtpp.api.profile.profile` measures them.
+    pin
+        Cores, each worker being kept to one of its own, or ``"all"`` for those that this process may use. None: that
+        is left to the system.
+    seed
+        Of made-up values.
+    time_limit_s
+        Seconds from the call after which the run ends with what is done.
+    observer
+        Listener to what is being done, and to warnings of what makes the figures other than one may think.
+
+    Returns
+    -------
+    What was measured beside what was predicted; after Ctrl-C or the time limit, of the batches done by then.
+
+    Raises
+    ------
+    InputError
+        If a parameter is of the wrong type, the folder or a model cannot be used, or there is too little memory.
+    MtppError
+        If a worker dies.
+    LimitReached
+        If the time is up before every stage has done a batch.
+    Interrupted
+        If Ctrl-C ended the work before that.
+    """
+    from mtpp.api.parameters import MOST_SEED, deadline_of, flag, path_text, whole
+
+    written = getattr(folder, "folder", None)
+    request = PipelineRunRequest(
+        path_text(folder if written is None else written, "folder"),
+        None if model is None else _model_path(model),
+        batches=whole(batches, "batches", most=MOST_BATCHES),
+        warmup=whole(warmup, "warmup", least=0, most=MOST_WARMUP),
+        queue_depth=whole(queue_depth, "queue_depth", most=MOST_QUEUE_DEPTH),
+        threads=whole(threads, "threads", most=MOST_THREADS),
+        optimise=flag(optimise, "optimise"),
+        pin=_cores(pin),
+        seed=whole(seed, "seed", least=0, most=MOST_SEED),
+        deadline=deadline_of(time_limit_s),
+    )
+    return run_stages(request, listener(observer))
+
+
+def run_stages(request: PipelineRunRequest, observer: Observer) -> PipelineRun:
+    """Measure the stages of a folder, and warn of what makes the figures other than one may think.
+
+    Raises
+    ------
+    MtppError
+        If the folder cannot be used, a worker dies, or the time is up before there is anything to tell.
+    Interrupted
+        If Ctrl-C ends the work before that.
+    """
+    from mtpp.host.interruption import Interruption
+    from mtpp.runtime.pipeline.comparison import Comparison
+    from mtpp.runtime.pipeline.crew import Patience, Stopped
+    from mtpp.runtime.pipeline.measuring import RunRequest, measure
+    from mtpp.runtime.pipeline.worker_process import WorkerDied
+
+    terms = RunRequest(
+        folder=Path(request.folder),
+        model=None if request.model is None else Path(request.model),
+        batches=request.batches,
+        warmup=request.warmup,
+        queue_depth=request.queue_depth,
+        threads=request.threads,
+        optimise=request.optimise,
+        pin=request.pin,
+        seed=request.seed,
+    )
+    with Interruption() as interruption:
+        try:
+            patience = Patience(request.deadline, lambda: interruption.requested)
+            run = PipelineRun(Comparison(measure(terms, patience, observer.note)))
+        except Stopped as stop:
+            if stop.reason == "interrupted":
+                raise Interrupted("the run was interrupted before every stage had done a batch") from None
+            raise LimitReached(
+                f"{request.deadline.limit_s:g} s were up before every stage had done a batch",
+                parameter="time_limit_s",
+                remedy="give it more",
+            ) from None
+        except WorkerDied as death:
+            for line in death.last_lines:
+                observer.quote(death.source or "", line)
+            raise
+    _warn_of_limits(run.comparison, observer)
+    return run
+
+
+def _warn_of_limits(comparison: Comparison, observer: Observer) -> None:
+    measured = comparison.measured
+    run, request = measured.pipeline, measured.request
+    if run.stopped != "finished":
+        done = f"after {run.batches:,} of {request.batches:,} batches"
+        if run.stopped == "time-limit":
+            observer.warn(f"the time was up {done}")
+        else:
+            observer.warn_interrupted(done)
+    threads, cores = len(comparison.stages) * request.threads, comparison.cores
+    if threads > cores:
+        observer.warn(
+            f"{threads} threads of {len(comparison.stages)} workers share {cores} "
+            f"core{'s' if cores > 1 else ''}: the speed-up is at most {cores} over one thread"
+            if request.threads == 1
+            else f"{threads} threads of {len(comparison.stages)} workers share {cores} core{'s' if cores > 1 else ''}"
+        )
+    if comparison.disturbed:
+        observer.warn(
+            f"other programs had the cores for {comparison.disturbance:.0%} of the time: measure again when they rest"
+        )
+    ratio = comparison.bottleneck_ratio
+    if ratio is not None and not 1 / _OTHER_MACHINE < ratio < _OTHER_MACHINE:
+        observer.warn("the prediction is of another machine: partition what `mtpp profile` measured on this one")
+
+
+def _model_path(model: Any) -> str:
+    from mtpp.api.model_file import model_file
+
+    file, _ = model_file(model)
+    if not isinstance(file, str):
+        raise InputError("is in no file", parameter="model", remedy="give the path of its file")
+    return file
+
+
+def _cores(pin: Any) -> tuple[int, ...] | None:
+    from mtpp.api.parameters import shortened, whole
+
+    if pin is None:
+        return None
+    if pin == "all":
+        return ()
+    if isinstance(pin, str | bytes) or not isinstance(pin, Sequence) or not pin:
+        raise InputError(f"{shortened(pin)} is no list of cores", parameter="pin", remedy='give numbers, or "all"')
+    return tuple(whole(core, "pin", least=0, most=_MOST_CORES) for core in pin)
