@@ -40,6 +40,12 @@ _TO_END_WITH = 1.06
 
 _EVERY_S = 0.05
 
+_LOADED_LATER_BYTES = 96 * 2**20
+"""Memory of solvers and their compiled loops once they are imported."""
+
+_SEARCH_SHARE = 0.6
+"""Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
+
 
 class MemoryLimit:
     """The limit on a family of processes, and what it has resident.
@@ -166,6 +172,11 @@ def short_of_memory() -> bool:
 def memory_left() -> int | None:
     """Return the bytes that may still be allocated, None without a limit."""
     return _CURRENT[-1].left_bytes() if _CURRENT else None
+
+
+def search_share(left_bytes: int) -> int:
+    """Return what an exhaustive search may keep in memory, in bytes, where so many may still be allocated."""
+    return int(_SEARCH_SHARE * max(0, left_bytes - _LOADED_LATER_BYTES))
 
 
 def return_memory() -> None:
