@@ -43,43 +43,37 @@ def command(
     MODEL is a model or a folder of models. Every bound gets an equal share of the time of a cell and is worked at for
     itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
     """
-    from mtpp.cli.certificate_rows import bounds_alone
-    from mtpp.cli.certifying import CellRun, certify_models
-    from mtpp.cli.exporting import check_export_options, export
-    from mtpp.cli.options.cells import cell_limits
+    from mtpp.api.bound import BoundRequest, bound_cells
+    from mtpp.cli.options.cells import ProcessOverheads, cell_limits
+    from mtpp.cli.options.mip_export import check_export_options, write_mip
+    from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.solvers.certify.cells.serial import run_here
-    from mtpp.views.certificates import certificates_json, certificates_text
-    from mtpp.views.cut_short import bounds_cut_short
 
     check_table_outputs(output=output, export=options["export"])
     check_export_options(options, output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     limits = cell_limits(options, each=True)
     if options["export"] is not None:
-        export(paths, options, limits.bounds, console)
+        write_mip(paths, options, limits.bounds, console)
         return
-    deadline = deadline_from_start(options["total_time_limit"])
-    plan = CellRun(limits, run_here, jobs=1, deadline=deadline, processes=False)
-    table = certify_models(paths, options, plan, console)
-    rows = [bounds_alone(row) for row in table.rows]
-
-    def shown() -> str:
-        if output_format == "json":
-            return certificates_json(rows)
-        as_fraction, notes = options["shown_as"] == "fraction", [*bounds_cut_short(rows, limits.bounds)]
-        if options["cutoff"] is not None:
-            notes.append(("cutoff", f"no bound above {options['cutoff']} ticks was sought"))
-        return certificates_text(rows, output_format, as_fraction=as_fraction, with_upper=False, notes=notes)
-
-    if rows:
-        deliver(output, lambda: certificates_json(rows), shown)
+    request = BoundRequest(
+        models=paths,
+        stage_counts=options["stage_counts"],
+        reading=reading_of_model(options),
+        limits=limits,
+        deadline=deadline_from_start(options["total_time_limit"]),
+        overheads=ProcessOverheads(),
+    )
+    table = bound_cells(request, console)
+    if table.cells:
+        as_fraction = options["shown_as"] == "fraction"
+        deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
     if table.failure is not None:
         raise table.failure
-    if table.interrupted:
+    if table.stopped == "interrupted":
         ctx.exit(INTERRUPTED)
-    if table.problems or not rows:
+    if table.problems or not table.cells:
         ctx.exit(1)

@@ -40,37 +40,40 @@ def command(
     PATH is a model or a folder of models. At each cell the bounds are tried from cheap to strong until the ratio will
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
-    from mtpp.cli.cell_runs import cell_run
-    from mtpp.cli.certifying import certify_models, unmet_cells
+    from mtpp.api.certify import CertifyRequest, certify_cells
+    from mtpp.cli.options.cells import ProcessOverheads, cell_limits
+    from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
+    from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.certificate_plot import write_plot
-    from mtpp.views.certificates import certificates_json, certificates_text
-    from mtpp.views.cut_short import bounds_cut_short
 
     check_table_outputs(output=output, plot=options["plot"])
-    console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    with cell_run(options, console) as plan:
-        table = certify_models(paths, options, plan, console)
-    rows = table.rows
-
-    def shown() -> str:
-        if output_format == "json":
-            return certificates_json(rows)
-        as_fraction, notes = options["shown_as"] == "fraction", [*bounds_cut_short(rows, plan.limits.bounds)]
-        return certificates_text(rows, output_format, as_fraction=as_fraction, notes=notes)
-
-    if rows:
-        deliver(output, lambda: certificates_json(rows), shown)
+    request = CertifyRequest(
+        models=paths,
+        stage_counts=options["stage_counts"],
+        reading=reading_of_model(options),
+        limits=cell_limits(options),
+        deadline=deadline_from_start(options["total_time_limit"]),
+        jobs=options["jobs"],
+        store=options["store"],
+        scheduler=options["scheduler"],
+        overheads=ProcessOverheads(),
+    )
+    table = certify_cells(request, Console(quiet=options["quiet"], verbose=options["verbose"]))
+    if table.cells:
+        as_fraction = options["shown_as"] == "fraction"
+        deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
         if options["plot"] is not None:
-            write_plot(options["plot"], rows, options["time_limit"])
+            write_plot(options["plot"], table.cells, options["time_limit"])
     if table.failure is not None:
         raise table.failure
-    if table.interrupted:
+    if table.stopped == "interrupted":
         ctx.exit(INTERRUPTED)
-    unmet = unmet_cells(table, options["require_ratio"])
+    required = options["require_ratio"]
+    unmet = [] if required is None else table.unmet(required)
     for line in unmet:
         click.echo(f"unmet: {line}", err=True)
-    if unmet or table.problems or not rows:
+    if unmet or table.problems or not table.cells:
         ctx.exit(1)

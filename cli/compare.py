@@ -38,18 +38,32 @@ def command(
     PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of bottleneck / simple lower
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
-    from mtpp.cli.comparing import ComparisonRequest, compare, warn_of_gaps
+    from mtpp.api.compare import CompareRequest, compare_algorithms, variants_of, warn_of_gaps
+    from mtpp.cli.options.cells import ProcessOverheads, listed
+    from mtpp.cli.options.limits import search_memory
+    from mtpp.cli.options.shared import reading_of_model
+    from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.formats.io.sink import check_output
+    from mtpp.host.cores import available_cores
     from mtpp.host.process_age import process_age_s
     from mtpp.views.comparison import comparison_json, comparison_text
 
-    if output not in (None, "-"):
-        check_output(output)
+    check_table_outputs(output=output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    request = ComparisonRequest.of(options)
-    comparison = compare(paths, options, request, console)
+    request = CompareRequest(
+        models=paths,
+        stage_counts=options["stage_counts"],
+        variants=variants_of(listed(options["algorithms"])),
+        reading=reading_of_model(options),
+        time_limit_s=options["time_limit"],
+        work_limit=options["work_limit"],
+        seed=options["seed"],
+        jobs=options["jobs"] or available_cores(),
+        memory_bytes=search_memory(options["memory_limit"]),
+        overheads=ProcessOverheads(),
+    )
+    comparison = compare_algorithms(request, console)
 
     def json_text() -> str:
         return comparison_json(comparison, elapsed_s=process_age_s())

@@ -1,4 +1,4 @@
-"""How a table of certificates looks: a line per cell, and what all of them come to."""
+"""Tables of certificates for terminals, Markdown, CSV, HTML and JSON: a line per cell, and means over graphs."""
 
 from __future__ import annotations
 
@@ -84,6 +84,24 @@ def certificates_text(
     if markdown:
         return _markdown(rows, means, figures, with_upper)
     return _terminal(rows, means, figures, with_upper)
+
+
+def certificates_html(
+    rows: Sequence[CertificateRow], *, with_upper: bool = True, notes: Sequence[tuple[str, str]] = ()
+) -> str:
+    """Return the table of cells and what is said of all of them; the means are left out."""
+    from mtpp.views.html import html_text
+
+    labels = model_labels(rows)
+    if with_upper:
+        header: Sequence[str] = _HEADER
+        cells = [_cell_texts(row, labels[row.path]) for row in rows]
+        figures = [*_outcome(rows, markdown=True), *_rests_on(rows), *notes]
+    else:
+        header, cells = bounds_cells(rows)
+        figures = [*bound_marks(rows, markdown=True), *_rests_on(rows), *notes]
+    left = [j for j, name in enumerate(header) if name in _LEFT]
+    return html_text(_title(rows, with_upper), header, cells, figures, left=left)
 
 
 def certificates_json(rows: Sequence[CertificateRow]) -> str:

@@ -1,4 +1,4 @@
-"""How a comparison looks: the paper's Table 2 for terminals and markdown, its runs as CSV and JSON."""
+"""Comparisons of algorithms: the paper's Table 2 for terminals, Markdown and HTML, their runs as CSV and JSON."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from mtpp.views.cut_short import runs_cut_short
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
 
 if TYPE_CHECKING:
-    from mtpp.cli.comparing import Comparison
-    from mtpp.solvers.certify.comparison import Mean
+    from mtpp.solvers.certify.comparison import ComparedRuns, Mean
 
 FORMAT = "mtpp-comparison"
 VERSION = 1
@@ -24,10 +23,10 @@ _COLUMNS = (
 _NONE = "–"
 
 
-def comparison_text(comparison: Comparison, output_format: str) -> str:
+def comparison_text(comparison: ComparedRuns, output_format: str) -> str:
     """Return *comparison* as ``table``, ``markdown`` or ``csv`` (a line per run)."""
     if output_format == "csv":
-        return csv_text(_COLUMNS, [[row[name] for name in _COLUMNS] for row in _run_rows(comparison)])
+        return csv_text(_COLUMNS, [[row[name] for name in _COLUMNS] for row in run_rows(comparison)])
     header, rows, best = _mean_cells(comparison)
     if output_format == "markdown":
         marked = [
@@ -38,24 +37,31 @@ def comparison_text(comparison: Comparison, output_format: str) -> str:
     return _table(comparison, header, rows, best)
 
 
-def comparison_json(comparison: Comparison, *, elapsed_s: float) -> str:
+def comparison_html(comparison: ComparedRuns) -> str:
+    """Return the table of means."""
+    from mtpp.views.html import html_text
+
+    header, rows, _ = _mean_cells(comparison)
+    return html_text(_title(comparison), header, rows, _figures(comparison), left=[0])
+
+
+def comparison_json(comparison: ComparedRuns, *, elapsed_s: float) -> str:
     """Return the ``mtpp-comparison`` document, version 1, a line per model, run and mean."""
     from mtpp.formats.io.json_text import dump_lines
 
     return dump_lines(_document(comparison, elapsed_s), ("models", "rows", "summary")) + "\n"
 
 
-def _document(comparison: Comparison, elapsed_s: float) -> dict[str, Any]:
-    request = comparison.request
+def _document(comparison: ComparedRuns, elapsed_s: float) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "version": VERSION,
-        "system": request.system.to_document(),
-        "k": list(request.stage_counts),
-        "algorithms": request.algorithms,
-        "seed": request.seed,
-        "time_limit_s": request.time_limit_s,
-        "work_limit": request.work_limit,
+        "system": comparison.system.to_document(),
+        "k": list(comparison.stage_counts),
+        "algorithms": comparison.algorithms,
+        "seed": comparison.limits.seed,
+        "time_limit_s": comparison.limits.time_limit_s,
+        "work_limit": comparison.limits.work_limit,
         "interrupted": comparison.interrupted,
         "models": [
             {
@@ -64,12 +70,12 @@ def _document(comparison: Comparison, elapsed_s: float) -> dict[str, Any]:
                 "sha256": model.sha256,
                 "ops": model.ops,
                 "tensors": model.tensors,
-                "dims": model.dims,
+                "dims": dict(model.dims),
                 **({} if model.costs_sha256 is None else {"costs_sha256": model.costs_sha256}),
             }
             for model in comparison.models
         ],
-        "rows": _run_rows(comparison),
+        "rows": run_rows(comparison),
         "summary": [
             {
                 "algorithm": mean.algorithm,
@@ -84,7 +90,8 @@ def _document(comparison: Comparison, elapsed_s: float) -> dict[str, Any]:
     }
 
 
-def _run_rows(comparison: Comparison) -> list[dict[str, Any]]:
+def run_rows(comparison: ComparedRuns) -> list[dict[str, Any]]:
+    """Return the runs as JSON values."""
     models = {model.path: model for model in comparison.models}
     return [
         {
@@ -112,13 +119,13 @@ def _plain(value: Fraction) -> int | float:
     return value.numerator if value.denominator == 1 else float(value)
 
 
-def _mean_cells(comparison: Comparison) -> tuple[list[str], list[list[str]], set[tuple[int, int]]]:
+def _mean_cells(comparison: ComparedRuns) -> tuple[list[str], list[list[str]], set[tuple[int, int]]]:
     """Return the header, the rows of the table of means, and where (row, column) the best of each column stand."""
-    counts = comparison.request.stage_counts
+    counts = comparison.stage_counts
     means = comparison.means()
     header = ["algorithm", *(f"k = {k}" for k in counts), "seconds"]
     rows = []
-    for i, name in enumerate(comparison.request.algorithms):
+    for i, name in enumerate(comparison.algorithms):
         own = means[i * len(counts) : (i + 1) * len(counts)]
         rows.append([name, *map(_ratio, own), seconds_text(sum(mean.seconds for mean in own))])
     best = set()
@@ -136,7 +143,7 @@ def _ratio(mean: Mean) -> str:
     return _NONE if mean.ratio is None else f"{mean.ratio:.3f}"
 
 
-def _title(comparison: Comparison) -> str:
+def _title(comparison: ComparedRuns) -> str:
     models = comparison.models
     ops = f"{sum(model.ops for model in models):,} ops"
     if len(models) == 1:
@@ -144,18 +151,18 @@ def _title(comparison: Comparison) -> str:
     return f"Bottleneck / simple lower bound: geometric means over {len(models):,} graphs, {ops} in all"
 
 
-def _figures(comparison: Comparison) -> list[tuple[str, str]]:
-    request = comparison.request
-    limits = [f"seed {request.seed}"]
-    if request.time_limit_s is not None:
-        limits.append(f"{request.time_limit_s:g} s per run")
-    if request.work_limit is not None:
-        limits.append(f"at most {request.work_limit:,} evaluations per run")
-    threads = f"{request.jobs} thread{'s' if request.jobs > 1 else ''}"
+def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
+    given = comparison.limits
+    limits = [f"seed {given.seed}"]
+    if given.time_limit_s is not None:
+        limits.append(f"{given.time_limit_s:g} s per run")
+    if given.work_limit is not None:
+        limits.append(f"at most {given.work_limit:,} evaluations per run")
+    threads = f"{given.jobs} thread{'s' if given.jobs > 1 else ''}"
     dims: dict[str, int] = {}
     for model in comparison.models:
         dims |= model.dims
-    assumed = [f"system {request.system.describe()}"]
+    assumed = [f"system {comparison.system.describe()}"]
     if dims:
         assumed.append("dims " + ", ".join(f"{name} = {size}" for name, size in dims.items()))
     figures = [
@@ -172,7 +179,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, str]]:
 
 
 def _table(
-    comparison: Comparison, header: Sequence[str], rows: Sequence[Sequence[str]], best: set[tuple[int, int]]
+    comparison: ComparedRuns, header: Sequence[str], rows: Sequence[Sequence[str]], best: set[tuple[int, int]]
 ) -> str:
     from rich.table import Table
 

@@ -1,31 +1,23 @@
-"""Options of the commands that work at the cells of a table of certificates, and what they turn into."""
+"""Options of the commands that work at the cells of a table of certificates, and the limits they turn into."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.api.overheads import Overheads
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
 from mtpp.cli.options.stage_counts import StageCounts
-from mtpp.errors import InputError
+from mtpp.host.process_age import process_age_s
 
 if TYPE_CHECKING:
-    from mtpp.solvers.certify.cells.cell import CellLimits
-
-_PROCESS_BYTES = 160 * 2**20
-"""Memory of a process for cells before it has any, with all that is imported and compiled."""
-
-_PARENT_GROWS_BYTES = 32 * 2**20
-"""Memory that this process may take more while cells are worked at in others."""
-
-_TOGETHER = 2
-"""Bounds at a cell that may keep much in memory at once: an exhaustive search, and HiGHS in its own process."""
+    from mtpp.api.cells.limits import CellLimits
+    from mtpp.inference.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -85,6 +77,26 @@ def total_time_option() -> Callable[[F], F]:
     )  # fmt: skip
 
 
+class ProcessOverheads(Overheads):
+    """Limits of the command line hold from the start of the process until its result is written."""
+
+    def spent_s(self) -> float:
+        """Return the age of this process."""
+        return process_age_s()
+
+    def writing_s(self, read_s: float, ops: int) -> float:
+        """Return the seconds to write a result about so many ops, whose graph was read in *read_s*."""
+        from mtpp.cli.planning import writing_s
+
+        return writing_s(read_s, ops)
+
+    def first_result_s(self, graph: CostGraph, start_s: float = 0) -> float:
+        """Return the seconds from a graph at hand to a first result about it, written."""
+        from mtpp.cli.planning import first_result_s
+
+        return first_result_s(graph, start_s)
+
+
 def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     """Read what :func:`cell_options` collected, and what only one of the commands has.
 
@@ -93,65 +105,23 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     InputError
         If an option names what there is not.
     """
+    from mtpp.api.cells.limits import CellLimits, bound_names
+    from mtpp.api.cells.parameters import algorithm_of
     from mtpp.cli.options.shared import bytes_option
-    from mtpp.solvers.certify.cells.cell import CellLimits
-    from mtpp.solvers.registry import partitioner
 
-    given = options["memory_limit"]
     return CellLimits(
         time_limit_s=options["time_limit"],
         target_ratio=Fraction(repr(options.get("target_ratio", 1.0))),
-        bounds=parse_bounds(options["bounds"], every=each),
-        algorithm=partitioner(options.get("algorithm", "auto")).name,
+        bounds=bound_names(listed(options["bounds"]), every=each),
+        algorithm=algorithm_of(options.get("algorithm", "auto")),
         seed=options["seed"],
-        memory_bytes=bytes_option("--memory-limit", given),
+        memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
         each=each,
         proofs_only=options.get("require_ratio") is not None,
         cutoff=options.get("cutoff"),
     )
 
 
-def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = True) -> CellLimits:
-    """Return the limits of each of so many cells that share this machine's cores and memory, *jobs* at once.
-
-    Parameters
-    ----------
-    processes
-        Whether each cell gets a process of its own, with its part of a limit on memory.
-    """
-    from mtpp.cli.options.limits import search_memory
-    from mtpp.host.free_memory import memory_budget
-    from mtpp.host.memory_limit import memory_left
-
-    at_once = max(1, min(cells, jobs))
-    left = memory_left()
-    if left is None:
-        return replace(limits, threads=jobs // at_once, memory_bytes=memory_budget() // at_once)
-    if not processes:
-        return replace(limits, threads=jobs // at_once, memory_bytes=search_memory("") // _TOGETHER)
-    share = max(0, left - _PARENT_GROWS_BYTES) // at_once
-    memory_bytes = max(0, share - _PROCESS_BYTES) // _TOGETHER
-    return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes, process_bytes=share)
-
-
-def most_at_once(jobs: int) -> int:
-    """Return how many of *jobs* processes a limit on memory has room for, at least 1."""
-    from mtpp.host.memory_limit import memory_left
-
-    left = memory_left()
-    return jobs if left is None else max(1, min(jobs, left // (2 * _PROCESS_BYTES)))
-
-
-def parse_bounds(text: str | None, *, every: bool = False) -> tuple[str, ...]:
-    """Read ``--bounds``: names with commas between them, put in the order of the registry.
-
-    None: every one, or those that pay where the aim is one good bound.
-    """
-    from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT, bound_entry
-
-    if text is None or text.strip() == "all":
-        return tuple(BOUNDS) if every or text else BY_DEFAULT
-    names = {bound_entry(name.strip()).name for name in text.split(",") if name.strip()}
-    if not names:
-        raise InputError("no bound is named", source="--bounds", remedy=f"use some of {', '.join(BOUNDS)}")
-    return tuple(name for name in BOUNDS if name in names)
+def listed(text: str | None) -> list[str] | None:
+    """Read names with commas between them; None if there is no text."""
+    return None if text is None else [name.strip() for name in text.split(",") if name.strip()]

@@ -16,7 +16,7 @@ def check_table_outputs(*, output: str | None = None, plot: str | None = None, e
     InputError
         If there is no place for one, or its name does not say what it is to be.
     """
-    from mtpp.cli.exporting import check_export
+    from mtpp.api.mip_export import check_export
     from mtpp.formats.io.sink import check_output
     from mtpp.views.certificate_plot import check_plot
 

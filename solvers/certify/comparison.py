@@ -12,7 +12,9 @@ from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.inference.certificate import Certificate
 from mtpp.inference.instance import Instance
+from mtpp.inference.model_file import ModelFile
 from mtpp.inference.objective import stage_costs
+from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
@@ -110,6 +112,44 @@ class Mean:
     models: int
     ratio: float | None
     seconds: float
+
+
+@dataclass(frozen=True)
+class ComparedRuns:
+    """All runs of a comparison, and what was asked for.
+
+    Attributes
+    ----------
+    models
+        All that were to be compared on, whether their turn came or not.
+    cells
+        The runs that were begun, in order.
+    stage_counts, algorithms
+        Numbers of stages and names of algorithms, as columns and rows of the table of means.
+    system
+        The machine of all models.
+    limits
+        Of every run.
+    interrupted
+        Whether the user ended it before the last run.
+    """
+
+    models: Sequence[ModelFile]
+    cells: Sequence[Cell]
+    stage_counts: Sequence[int]
+    algorithms: Sequence[str]
+    system: System
+    limits: CellLimits
+    interrupted: bool = False
+
+    @property
+    def runs(self) -> int:
+        """Number of runs that were asked for."""
+        return len(self.models) * len(self.stage_counts) * len(self.algorithms)
+
+    def means(self) -> list[Mean]:
+        """Return the means of each algorithm for each k."""
+        return means(self.cells, self.algorithms, self.stage_counts)
 
 
 def unrounded_simple_bound(instance: Instance) -> Fraction:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.registry import BY_DEFAULT
 from mtpp.solvers.certify.cell_work import Certification, CertifyLimits, certify
 from mtpp.solvers.certify.cells.preparing import load_for_cells
 
@@ -25,9 +26,9 @@ class CellLimits:
         Resident memory of the process that works at it, and of those that it starts; None: no limit.
     """
 
-    time_limit_s: float | None
-    target_ratio: Fraction
-    bounds: tuple[str, ...]
+    time_limit_s: float | None = 60.0
+    target_ratio: Fraction = Fraction(1)
+    bounds: tuple[str, ...] = BY_DEFAULT
     algorithm: str = "auto"
     seed: int = 0
     threads: int = 1

@@ -30,7 +30,7 @@ from mtpp.solvers.certify.cells.preparing import compiled_for_cells
 _LEAST_SHARE = 0.15
 """Of its time limit, that a cell has at least, however long its process took to start."""
 
-_TOO_LITTLE = "there is not enough memory; raise --memory-limit"
+_TOO_LITTLE = "there is not enough memory; raise ‹memory_limit›"
 
 
 class _Replies:

@@ -1,4 +1,4 @@
-"""From what is known of a cell to a row of the table."""
+"""Rows of a table of certificates, made of the state of a cell."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from mtpp.inference.certificate_table import CertificateRow
 
 if TYPE_CHECKING:
-    from mtpp.cli.model_files import ModelFile
     from mtpp.inference.instance import Instance
+    from mtpp.inference.model_file import ModelFile
     from mtpp.solvers.certify.cell_work import Certification
 
 

@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from mtpp.cli.certificate_rows import certificate_row, of_file
-from mtpp.cli.certified_cells import CertifiedCells, cell_label
+from mtpp.api.cells.certified import CertifiedCells, cell_label
+from mtpp.api.cells.rows import certificate_row, of_file
 
 if TYPE_CHECKING:
-    from mtpp.api.observer import Steps
-    from mtpp.cli.certifying import CellRun
-    from mtpp.cli.model_files import ModelFile, ModelFiles
-    from mtpp.cli.terminal.console import Console
+    from mtpp.api.cells.run import CellRun
+    from mtpp.api.model_files import ModelFiles
+    from mtpp.api.observer import Observer, Steps
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
+    from mtpp.inference.model_file import ModelFile
     from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
     from mtpp.solvers.certify.cells.keys import CellKey
 
@@ -26,19 +26,19 @@ _LEAST_SHARE = 0.05
 
 
 class CellSession:
-    """Hands out cells, makes rows of what comes out, and says on standard error what is being done.
+    """Hands out cells, makes rows of what comes out, and tells an observer what is being done.
 
     A row is in the store, on the disk, before anything is said of it.
     """
 
     def __init__(
-        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, console: Console, progress: Steps
+        self, table: CertifiedCells, files: ModelFiles, plan: CellRun, observer: Observer, progress: Steps
     ) -> None:
         self._table = table
         self._files = files
         self._plan = plan
         self._limits = plan.limits_of(table.cells)
-        self._console = console
+        self._observer = observer
         self._progress = progress
         self._keys: dict[int, CellKey] = {}
         self._shortened: set[int] = set()
@@ -51,7 +51,7 @@ class CellSession:
 
         for m, file in enumerate(self._table.models):
             began = time.monotonic() - file.read_s
-            model = self._files.read_again(file, self._console.warn)
+            model = self._files.read_again(file, self._observer.warn)
             if model is None:
                 for k in self._table.stage_counts:
                     self._table.done += 1
@@ -80,7 +80,7 @@ class CellSession:
         self._table.done += 1
         if outcome.problem:
             self._table.problems[cell.label] = outcome.problem
-            self._console.note(f"{cell.label}: {outcome.problem}")
+            self._observer.note(f"{cell.label}: {outcome.problem}")
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
@@ -92,7 +92,7 @@ class CellSession:
         self._keep(cell.number, row)
         for reason in dict.fromkeys(outcome.state.left_out.values()):
             names = [name for name, why in outcome.state.left_out.items() if why == reason]
-            self._console.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
+            self._observer.warn(f"{cell.label}: left out {', '.join(names)}: {reason}")
         self._say(cell.label, row, cell.instance)
 
     def _restore(self, number: int, digest: str, instance: Instance) -> bool:
@@ -124,14 +124,12 @@ class CellSession:
         read_s
             Seconds that it took to have its instance at hand: they count, and so does writing its row.
         """
-        from mtpp.cli.planning import writing_s
-
         left = self._plan.deadline.remaining_s()
         limit = self._limits.time_limit_s
         if left <= 0:
             return None
         if limit is not None:
-            limit = max(limit - read_s - writing_s(read_s, ops), _LEAST_SHARE * limit)
+            limit = max(limit - read_s - self._plan.overheads.writing_s(read_s, ops), _LEAST_SHARE * limit)
         if limit is None or left < limit:
             self._shortened.add(number)
             limit = left
@@ -146,7 +144,7 @@ class CellSession:
         names = (self._limits.algorithm, self._limits.bounds, instance.system)
         compiled = compiled_for_cells(*names)
         if not compiled:
-            self._console.say("compiling (once) …")
+            self._observer.say("compiling (once) …")
         elif self._plan.processes:  # each loads what it needs, and this process has no need of it
             self._prepared = True
             return True
@@ -161,7 +159,7 @@ class CellSession:
         self._table.by_place[divmod(number, len(self._table.stage_counts))] = row
 
     def _say(self, label: str, row: CertificateRow, instance: Instance) -> None:
-        self._console.note(f"{label}: {_outcome_text(row, instance)}")
+        self._observer.note(f"{label}: {_outcome_text(row, instance)}")
         self._show(label)
 
     def _show(self, label: str) -> None:

@@ -1,4 +1,4 @@
-"""What became of all cells of a table of certificates."""
+"""Rows, problems and gaps of a table of certificates, as its cells come to their ends."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtpp.cli.model_files import ModelFile
-    from mtpp.cli.terminal.console import Console
+    from mtpp.api.observer import Observer
     from mtpp.errors import MtppError
     from mtpp.inference.certificate_table import CertificateRow
+    from mtpp.inference.model_file import ModelFile
 
 
 @dataclass
 class CertifiedCells:
-    """What came out.
+    """The cells of one run, those with a row and those without.
 
     Attributes
     ----------
@@ -62,20 +62,20 @@ class CertifiedCells:
     def _label(self, place: tuple[int, int]) -> str:
         return cell_label(self.models[place[0]], self.stage_counts[place[1]])
 
-    def tell(self, console: Console) -> None:
-        """Say on standard error what was there already, and what the table leaves out, and why."""
+    def tell(self, observer: Observer) -> None:
+        """Tell what was in the store already, and what the table leaves out, and why."""
         if self.stored:
-            console.note(f"{self.stored} of {self.cells} rows were in the store")
+            observer.note(f"{self.stored} of {self.cells} rows were in the store")
         for label, problem in self.problems.items():
-            console.complain(f"{label}: {problem}")
+            observer.complain(f"{label}: {problem}")
         left = self.cells - self.done
         if self.interrupted:
-            console.warn_interrupted(f"with {left} of {self.cells} cells left")
+            observer.warn_interrupted(f"with {left} of {self.cells} cells left")
         elif self.out_of_time:
             short = f"{left} of {self.cells} cells had no turn" if left else "the last cells were cut short"
-            console.warn(f"--total-time-limit: {short}")
+            observer.warn(f"‹total_time_limit›: {short}")
 
 
 def cell_label(model: ModelFile, k: int) -> str:
-    """Return what people call a cell."""
+    """Return the name of a cell for people."""
     return f"{model.path}, k = {k}"

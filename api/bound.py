@@ -1,0 +1,143 @@
+"""Lower bounds: what no partition of a model into k stages can beat."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.certificate_table import BoundTable, outcome_of
+from mtpp.api.overheads import Overheads
+from mtpp.host.deadline import Deadline
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model, Reading
+    from mtpp.api.observer import Observer
+    from mtpp.solvers.certify.cells.cell import CellLimits
+
+
+@dataclass(frozen=True)
+class BoundRequest:
+    """Models, numbers of stages, and how to work at the bounds of each pair of them.
+
+    Attributes
+    ----------
+    models, stage_counts, reading, deadline, overheads
+        As in :class:`mtpp.api.certify.CertifyRequest`.
+    limits
+        Of each cell; every bound gets an equal share of its time and is worked at for itself.
+    """
+
+    models: tuple[str | Model, ...]
+    stage_counts: tuple[int, ...]
+    reading: Reading
+    limits: CellLimits
+    deadline: Deadline = field(default_factory=Deadline)
+    overheads: Overheads = field(default_factory=Overheads)
+
+
+def bound_cells(request: BoundRequest, observer: Observer) -> BoundTable:
+    """Work at the cells of a request one after the other in this process.
+
+    Ctrl-C ends the work with the rows there are.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be read; before the first cell.
+    """
+    from mtpp.api.cells.rows import bounds_alone
+    from mtpp.api.cells.run import CellRun, work_at_cells
+    from mtpp.solvers.certify.cells.serial import run_here
+
+    limits = replace(request.limits, each=True)
+    run = CellRun(limits, run_here, jobs=1, deadline=request.deadline, processes=False, overheads=request.overheads)
+    cells = work_at_cells(request.models, request.stage_counts, request.reading, run, observer)
+    rows = [bounds_alone(row) for row in cells.rows]
+    return BoundTable(rows, **outcome_of(cells, limits.bounds), cutoff=limits.cutoff)
+
+
+def bound(
+    models: Any,
+    k: int | Iterable[int],
+    *,
+    bounds: str | Iterable[str] | None = None,
+    cutoff: int | None = None,
+    time_limit_s: float | None = 60.0,
+    total_time_limit_s: float | None = None,
+    seed: int = 0,
+    memory_limit: int | str | None = None,
+    reading: Reading | None = None,
+    observer: Observer | None = None,
+) -> BoundTable:
+    """Prove what no partition of a model into k stages can beat, by each of several bounds.
+
+    Every bound gets an equal share of the time of a cell and is worked at for itself; :func:`mtpp.certify` goes from
+    cheap to strong ones and stops when the ratio will do.
+
+    Parameters
+    ----------
+    models
+        One or several: models of :func:`mtpp.read`, paths of files, and folders of models.
+    k
+        Number of stages at most, or several of them.
+    bounds
+        Names of bounds, in :data:`mtpp.solvers.bounds.registry.BOUNDS`; None: all.
+    cutoff
+        Look for no partition, and for no bound above so many ticks, which need not be what any partition costs.
+    time_limit_s
+        Seconds for each model and k, reading the model included; None: until every bound has come to its end.
+    total_time_limit_s
+        Seconds from this call for all; what had no turn by then has no row.
+    seed
+        Of all random choices.
+    memory_limit
+        What the exhaustive searches may take, in bytes or as ``"8GiB"``, at least 512 MiB; half of what is free by
+        default.
+    reading
+        How files are read: machine, dimensions and so on; by default for the reference system.
+    observer
+        Is told of progress and warned, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    A table that iterates over records with model, k, bound, ticks, tier and more. No partition of the model into k
+    stages has a bottleneck below ``ticks``; that of tier ``solver`` is the word of HiGHS, the others are proofs.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be read, or a parameter is wrong.
+    Interrupted
+        If Ctrl-C came before there was any row.
+
+    Examples
+    --------
+    >>> from mtpp.datasets import sample_path
+    >>> table = bound(sample_path("resnet50"), 2, bounds=["simple", "node", "downset"])
+    >>> [(row.bound, row.ticks, row.tier) for row in table]
+    [('simple', 852863521, 'exact'), ('downset', 933653137, 'enumerated'), ('node', 357388083, 'exact')]
+    """
+    from mtpp.api import parameters as given
+    from mtpp.api.cells import parameters as of_cells
+    from mtpp.api.cells.limits import CellLimits
+    from mtpp.api.observer import Observer
+
+    deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
+    request = BoundRequest(
+        models=of_cells.models_of(models),
+        stage_counts=of_cells.stage_counts_of(k),
+        reading=of_cells.reading_of(reading),
+        limits=CellLimits(
+            time_limit_s=given.deadline_of(time_limit_s).limit_s,
+            bounds=of_cells.bounds_of(bounds, every=True),
+            seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+            memory_bytes=of_cells.memory_of(memory_limit),
+            cutoff=given.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
+        ),
+        deadline=deadline,
+    )
+    listener = observer or Observer()
+    table = bound_cells(request, listener)
+    table.raise_if_empty(listener)
+    return table

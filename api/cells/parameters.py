@@ -1,0 +1,123 @@
+"""Parameters that use cases about several models share, checked at the door."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import Any
+
+from mtpp.api import parameters as given
+from mtpp.api.model import Model, Reading
+from mtpp.errors import InputError
+
+
+def models_of(models: Any) -> tuple[str | Model, ...]:
+    """Return models at hand and the paths of others: of one, or of several.
+
+    Raises
+    ------
+    InputError
+        If there is none, or something is neither.
+    """
+    several = [models] if isinstance(models, str | os.PathLike | Model) else models
+    if isinstance(several, bytes | dict) or not isinstance(several, Iterable):
+        several = [several]
+    found = tuple(one if isinstance(one, Model) else given.path_text(one, "models") for one in several)
+    if not found:
+        raise InputError("there is none", parameter="models", remedy="give a file, a folder or a model")
+    return found
+
+
+def stage_counts_of(k: Any) -> tuple[int, ...]:
+    """Return numbers of stages in the order given, each once: of one, or of several.
+
+    Raises
+    ------
+    InputError
+        If there is none, or one is no whole number above zero.
+    """
+    if isinstance(k, str | bytes) or not isinstance(k, Iterable):
+        return (given.stage_count(k),)
+    counts = tuple(dict.fromkeys(given.stage_count(one) for one in k))
+    if not counts:
+        raise InputError("there is none", parameter="k", remedy="give a number of stages")
+    return counts
+
+
+def bounds_of(names: Any, *, every: bool = False) -> tuple[str, ...]:
+    """Return names of bounds in the order of the registry; see :func:`mtpp.api.cells.limits.bound_names`.
+
+    Raises
+    ------
+    InputError
+        If there is no such bound, or no name.
+    """
+    from mtpp.api.cells.limits import bound_names
+
+    return bound_names(None if names is None else given.names(names, "bounds"), every=every)
+
+
+def algorithm_of(name: Any) -> str:
+    """Return the name of a partitioner, for any of its names.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    from mtpp.solvers.registry import partitioner
+
+    return partitioner(given.text(name, "algorithm")).name
+
+
+def ratio_of(value: Any, parameter: str) -> Fraction:
+    """Return a ratio exactly, a float as the decimal number that it is written as.
+
+    Raises
+    ------
+    InputError
+        If it is no finite number from 1 on.
+    """
+    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+        raise InputError(f"{given.shortened(value)} is not a number", parameter=parameter)
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{value} is not a finite number", parameter=parameter)
+    if value < 1:
+        raise InputError(f"{value} is out of range", parameter=parameter, remedy="it must be at least 1")
+    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+
+
+def memory_of(value: Any) -> int | None:
+    """Return a limit on memory in bytes, None for None.
+
+    Raises
+    ------
+    InputError
+        If it is no size, or too little to work with.
+    """
+    from mtpp.host.memory_limit import LEAST_BYTES
+    from mtpp.units import parse_bytes
+
+    size = given.quantity(value, "memory_limit", parse_bytes)
+    if size is not None and size < LEAST_BYTES:
+        raise InputError(f"{value} is too little to work with", parameter="memory_limit", remedy="give at least 512MiB")
+    return size
+
+
+def reading_of(value: Any) -> Reading:
+    """Return how files are read, by default for the reference system.
+
+    Raises
+    ------
+    InputError
+        If it is something else.
+    """
+    from mtpp.inference.system import DEFAULT_PRESET, load_system
+
+    if value is None:
+        return Reading(load_system(DEFAULT_PRESET))
+    if not isinstance(value, Reading):
+        raise InputError(f"{given.shortened(value)} is no Reading", parameter="reading")
+    return value

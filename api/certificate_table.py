@@ -1,0 +1,267 @@
+"""Tables of certificates and of lower bounds: a row for each model and number of stages."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import Interrupted, renamed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mtpp.api.cells.certified import CertifiedCells
+    from mtpp.api.observer import Observer
+    from mtpp.errors import MtppError
+    from mtpp.inference.certificate_table import CertificateRow
+
+
+@dataclass(frozen=True, repr=False)
+class CellTable:
+    """Rows of the cells that had their turn, and what became of the others.
+
+    Attributes
+    ----------
+    cells
+        Rows, model by model, each with its k in order.
+    problems
+        What went wrong, by the label of the cell.
+    missing
+        Labels of the cells without a row.
+    stopped
+        "finished"; "interrupted" (Ctrl-C), "time-limit" (that of the whole run) or "failed" where some cells had no
+        turn or were cut short.
+    failure
+        The error that ended the run half-way, such as a store on a full disk.
+    bounds
+        Names of the bounds asked for.
+    """
+
+    cells: Sequence[CertificateRow]
+    problems: dict[str, str] = field(default_factory=dict)
+    missing: Sequence[str] = ()
+    stopped: str = "finished"
+    failure: MtppError | None = None
+    bounds: Sequence[str] = ()
+
+    def text(self, output_format: str = "table", *, as_fraction: bool = False) -> str:
+        """Return the table as ``table``, ``markdown``, ``csv`` or ``json``.
+
+        Parameters
+        ----------
+        as_fraction
+            Bounds as fractions of the best partition (at most 1) in place of approximation ratios (at least 1).
+        """
+        from mtpp.views.certificates import certificates_text
+
+        if output_format == "json":
+            return self.to_json()
+        return certificates_text(
+            self.cells, output_format, as_fraction=as_fraction, with_upper=self._with_upper, notes=self._notes()
+        )
+
+    def to_json(self) -> str:
+        """Return the ``mtpp-certificates`` document, which ``mtpp verify`` checks."""
+        from mtpp.views.certificates import certificates_json
+
+        return certificates_json(self.cells)
+
+    def save(self, path: str | Path) -> None:
+        """Write the document to a file, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.io.sink import write_text_atomically
+
+        write_text_atomically(path_text(path, "path"), self.to_json())
+
+    def raise_if_empty(self, observer: Observer) -> None:
+        """Raise what ended the run before there was any row; where there are some, warn of a failure.
+
+        Raises
+        ------
+        Interrupted
+            If Ctrl-C did.
+        MtppError
+            As *failure*.
+        """
+        if self.failure is not None:
+            if not self.cells:
+                raise self.failure
+            observer.warn(f"ended before all cells had their turn: {self.failure}")
+        elif self.stopped == "interrupted" and not self.cells:
+            raise Interrupted("interrupted before there was any row")
+
+    def __repr__(self) -> str:
+        """Return the table as a terminal shows it, without colours."""
+        from mtpp.views.colourless import colourless
+
+        return "\n".join([colourless(self.text()).rstrip(), *self._remarks()])
+
+    def _repr_html_(self) -> str:
+        from mtpp.views.certificates import certificates_html
+
+        notes = [*self._notes(), *(("", line) for line in self._remarks())]
+        return certificates_html(self.cells, with_upper=self._with_upper, notes=notes)
+
+    @property
+    def _with_upper(self) -> bool:
+        return True
+
+    def _notes(self) -> list[tuple[str, str]]:
+        """Return more lines of a name and a text for people."""
+        from mtpp.views.cut_short import bounds_cut_short
+
+        return [*bounds_cut_short(self.cells, self.bounds)]
+
+    def _remarks(self) -> list[str]:
+        """Return what a reader of this table alone would miss: what standard error says to users of a terminal."""
+        lines = [f"{label}: {problem}" for label, problem in self.problems.items()]
+        if self.stopped != "finished":
+            lines.append(f"stopped: {self.stopped}, {len(self.missing)} cells have no row")
+        return lines
+
+
+@dataclass(frozen=True, repr=False)
+class CertificateTable(CellTable):
+    """Partitions and proofs of how good they are; iterates over its rows.
+
+    A row has the attributes model, k, upper, lower, ratio, optimal, assignment and more. Costs are in ticks of the row,
+    ``ticks_per_unit`` of them in its ``time_unit``. Bounds of tier ``exact`` and ``enumerated`` are proofs that
+    ``mtpp verify`` checks; tier ``solver`` is the word of HiGHS.
+    """
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    def __iter__(self) -> Iterator[CertificateRow]:
+        return iter(self.cells)
+
+    def __getitem__(self, place: int) -> CertificateRow:
+        return self.cells[place]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows as in the JSON document."""
+        return [row.to_document() for row in self.cells]
+
+    def unmet(self, ratio: Fraction | float) -> list[str]:
+        """Return a line for each cell whose ratio is not proven to be at most *ratio*, those without a row included.
+
+        The ratio is compared exactly; bounds of tier ``solver`` prove nothing.
+        """
+        from mtpp.views.certificates import unmet_ratio
+
+        return [*unmet_ratio(self.cells, ratio), *(f"{label}: no certificate" for label in self.missing)]
+
+
+@dataclass(frozen=True)
+class BoundRow:
+    """One lower bound on one model cut into at most k stages.
+
+    Attributes
+    ----------
+    model
+        Name of its graph.
+    bound
+        Name of the bound.
+    ticks
+        No partition has a smaller bottleneck; None if nothing was proven in the time.
+    lower_s
+        The same in seconds; None for a graph whose costs have no unit.
+    tier
+        ``exact`` or ``enumerated``: a proof that can be checked; ``solver``: the word of HiGHS.
+    solved
+        Whether it came to its own end: more time would not raise it.
+    seconds
+        That it took.
+    """
+
+    model: str
+    k: int
+    bound: str
+    ticks: int | None
+    lower_s: float | None
+    tier: str
+    solved: bool
+    seconds: float
+
+
+_TICKS_PER_S = 10**12
+
+
+@dataclass(frozen=True, repr=False)
+class BoundTable(CellTable):
+    """Lower bounds alone: iterates over rows of one bound each; ``cells`` has a row per model and k, with proofs.
+
+    Attributes
+    ----------
+    cutoff
+        Ticks above which no bound was sought, where that was asked for.
+    """
+
+    cutoff: int | None = None
+
+    def __len__(self) -> int:
+        return len(self._rows())
+
+    def __iter__(self) -> Iterator[BoundRow]:
+        return iter(self._rows())
+
+    def __getitem__(self, place: int) -> BoundRow:
+        return self._rows()[place]
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the rows of all models and k as in the JSON document: every bound, and the proof of the best one."""
+        return [row.to_document() for row in self.cells]
+
+    def _rows(self) -> list[BoundRow]:
+        from mtpp.solvers.bounds.registry import bound_entry
+
+        return [
+            BoundRow(
+                row.model,
+                row.k,
+                name,
+                figure.value,
+                None if figure.value is None or row.time_unit == "1" else figure.value / _TICKS_PER_S,
+                bound_entry(name).tier,
+                figure.solved,
+                figure.seconds,
+            )
+            for row in self.cells
+            for name, figure in row.bounds.items()
+        ]
+
+    @property
+    def _with_upper(self) -> bool:
+        return False
+
+    def _notes(self) -> list[tuple[str, str]]:
+        notes = super()._notes()
+        if self.cutoff is not None:
+            notes.append(("cutoff", f"no bound above {self.cutoff} ticks was sought"))
+        return notes
+
+
+def outcome_of(cells: CertifiedCells, bounds: Sequence[str]) -> dict[str, Any]:
+    """Return what all tables say of a run, as keyword arguments of their records."""
+    stopped = "finished"
+    if cells.failure is not None:
+        stopped = "failed"
+    elif cells.interrupted:
+        stopped = "interrupted"
+    elif cells.out_of_time:
+        stopped = "time-limit"
+    return {
+        "problems": {label: renamed(problem) for label, problem in cells.problems.items()},
+        "missing": tuple(cells.missing),
+        "stopped": stopped,
+        "failure": cells.failure,
+        "bounds": tuple(bounds),
+    }

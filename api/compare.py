@@ -1,0 +1,371 @@
+"""Algorithms compared on many models: every algorithm on every model for every k, one run after the other."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.overheads import Overheads
+from mtpp.errors import InputError, Interrupted
+from mtpp.units import PICOSECONDS, format_picoseconds
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from mtpp.api.model import Model, Reading
+    from mtpp.api.model_files import ModelFiles
+    from mtpp.api.observer import Observer, Steps
+    from mtpp.inference.instance import Instance
+    from mtpp.inference.model_file import ModelFile
+    from mtpp.inference.system import System
+    from mtpp.solvers.certify.comparison import Cell, CellLimits, ComparedRuns, Mean
+    from mtpp.solvers.variants import Variant
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """Models, numbers of stages, algorithms, and the limits of each run.
+
+    Attributes
+    ----------
+    models
+        Files, folders, ``-`` for standard input, and models at hand.
+    variants
+        Algorithms, each with its number of evaluations where its name says one.
+    reading
+        How files are read.
+    time_limit_s, work_limit
+        Of each run, in seconds and evaluations; None: none.
+    jobs
+        Threads of each run.
+    memory_bytes
+        What an exhaustive search may keep.
+    overheads
+        Seconds that are gone before the first model is read.
+    """
+
+    models: tuple[str | Model, ...]
+    stage_counts: tuple[int, ...]
+    variants: tuple[Variant, ...]
+    reading: Reading
+    time_limit_s: float | None = None
+    work_limit: int | None = None
+    seed: int = 0
+    jobs: int = 1
+    memory_bytes: int | None = None
+    overheads: Overheads = field(default_factory=Overheads)
+
+    @property
+    def runs(self) -> int:
+        """Number of runs on each model."""
+        return len(self.stage_counts) * len(self.variants)
+
+    def limits(self, interrupted: Callable[[], bool] = lambda: False) -> CellLimits:
+        """Return what bounds every run."""
+        from mtpp.solvers.certify.comparison import CellLimits
+
+        return CellLimits(
+            time_limit_s=self.time_limit_s,
+            work_limit=self.work_limit,
+            seed=self.seed,
+            jobs=self.jobs,
+            memory_bytes=self.memory_bytes,
+            interrupted=interrupted,
+        )
+
+
+def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedRuns:
+    """Check all models, then run every algorithm on each of them for each k.
+
+    Ctrl-C ends the work with the runs there are.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be read, or no op of any of them takes time; before the first run.
+    """
+    from mtpp.api.model_files import ModelFiles, ReadingLimits
+    from mtpp.host.interruption import Interruption
+    from mtpp.solvers.certify.comparison import ComparedRuns
+
+    system = _system_of(request)
+    cells: list[Cell] = []
+    with observer.steps() as progress:
+        reading_limits = ReadingLimits(request.time_limit_s, overheads=request.overheads)
+        files = ModelFiles(request.reading, observer.warn, progress.show, reading_limits)
+        models = _worthwhile(files.check(request.models, max(request.stage_counts)), observer)
+        _load(request, system, max(model.ops for model in models), observer)
+        with Interruption() as interruption:
+            watch = _Watch(observer, progress, len(models) * request.runs)
+            limits = request.limits(lambda: interruption.requested)
+            for model in models:
+                cells.extend(_runs_on(model, files, request, limits, watch))
+    names = [variant.name for variant in request.variants]
+    return ComparedRuns(
+        models, cells, request.stage_counts, names, system, request.limits(), interrupted=interruption.requested
+    )
+
+
+def _worthwhile(models: Sequence[ModelFile], observer: Observer) -> list[ModelFile]:
+    """Return the models whose simple bound is above 0; ratios to it say something only there."""
+    working = [model for model in models if model.work]
+    if not working:
+        raise InputError("no op takes time, so there is nothing to compare", source=models[0].path)
+    for model in models:
+        if not model.work:
+            observer.warn(f"{model.path}: left out: no op takes time, so its simple bound is 0")
+    return working
+
+
+def _system_of(request: CompareRequest) -> System:
+    """Return the machine of all models; raise InputError if there are several."""
+    from mtpp.api.model import Model
+
+    first, *others = (one.system if isinstance(one, Model) else request.reading.system for one in request.models)
+    if any(system != first for system in others):
+        raise InputError("are not all for one system", parameter="models", remedy="compare on one at a time")
+    return first
+
+
+def _load(request: CompareRequest, system: System, most_ops: int, observer: Observer) -> None:
+    """Have all kernels ready before the first clock starts."""
+    from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
+
+    names = [variant.entry.name for variant in request.variants]
+    if not all(compiled(instance, names) for instance in tiny_instances(system)):
+        observer.say("compiling (once) …")
+    load_kernels(names, system, most_ops)
+
+
+@dataclass
+class _Watch:
+    """Tells what is being run and what came out."""
+
+    observer: Observer
+    progress: Steps
+    total: int
+    done: int = 0
+
+    def begins(self, model: ModelFile, k: int, algorithm: str) -> None:
+        self.progress.show(f"{model.name} · k = {k} · {algorithm}", self.done, self.total)
+
+    def ended(self, model: ModelFile, cell: Cell, instance: Instance) -> None:
+        self.done += 1
+        if cell.bottleneck is None:
+            outcome = cell.problem
+        else:
+            tried = "1 evaluation" if cell.evaluations == 1 else f"{cell.evaluations:,} evaluations"
+            took = format_picoseconds(cell.seconds * PICOSECONDS["s"])
+            outcome = f"{instance.describe(cell.bottleneck)}, ratio {cell.ratio:.4f}, {tried} in {took}, {cell.stopped}"
+        self.observer.note(f"{model.name}, k = {cell.k}, {cell.algorithm}: {outcome}")
+
+
+def _runs_on(
+    file: ModelFile, files: ModelFiles, request: CompareRequest, limits: CellLimits, watch: _Watch
+) -> Iterator[Cell]:
+    """Give every run on one model, unless the user ends it; the model is let go at the end."""
+    from mtpp.solvers.certify.comparison import run_cell
+
+    if limits.interrupted():
+        return
+    model = files.read_again(file, watch.observer.warn)
+    if model is None:
+        return
+    for k in request.stage_counts:
+        instance = model.instance(k)
+        for variant in request.variants:
+            if limits.interrupted():
+                return
+            watch.begins(file, k, variant.name)
+            cell = run_cell(instance, file.path, variant, limits)
+            watch.ended(file, cell, instance)
+            yield cell
+
+
+def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
+    """Warn of the runs that the means leave out, and why."""
+    groups: dict[tuple[str, str], tuple[dict[int, None], dict[str, None]]] = {}
+    for cell in comparison.cells:
+        if cell.problem is not None:
+            counts, algorithms = groups.setdefault((cell.source, cell.problem), ({}, {}))
+            counts[cell.k] = algorithms[cell.algorithm] = None
+    for (source, problem), (counts, algorithms) in groups.items():
+        listed = ", ".join(map(str, counts))
+        observer.warn(f"{source}: left out of the means for k = {listed}: {', '.join(algorithms)}: {problem}")
+    if comparison.interrupted:
+        observer.warn_interrupted(f"after {len(comparison.cells)} of {comparison.runs} runs")
+
+
+@dataclass(frozen=True, repr=False)
+class Comparison:
+    """Algorithms measured against each other: iterates over its runs.
+
+    A run has the attributes source, k, algorithm, bottleneck and simple_bound (in ticks), ratio, evaluations, seconds,
+    stopped and more.
+
+    Attributes
+    ----------
+    compared
+        All runs, and what was asked for.
+    elapsed_s
+        Seconds from the call to the end of the last run.
+    """
+
+    compared: ComparedRuns
+    elapsed_s: float
+
+    def __len__(self) -> int:
+        return len(self.compared.cells)
+
+    def __iter__(self) -> Iterator[Cell]:
+        return iter(self.compared.cells)
+
+    def __getitem__(self, place: int) -> Cell:
+        return self.compared.cells[place]
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended: "finished" or "interrupted"."""
+        return "interrupted" if self.compared.interrupted else "finished"
+
+    def means(self) -> list[Mean]:
+        """Return the geometric mean of bottleneck / simple bound over the models, by algorithm and k."""
+        return self.compared.means()
+
+    def to_json(self) -> str:
+        """Return the ``mtpp-comparison`` document."""
+        from mtpp.views.comparison import comparison_json
+
+        return comparison_json(self.compared, elapsed_s=self.elapsed_s)
+
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """Return the runs as in the JSON document."""
+        from mtpp.views.comparison import run_rows
+
+        return run_rows(self.compared)
+
+    def save(self, path: str | Path) -> None:
+        """Write the document to a file, whole or not at all.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        from mtpp.api.parameters import path_text
+        from mtpp.formats.io.sink import write_text_atomically
+
+        write_text_atomically(path_text(path, "path"), self.to_json())
+
+    def __repr__(self) -> str:
+        """Return the table of means as a terminal shows it, without colours."""
+        from mtpp.views.colourless import colourless
+        from mtpp.views.comparison import comparison_text
+
+        return colourless(comparison_text(self.compared, "table")).rstrip()
+
+    def _repr_html_(self) -> str:
+        from mtpp.views.comparison import comparison_html
+
+        return comparison_html(self.compared)
+
+
+def compare(
+    models: Any,
+    k: int | Iterable[int],
+    *,
+    algorithms: str | Iterable[str] | None = None,
+    time_limit_s: float | None = None,
+    work_limit: int | None = None,
+    seed: int = 0,
+    jobs: int | None = None,
+    memory_limit: int | str | None = None,
+    reading: Reading | None = None,
+    observer: Observer | None = None,
+) -> Comparison:
+    """Measure algorithms against each other on models, as Table 2 of Archer et al. (2024) does.
+
+    Parameters
+    ----------
+    models
+        One or several: models of :func:`mtpp.read`, paths of files, and folders of models.
+    k
+        Number of stages at most, or several of them.
+    algorithms
+        Names such as ``"auto"``, ``"random-100"`` and ``"brkga-10000"``, where the number is that of evaluations; by
+        default those of the paper, then ours.
+    time_limit_s
+        Seconds of each run: one algorithm on one model for one k.
+    work_limit
+        Evaluations of each run at most.
+    seed
+        Of all random choices.
+    jobs
+        Threads of each run; all cores by default. Without a time limit they never change the result.
+    memory_limit
+        What an exhaustive search may keep, in bytes or as ``"4GiB"``; half of what is free by default.
+    reading
+        How files are read: machine, dimensions and so on; by default for the reference system.
+    observer
+        Is told of progress and warned, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    All runs and their means. A ratio is bottleneck / simple lower bound, so 1 is optimal and lower is better; the means
+    of one k rest on the models that all algorithms finished. After Ctrl-C it holds the runs there are.
+
+    Raises
+    ------
+    InputError
+        If a model cannot be read, no op of any of them takes time, or a parameter is wrong.
+    Interrupted
+        If Ctrl-C came before the first run.
+
+    Examples
+    --------
+    >>> from mtpp.datasets import sample_path
+    >>> comparison = compare(sample_path("resnet50"), [2, 4], algorithms=["slice", "random-10"])
+    >>> [(run.k, run.algorithm, round(run.ratio, 3)) for run in comparison]
+    [(2, 'slice', 1.095), (2, 'random-10', 1.095), (4, 'slice', 1.312), (4, 'random-10', 1.312)]
+    """
+    from mtpp.api import parameters as given
+    from mtpp.api.cells import parameters as of_cells
+    from mtpp.api.observer import Observer
+    from mtpp.host.cores import available_cores
+    from mtpp.host.free_memory import memory_budget
+    from mtpp.units import parse_bytes
+
+    begin = time.monotonic()
+    memory_bytes = given.quantity(memory_limit, "memory_limit", parse_bytes)
+    request = CompareRequest(
+        models=of_cells.models_of(models),
+        stage_counts=of_cells.stage_counts_of(k),
+        variants=variants_of(None if algorithms is None else given.names(algorithms, "algorithms")),
+        reading=of_cells.reading_of(reading),
+        time_limit_s=given.deadline_of(time_limit_s).limit_s,
+        work_limit=given.whole_or_none(work_limit, "work_limit"),
+        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+        jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
+        memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
+    )
+    listener = observer or Observer()
+    compared = compare_algorithms(request, listener)
+    if compared.interrupted and not compared.cells:
+        raise Interrupted("interrupted before the first run")
+    warn_of_gaps(compared, listener)
+    return Comparison(compared, time.monotonic() - begin)
+
+
+def variants_of(names: Sequence[str] | None) -> tuple[Variant, ...]:
+    """Return algorithms by name, each once; None: those of the paper, then ours.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name, or no name.
+    """
+    from mtpp.solvers.variants import default_variants, parse_variants
+
+    return default_variants() if names is None else parse_variants(",".join(names))

@@ -1,0 +1,247 @@
+"""The MIP behind a lower bound, written for another solver."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model, Reading
+    from mtpp.api.observer import Observer
+    from mtpp.inference.instance import Instance
+
+_ENDINGS = (".mps", ".lp")
+_WITH_POSITIONS = "bottleneck-guess"
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """A model, a number of stages, a bound that is a MIP, and the file for it.
+
+    Attributes
+    ----------
+    models, stage_counts, bounds
+        As the user gave them: one of each is needed.
+    path
+        Says by its ending whether MPS or LP is written; ``-`` for MPS on standard output.
+    position
+        For a bound with a MIP for each of them: the stage that has the average work, from 1.
+    cutoff
+        Partitions of so many ticks and more are left out; None: those worse than the best one found.
+    memory_bytes
+        What an exhaustive search may keep.
+    """
+
+    models: tuple[str | Model, ...]
+    stage_counts: tuple[int, ...]
+    bounds: tuple[str, ...]
+    path: str
+    reading: Reading
+    position: int | None = None
+    cutoff: int | None = None
+    seed: int = 0
+    memory_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class ExportedMip:
+    """A MIP as text, and its size.
+
+    Attributes
+    ----------
+    data
+        Of the file, before it is packed.
+    bound
+        Name of the bound.
+    columns, rows
+        Of the model.
+    ticks_per_objective
+        Ticks in a unit of the objective, which is the bottleneck.
+    cutoff
+        Partitions of so many ticks and more are left out; if the model is infeasible, that is a lower bound.
+    """
+
+    data: bytes
+    bound: str
+    columns: int
+    rows: int
+    ticks_per_objective: float
+    cutoff: int
+
+    def describe(self) -> str:
+        """Return its size and the meaning of its objective, in one line."""
+        return (
+            f"{self.bound}: {self.columns:,} columns, {self.rows:,} rows; the objective is the bottleneck in units of "
+            f"{self.ticks_per_objective:.12g} ticks; partitions of {self.cutoff:,} ticks and more are left out"
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Write it to a file, whole or not at all; packed if the name ends in ``.gz``.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be written.
+        """
+        from mtpp.formats.io.sink import write_text_atomically
+
+        write_text_atomically(path, self.data)
+
+
+def check_export(path: str) -> None:
+    """Check that a MIP can be written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If the name does not say in which format, or there is no place for the file.
+    """
+    from mtpp.formats.io.sink import check_output
+
+    if path != "-":
+        _ending(path)
+        check_output(path)
+
+
+def export_mip(request: ExportRequest, observer: Observer) -> ExportedMip:
+    """Make the MIP of a bound.
+
+    It is that of the reduced graph, with everything fixed that no partition as good as the best one found can have, or
+    none up to the cutoff. The best one stays in, so the least value of the model is proven for all partitions.
+
+    Raises
+    ------
+    InputError
+        Unless there is one model, one k, and one bound that is a MIP.
+    """
+    from mtpp.api.model_files import ModelFiles
+    from mtpp.host.interrupts import unwinding
+
+    if len(request.bounds) != 1:
+        raise InputError("needs one bound", parameter="export", remedy="name it: ‹bounds› exact-mip")
+    if len(request.stage_counts) != 1:
+        raise InputError("needs one number of stages", parameter="export", remedy="give one with ‹k›")
+    (bound,), (k,) = request.bounds, request.stage_counts
+    if request.position is not None and bound != _WITH_POSITIONS:
+        raise InputError(f"{bound} is one MIP", parameter="position", remedy="leave it out")
+    files = ModelFiles(request.reading, observer.warn, lambda text: None)
+    models = files.check(request.models, k)
+    if len(models) != 1:
+        raise InputError(f"needs one model, not {len(models)}", parameter="export", remedy="name one file")
+    from mtpp.solvers.bounds.mip.exported_model import export_mps
+    from mtpp.solvers.reduction.reduction import reduce_instance
+
+    instance = files.read(models[0].path).instance(k)
+    cutoff = _bottleneck(instance, request) + 1 if request.cutoff is None else request.cutoff
+    rounds = reduce_instance(instance)
+    reduced = rounds[-1].contraction.instance if rounds else instance
+    with unwinding(), tempfile.TemporaryDirectory() as folder:
+        draft = Path(folder) / f"model{_ending(request.path)}"
+        written = export_mps(reduced, bound, draft, cutoff=cutoff, position=request.position)
+        data = draft.read_bytes()
+    return ExportedMip(data, bound, written.columns, written.rows, written.ticks_per_objective, written.cutoff)
+
+
+def export(
+    model: Any,
+    k: int,
+    path: str | Path,
+    bound: str = "exact-mip",
+    *,
+    position: int | None = None,
+    cutoff: int | None = None,
+    seed: int = 0,
+    reading: Reading | None = None,
+    observer: Observer | None = None,
+) -> ExportedMip:
+    """Write the MIP of a lower bound to a file, for another solver.
+
+    Parameters
+    ----------
+    model
+        A model of :func:`mtpp.read`, or the path of a file.
+    k
+        Number of stages at most.
+    path
+        Of the file, whose name ends in ``.mps`` or ``.lp``, or in one of them and ``.gz``.
+    bound
+        Name of a bound that is a MIP.
+    position
+        For ``"bottleneck-guess"``, a MIP for each: the stage that has the average work, from 1.
+    cutoff
+        Ticks: partitions of so many and more are left out; by default those worse than the best one found.
+    seed
+        Of the search for that one.
+    reading
+        How a file is read; by default for the reference system.
+    observer
+        Is told of progress and warned, see :class:`mtpp.Observer`.
+
+    Returns
+    -------
+    The MIP and its size. The least value of its objective, times ``ticks_per_objective``, is a lower bound on the
+    bottleneck of every partition of the model into *k* stages.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be read, the file cannot be written, or a parameter is wrong.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from mtpp.datasets import sample_path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     mip = export(sample_path("resnet50"), 2, f"{folder}/resnet50.mps")
+    >>> mip.bound, mip.data[:4]
+    ('exact-mip', b'NAME')
+    """
+    from mtpp.api import parameters as given
+    from mtpp.api.cells import parameters as of_cells
+    from mtpp.api.observer import Observer
+
+    target = given.path_text(path, "path")
+    check_export(target)
+    request = ExportRequest(
+        models=of_cells.models_of(model),
+        stage_counts=(given.stage_count(k),),
+        bounds=of_cells.bounds_of(given.text(bound, "bound")),
+        path=target,
+        reading=of_cells.reading_of(reading),
+        position=given.whole_or_none(position, "position"),
+        cutoff=given.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
+        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+    )
+    found = export_mip(request, observer or Observer())
+    found.save(target)
+    return found
+
+
+def _bottleneck(instance: Instance, request: ExportRequest) -> int:
+    """Return the bottleneck of a good partition, found within a budget that depends on the graph alone."""
+    from mtpp.solvers.feasibility import refuse_infeasible
+    from mtpp.solvers.limits import SearchLimits
+    from mtpp.solvers.registry import DEFAULT, partitioner
+
+    refuse_infeasible(instance)
+    entry = partitioner(DEFAULT)
+    limits = SearchLimits(entry.budget(instance), seed=request.seed, memory_bytes=request.memory_bytes)
+    return entry.load()(instance, limits).bottleneck
+
+
+def _ending(path: str) -> str:
+    """Return the ending that names the format; one of ``.gz`` after it says that the file is to be packed."""
+    if path == "-":
+        return _ENDINGS[0]
+    ending = Path(path.lower().removesuffix(".gz")).suffix
+    if ending not in _ENDINGS:
+        raise InputError(
+            f"{path!r} does not say in which format",
+            parameter="export",
+            remedy=f"let the name end in {' or '.join(_ENDINGS)}, and .gz to have it packed",
+        )
+    return ending
