@@ -70,6 +70,7 @@ class ModelFiles:
         self._since: float | None = None
         self._kept: tuple[str, Model] | None = None
         self._at_hand: dict[str, Model] = {}
+        self._named: set[str] = set()
         self._stdin: Source | None = None
 
     def check(self, sources: Sequence[str | Model], most_stages: int) -> list[ModelFile]:
@@ -90,6 +91,7 @@ class ModelFiles:
         LimitReached
             If the time is up before all are read.
         """
+        self._named = {_place(source) for source in sources if not isinstance(source, Model)}
         found: dict[str, ModelFile] = {}
         for source in sources:
             for file in self._checked(source, most_stages, found):
@@ -137,7 +139,7 @@ class ModelFiles:
     def _check_model(self, model: Model, most_stages: int, found: dict[str, ModelFile]) -> ModelFile:
         """Check a model at hand, under a path that no other one has."""
         path, number = model.source.display, 1
-        while _place(path) in found:
+        while _place(path) in found or _place(path) in self._named:
             number += 1
             path = f"{model.source.display} ({number})"
         self._at_hand[path] = model
@@ -172,6 +174,8 @@ class ModelFiles:
         graphs, others = 0, []
         for path in files_of(folder):
             if _place(path) in found:
+                if found[_place(path)].path in self._at_hand:
+                    raise InputError("is given as a model too", source=str(path), remedy="leave one of them out")
                 graphs += 1
                 continue
             if not may_be_graph(path, from_format):

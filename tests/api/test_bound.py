@@ -1,0 +1,92 @@
+"""Lower bounds from Python: rows, cutoffs, what is refused, and agreement with the command."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain
+from processes import run
+
+from mtpp.api import bound as module
+from mtpp.api.bound import bound
+from mtpp.errors import InputError
+from mtpp.formats.graphs.native import write_native
+
+MS = 10**9
+"""Ticks in a millisecond."""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """Return a chain that takes 61 ms in 2 stages, with a simple bound of 50."""
+    path = tmp_path / "chain.json"
+    path.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    return path
+
+
+def test_rows_by_bound(model: Path, tmp_path: Path) -> None:
+    """Each with its value in ticks and seconds and its tier; the same as the command's."""
+    table = bound(model, 2, bounds=["downset", "simple"])
+    assert [(row.model, row.k, row.bound, row.ticks, row.tier, row.solved) for row in table] == [
+        ("chain", 2, "simple", 50 * MS, "exact", True),
+        ("chain", 2, "downset", 61 * MS, "enumerated", True),
+    ]
+    assert [row.lower_s for row in table] == [0.05, 0.061]
+    assert len(table) == 2
+    assert table[1].bound == "downset"
+    done = run("bound", model, "-k", "2", "--bounds", "downset,simple", "--format", "json")
+    (printed,), (row,) = json.loads(done.stdout)["rows"], table.to_dicts()
+    assert {**printed, "seconds": None} == {**row, "seconds": None}
+    table.save(tmp_path / "bounds.json")
+    assert run("verify", tmp_path / "bounds.json", "--model", model).returncode == 0
+
+
+def test_no_seconds_without_a_unit(tmp_path: Path) -> None:
+    """An abstract graph has ticks alone."""
+    path = tmp_path / "abstract.json"
+    path.write_text(write_native(chain([1, 2], [1])))
+    assert [row.lower_s for row in bound(path, [1, 2], bounds="simple")] == [None, None]
+
+
+def test_cutoff(model: Path) -> None:
+    """No bound above it is sought, and the table says so."""
+    table = bound(model, 2, bounds=["downset"], cutoff=55 * MS)
+    assert table.cells[0].lower.value == 55 * MS
+    assert "no bound above 55000000000 ticks was sought" in repr(table)
+    assert "no bound above" in table._repr_html_()
+
+
+def test_the_table_shows_itself(model: Path) -> None:
+    """As the command shows it."""
+    shown = run("bound", model, "-k", "2", "--bounds", "simple").stdout.splitlines()
+    assert repr(bound(model, 2, bounds="simple")).splitlines()[:2] == shown[:2]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"k": "2"}, "k"),
+        ({"models": None}, "models"),
+        ({"bounds": "none such"}, "bounds"),
+        ({"cutoff": 0}, "cutoff"),
+        ({"cutoff": "5ms"}, "cutoff"),
+        ({"time_limit_s": 0}, "time_limit_s"),
+        ({"total_time_limit_s": "1"}, "total_time_limit_s"),
+        ({"seed": 0.5}, "seed"),
+        ({"memory_limit": 1}, "memory_limit"),
+    ],
+)
+def test_wrong_parameters_are_named(model: Path, changes: dict[str, Any], parameter: str) -> None:
+    """Before the model is read."""
+    with pytest.raises(InputError) as raised:
+        bound(**({"models": model, "k": 2} | changes))
+    assert raised.value.parameter == parameter
+
+
+def test_examples() -> None:
+    """Those in docstrings say what is so."""
+    assert doctest.testmod(module).failed == 0

@@ -1,0 +1,232 @@
+"""Certificates from Python: rows, limits, the store, what is refused, and agreement with the command."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import signal
+import threading
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain
+from processes import run
+
+from mtpp.api import certificate_table
+from mtpp.api import certify as module
+from mtpp.api.cells.parameters import reading_of
+from mtpp.api.certify import certify
+from mtpp.api.model import Model, read_model
+from mtpp.api.observer import MtppWarning, Observer
+from mtpp.errors import InputError, Interrupted
+from mtpp.formats.graphs.native import write_native
+
+MS = 10**9
+"""Ticks in a millisecond."""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of two chains: in 2 stages ``a`` takes 61 ms and ``b`` 25, in 4 stages 41 and 20 ms."""
+    path = tmp_path / "models"
+    path.mkdir()
+    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
+    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    return path
+
+
+def model(path: Path) -> Model:
+    """Return a model at hand."""
+    return read_model(str(path), reading_of(None), lambda text: None)
+
+
+def timeless(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows without the fields that hold times."""
+    return [{key: value for key, value in row.items() if key != "seconds"} for row in rows]
+
+
+def test_rows_are_those_of_the_command(folder: Path, tmp_path: Path) -> None:
+    """A saved table is the document that the command writes, which it verifies."""
+    table = certify(folder, [2, 4], jobs=2)
+    assert [(Path(row.path).name, row.k, row.upper, row.lower.value) for row in table] == [
+        ("a.json", 2, 61 * MS, 61 * MS),
+        ("a.json", 4, 41 * MS, 41 * MS),
+        ("b.json", 2, 25 * MS, 25 * MS),
+        ("b.json", 4, 20 * MS, 20 * MS),
+    ]
+    assert len(table) == 4
+    assert table.stopped == "finished"
+    assert not table.problems
+    assert not table.missing
+    assert all(row.optimal and row.ratio == 1 for row in table)
+    done = run("certify", folder, "-k", "2,4", "--format", "json")
+    assert timeless(json.loads(done.stdout)["rows"]) == timeless(table.to_dicts())
+    table.save(tmp_path / "table.json")
+    assert json.loads((tmp_path / "table.json").read_text())["rows"] == table.to_dicts()
+    assert run("verify", tmp_path / "table.json", "--model", folder).returncode == 0
+
+
+def test_models_at_hand(folder: Path) -> None:
+    """They need no file any more, and one given twice counts once."""
+    first, second = model(folder / "a.json"), model(folder / "b.json")
+    for path in folder.iterdir():
+        path.unlink()
+    table = certify([first, second, first], 2, jobs=1)
+    assert [row.upper for row in table] == [61 * MS, 25 * MS]
+
+
+def test_a_model_and_its_file_are_two(folder: Path) -> None:
+    """The model may be for another system than the file is read for."""
+    table = certify([model(folder / "a.json"), folder / "a.json"], 2, jobs=1)
+    assert [Path(row.path).name for row in table] == ["a.json (2)", "a.json"]
+    with pytest.raises(InputError, match="is given as a model too"):
+        certify([model(folder / "a.json"), folder], 2)
+
+
+def test_the_table_shows_itself(folder: Path) -> None:
+    """In a terminal without colours, and in a notebook, with nothing of a file taken for markup."""
+    (folder / "a.json").write_text(write_native(chain([10, 20], [1], "ms")).replace("chain", "<b>"))
+    table = certify(folder / "a.json", 2, jobs=1)
+    shown = run("certify", folder / "a.json", "-k", "2").stdout.splitlines()
+    assert repr(table).splitlines()[:2] == shown[:2]
+    assert "\x1b" not in repr(table)
+    assert "&lt;b&gt;" in table._repr_html_()
+    assert "<b>,<" not in table._repr_html_()
+
+
+def test_the_store_is_shared_with_the_command(folder: Path, tmp_path: Path) -> None:
+    """What it has is not worked at again."""
+    store = tmp_path / "rows.db"
+    table = certify(folder, 2, jobs=1, store=store)
+    done = run("certify", folder, "-k", "2", "--store", store, "--format", "json")
+    assert json.loads(done.stdout)["rows"] == table.to_dicts()
+
+
+def test_a_limit_on_memory_is_for_the_workers(folder: Path) -> None:
+    """The process that asks has none, neither meanwhile nor afterwards."""
+    from mtpp.host.memory_limit import limited_memory
+
+    seen = []
+
+    class Watching(Observer):
+        def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+            seen.append(limited_memory())
+
+    table = certify(folder, 2, jobs=1, memory_limit="2GiB", observer=Watching())
+    assert [row.upper for row in table] == [61 * MS, 25 * MS]
+    assert seen
+    assert not any(seen)
+
+
+def test_no_time_leaves_gaps(folder: Path) -> None:
+    """Cells without a turn have no row, and the table says so."""
+    with pytest.warns(MtppWarning, match="total_time_limit: 4 of 4 cells had no turn"):
+        table = certify(folder, [2, 4], jobs=1, total_time_limit_s=1e-6)
+    assert table.stopped == "time-limit"
+    assert len(table.missing) == 4
+    assert not len(table)
+    assert table.unmet(1.5) == [f"{label}: no certificate" for label in table.missing]
+    assert "stopped: time-limit, 4 cells have no row" in repr(table)
+
+
+def test_ctrl_c(folder: Path) -> None:
+    """It ends the work with the rows there are; without any, it ends the caller's loop."""
+
+    class Impatient(Observer):
+        def __init__(self, rows: int) -> None:
+            self.rows = rows
+
+        def warn(self, text: str) -> None:
+            pass
+
+        def show(self, text: str, done: int = 0, total: int | None = None) -> None:
+            if total is not None and done == self.rows:
+                self.rows = -1
+                signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+
+    table = certify(folder, [2, 4], jobs=1, observer=Impatient(1))
+    assert table.stopped == "interrupted"
+    assert 1 <= len(table) < 4
+    assert "stopped: interrupted" in repr(table)
+    with pytest.raises(Interrupted):
+        certify(folder, [2, 4], jobs=1, observer=Impatient(0))
+
+
+def test_problems_of_single_cells(tmp_path: Path) -> None:
+    """A cell without a partition is told of, and the others have their rows."""
+    from dataclasses import replace
+
+    graph = chain([1, 1], [1], "ms")
+    path = tmp_path / "large.json"
+    document = json.loads(write_native(graph))
+    for op in document["ops"]:
+        op["param_bytes"] = 100
+    path.write_text(json.dumps(document))
+    how = reading_of(None)
+    how = replace(how, system=replace(how.system, stage_memory_bytes=150))
+    table = certify(path, [1, 2], jobs=1, reading=how)
+    assert [row.k for row in table] == [2]
+    assert len(table.problems) == 1
+    assert table.missing == (f"{path}, k = 1",)
+
+
+def test_ratios_are_compared_exactly(folder: Path) -> None:
+    """As the command does with ``--require-ratio``."""
+    table = certify(folder / "a.json", 2, jobs=1, algorithm="slice", bounds="simple")
+    row = table[0]
+    assert row.ratio == pytest.approx(61 / 50)
+    assert table.unmet(Fraction(61, 50)) == []
+    assert table.unmet(1.21) == ["chain k=2: ratio 1.2200 > 1.21"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"k": "2"}, "k"),
+        ({"k": []}, "k"),
+        ({"k": [2, 0]}, "k"),
+        ({"k": 2.5}, "k"),
+        ({"models": 3}, "models"),
+        ({"models": []}, "models"),
+        ({"algorithm": "none such"}, "algorithm"),
+        ({"algorithm": 1}, "algorithm"),
+        ({"bounds": ["none such"]}, "bounds"),
+        ({"bounds": []}, "bounds"),
+        ({"bounds": 1}, "bounds"),
+        ({"target_ratio": 0.5}, "target_ratio"),
+        ({"target_ratio": "1"}, "target_ratio"),
+        ({"target_ratio": float("nan")}, "target_ratio"),
+        ({"proofs_only": 1}, "proofs_only"),
+        ({"time_limit_s": -1}, "time_limit_s"),
+        ({"time_limit_s": "60"}, "time_limit_s"),
+        ({"total_time_limit_s": 0}, "total_time_limit_s"),
+        ({"seed": -1}, "seed"),
+        ({"jobs": 0}, "jobs"),
+        ({"jobs": 2, "scheduler": "tcp://localhost:1"}, "jobs"),
+        ({"store": 1}, "store"),
+        ({"scheduler": "nowhere"}, "scheduler"),
+        ({"memory_limit": "1 MiB"}, "memory_limit"),
+        ({"memory_limit": "much"}, "memory_limit"),
+        ({"reading": {}}, "reading"),
+    ],
+)
+def test_wrong_parameters_are_named(folder: Path, changes: dict[str, Any], parameter: str) -> None:
+    """Before a model is read."""
+    with pytest.raises(InputError) as raised:
+        certify(**({"models": folder, "k": 2} | changes))
+    assert raised.value.parameter == parameter
+
+
+def test_missing_files_are_refused(tmp_path: Path) -> None:
+    """By their path."""
+    with pytest.raises(InputError) as raised:
+        certify(tmp_path / "none.onnx", 2)
+    assert raised.value.source == str(tmp_path / "none.onnx")
+
+
+@pytest.mark.parametrize("name", [module, certificate_table])
+def test_examples(name: Any) -> None:
+    """Those in docstrings say what is so."""
+    assert doctest.testmod(name).failed == 0

@@ -1,0 +1,111 @@
+"""Comparisons from Python: runs and means, what is refused, and agreement with the command."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain
+from processes import run
+
+from mtpp.api import compare as module
+from mtpp.api.cells.parameters import reading_of
+from mtpp.api.compare import compare
+from mtpp.api.model import read_model
+from mtpp.api.observer import MtppWarning
+from mtpp.errors import InputError
+from mtpp.formats.graphs.native import write_native
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder of two chains."""
+    path = tmp_path / "models"
+    path.mkdir()
+    (path / "a.json").write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    (path / "b.json").write_text(write_native(chain([10, 10, 10], [5, 5], "ms")))
+    return path
+
+
+def timeless(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a document without the fields that hold times."""
+    kept = {key: value for key, value in document.items() if key != "elapsed_s"}
+    for key in ("rows", "summary"):
+        kept[key] = [{name: value for name, value in row.items() if name != "seconds"} for row in document[key]]
+    return kept
+
+
+def test_runs_and_means_are_those_of_the_command(folder: Path, tmp_path: Path) -> None:
+    """All but times."""
+    comparison = compare(folder, [2, 4], algorithms=["slice", "random-5"], jobs=1)
+    assert len(comparison) == 8
+    assert comparison.stopped == "finished"
+    assert [(Path(cell.source).name, cell.k, cell.algorithm) for cell in comparison][:3] == [
+        ("a.json", 2, "slice"),
+        ("a.json", 2, "random-5"),
+        ("a.json", 4, "slice"),
+    ]
+    assert comparison[0].ratio == pytest.approx(61 / 50)
+    assert comparison.means()[0].ratio == pytest.approx((61 / 50 * 25 / 15) ** 0.5)
+    comparison.save(tmp_path / "comparison.json")
+    saved = json.loads((tmp_path / "comparison.json").read_text())
+    done = run("compare", folder, "-k", "2,4", "--algorithms", "slice,random-5", "-j", "1", "--format", "json")
+    assert timeless(saved) == timeless(json.loads(done.stdout))
+    assert saved["rows"] == comparison.to_dicts()
+
+
+def test_the_comparison_shows_itself(folder: Path) -> None:
+    """As the command shows it, and in a notebook."""
+    comparison = compare(folder, 2, algorithms="slice", jobs=1)
+    shown = run("compare", folder, "-k", "2", "--algorithms", "slice", "-j", "1").stdout.splitlines()
+    assert repr(comparison).splitlines()[0] == shown[0]
+    assert "<td" in comparison._repr_html_()
+
+
+def test_models_without_work_are_left_out(folder: Path) -> None:
+    """With a warning; if there are no others, they are refused."""
+    (folder / "idle.json").write_text(write_native(chain([0, 0], [1], "ms")))
+    with pytest.warns(MtppWarning, match="no op takes time"):
+        comparison = compare(folder, 2, algorithms="slice", jobs=1)
+    assert len(comparison) == 2
+    with pytest.raises(InputError, match="nothing to compare"):
+        compare(folder / "idle.json", 2, algorithms="slice")
+
+
+def test_models_for_several_systems_are_refused(folder: Path) -> None:
+    """A comparison says which one it is for."""
+    how = reading_of(None)
+    other = replace(how, system=replace(how.system, bandwidth_bytes_per_s=1))
+    models = [read_model(str(folder / "a.json"), one, lambda text: None) for one in (how, other)]
+    with pytest.raises(InputError, match="not all for one system"):
+        compare(models, 2, algorithms="slice")
+
+
+@pytest.mark.parametrize(
+    ("changes", "parameter"),
+    [
+        ({"k": "2"}, "k"),
+        ({"models": 1.5}, "models"),
+        ({"algorithms": "none such"}, "algorithms"),
+        ({"algorithms": []}, "algorithms"),
+        ({"algorithms": [1]}, "algorithms"),
+        ({"time_limit_s": -1}, "time_limit_s"),
+        ({"work_limit": 0}, "work_limit"),
+        ({"jobs": "2"}, "jobs"),
+        ({"memory_limit": []}, "memory_limit"),
+    ],
+)
+def test_wrong_parameters_are_named(folder: Path, changes: dict[str, Any], parameter: str) -> None:
+    """Before a model is read."""
+    with pytest.raises(InputError) as raised:
+        compare(**({"models": folder, "k": 2} | changes))
+    assert raised.value.parameter == parameter
+
+
+def test_examples() -> None:
+    """Those in docstrings say what is so."""
+    assert doctest.testmod(module).failed == 0
