@@ -9,13 +9,13 @@ from dataclasses import replace
 from importlib import import_module
 from itertools import count
 from multiprocessing import get_context
-from pathlib import Path
 
 from mtpp.errors import Infeasible
 from mtpp.host.child_process import die_with_parent
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import PEAK_MODES, System, load_system, override
+from mtpp.solvers.jit import on_disk
 
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
@@ -61,13 +61,6 @@ def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
     return all(on_disk(kernel) for kernel in kernels)
 
 
-def on_disk(kernel: object) -> bool:
-    """Return whether a kernel has machine code on disk; only a forecast."""
-    folder = getattr(getattr(kernel, "stats", None), "cache_path", "")
-    name = getattr(kernel, "__name__", "")
-    return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
-
-
 def compiled_bounds(names: Iterable[str]) -> bool:
     """Return whether the kernels that the modules of some bounds call have machine code on disk; only a forecast."""
     from mtpp.solvers.bounds.registry import bound_entry
@@ -98,39 +91,6 @@ def _after_looks() -> Callable[[], bool]:
     return lambda: next(looks) > _LOOKS
 
 
-def recheck_compiled() -> bool:
-    """Return whether the kernel that runs downset searches again has machine code on disk."""
-    from mtpp.solvers.recheck.kernels.downsets import search_again
-
-    return on_disk(search_again)
-
-
-def load_recheck() -> None:
-    """Have the kernels ready that run downset searches again."""
-    from mtpp.solvers.recheck.claim import DownsetClaim, Edge, StageMemory
-    from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
-
-    edges = (Edge(1, 0, (1,)), Edge(1, 1, (2,)))
-    memory = StageMemory(None, None, 1, 0, (), ())
-    claim = DownsetClaim((9, 9, 9), (0, 0, 0), edges, memory, 3, 11, crossings=True, maximal=True)
-    search_compiled(claim, 10, 10, Unwatched())
-
-
-def load_training_recheck() -> None:
-    """Have the kernels ready that search all training plans again."""
-    from mtpp.checker.training.model import TickModel, Way
-    from mtpp.solvers.recheck.pipelines import Unwatched
-    from mtpp.solvers.recheck.training import search_plans
-
-    lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
-    model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)], [1], [1, 1])
-    schemes = {"data_parallel": True, "tensor_parallel": True, "recompute": True}
-    system = {"devices": 2, "max_micro_batches": 2, "exact_micro_batches": False, "convention": "paper", **schemes}
-    search_plans(model, system, None, 7, Unwatched())
-    levels = [{"devices": devices, "bandwidth_bytes_per_s": 10**12} for devices in (2, 1)]
-    search_plans(model, {**system, "topology": levels}, None, 7, Unwatched())
-
-
 def compile_all() -> int:
     """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
 
@@ -140,6 +100,7 @@ def compile_all() -> int:
     from mtpp.solvers.limits import UNLIMITED, SearchLimits
     from mtpp.solvers.orders.fewest import find_fewest_stages
     from mtpp.solvers.planners.compiling import load_planners
+    from mtpp.solvers.recheck.compiling import load_recheck, load_training_recheck
     from mtpp.solvers.registry import PARTITIONERS
 
     for peak in PEAK_MODES:

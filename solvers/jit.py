@@ -1,9 +1,10 @@
-"""The one way in which kernels are compiled: on first use, kept on disk, without the interpreter lock."""
+"""Compilation of kernels: on first use, kept on disk, without the interpreter lock."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
@@ -25,6 +26,13 @@ def inlined(function: F) -> F:
     A call passes tuples of arrays by value and counts references to each array; that takes longer than a small loop.
     """
     return cast(F, numba.njit(nogil=True, error_model="numpy", inline="always")(function))
+
+
+def on_disk(kernel: object) -> bool:
+    """Return whether a kernel has machine code on disk; only a forecast."""
+    folder = getattr(getattr(kernel, "stats", None), "cache_path", "")
+    name = getattr(kernel, "__name__", "")
+    return bool(folder) and any(Path(folder).glob(f"*.{name}-*.nbi"))
 
 
 def _register_without_blas() -> None:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mtpp.cli.options.overwriting import MODELS, STAGES
+
 if TYPE_CHECKING:
     from mtpp.cli.options.overwriting import FilesOfCommand
 
 _META = "mtpp.files"
-
-MODELS, STAGES = "models", "stages"
-"""Folders that can be given in place of a file: of models, the weights beside them included, and of stages."""
 
 
 def nothing_else(path: str) -> Iterable[str]:

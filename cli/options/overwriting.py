@@ -5,16 +5,15 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
-from mtpp.cli.options.file_types import MODELS
 from mtpp.errors import InputError
 
-if TYPE_CHECKING:
-    from mtpp.cli.options.file_types import InputFile, OutputFile
+MODELS, STAGES = "models", "stages"
+"""Folders that can be given in place of a file: of models, the weights beside them included, and of stages."""
 
 _RESULT = re.compile(
     rb'\s*\{\s*"format"\s*:\s*"mtpp-'
@@ -25,6 +24,21 @@ _RESULT = re.compile(
 _HEAD_BYTES = 4096
 _MAIN = "--output"
 """Has the first right to a file that several options name, in whichever order they were given."""
+
+
+class InputFile(Protocol):
+    """Kind of a file that is read: :class:`mtpp.cli.options.file_types.InputFile`."""
+
+    noun: str
+    folder: str | None
+    unless: Callable[[str], bool]
+
+
+class OutputFile(Protocol):
+    """Kind of a file that is written: :class:`mtpp.cli.options.file_types.OutputFile`."""
+
+    folder: bool
+    beside: Callable[[str], Iterable[str]]
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,6 @@ stage that makes the tensor; ``to`` lists the stages that read it, and ``result`
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -39,7 +38,8 @@ from mtpp.formats.io.json_shape import (
     shown,
 )
 from mtpp.formats.io.json_text import dump_lines, parse_json
-from mtpp.formats.results.stage_wiring import MODEL_INPUT, check_wiring
+from mtpp.formats.results.stage_records import MODEL_INPUT, Described, Stage, StageInput, StageOutput
+from mtpp.formats.results.stage_wiring import check_wiring
 
 __all__ = [
     "FILE_NAME",
@@ -57,79 +57,8 @@ __all__ = [
 FORMAT = "mtpp-stages"
 VERSION = 1
 FILE_NAME = "manifest.json"
-_BITS = {
-    **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
-    **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},
-    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8),
-    "float4e2m1": 4,
-}
 MOST_BYTES = 1 << 30
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.onnx")
-
-
-@dataclass(frozen=True)
-class Described:
-    """A tensor by name.
-
-    Attributes
-    ----------
-    dtype
-        ``float32``, ``int64``, …; ``sequence(float32)`` for a sequence of tensors.
-    shape
-        Sizes as planned; None where one is not known. A sequence has its length.
-    """
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
-
-    @property
-    def bytes(self) -> int | None:
-        """Size in bytes; None where a size or the type is not known, and for sequences."""
-        bits = _BITS.get(self.dtype)
-        if bits is None or None in self.shape:
-            return None
-        return -(-math.prod(size or 0 for size in self.shape) * bits // 8)
-
-
-@dataclass(frozen=True)
-class StageInput(Described):
-    """What a stage reads; *source* is the index of the stage that makes it, or :data:`MODEL_INPUT`."""
-
-    source: int
-
-
-@dataclass(frozen=True)
-class StageOutput(Described):
-    """What a stage hands on; *readers* are indices of stages, *result* says that the whole model returns it."""
-
-    readers: tuple[int, ...]
-    result: bool
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One file of the folder.
-
-    Attributes
-    ----------
-    index
-        Number in the plan.
-    file
-        Plain name of the file.
-    ops
-        How many of the model's ops it runs.
-    cost, work
-        Predicted, with and without the transfer of what it reads and hands on, in ticks.
-    """
-
-    index: int
-    file: str
-    ops: int
-    cost: int
-    work: int
-    inputs: tuple[StageInput, ...]
-    outputs: tuple[StageOutput, ...]
 
 
 @dataclass(frozen=True)
@@ -263,7 +192,7 @@ def manifest_of(document: Any, source: str) -> StageManifest:
             stages=tuple(_stage(row, f"/stages/{i}", k) for i, row in _rows(header, "stages", "")),
             direct=tuple(_direct(row, f"/direct/{i}") for i, row in _rows(header, "direct", "")),
         )
-        check_wiring(manifest)
+        check_wiring(manifest.inputs, manifest.outputs, manifest.stages, manifest.direct)
         return manifest
 
 

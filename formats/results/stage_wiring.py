@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
-
-if TYPE_CHECKING:
-    from mtpp.formats.results.stage_manifest import Described, StageInput, StageManifest, StageOutput
-
-MODEL_INPUT = -1
-"""Where a stage's input comes from if it is an input of the whole model."""
+from mtpp.formats.results.stage_records import MODEL_INPUT, Described, Stage, StageInput, StageOutput
 
 
-def check_wiring(manifest: StageManifest) -> None:
+def check_wiring(
+    inputs: tuple[Described, ...],
+    outputs: tuple[Described, ...],
+    stages: Sequence[Stage],
+    direct: Sequence[tuple[str, str]],
+) -> None:
     """Check that everything read is made before, by whom it says, and that every result is made once.
+
+    Parameters
+    ----------
+    inputs, outputs, direct
+        Those of the whole model, as in a :class:`~mtpp.formats.results.stage_manifest.StageManifest`.
 
     Raises
     ------
     InputError
         If not; with the JSON pointer of the offender.
     """
-    inputs = _by_name(manifest.inputs, "/inputs")
-    results = _by_name(manifest.outputs, "/outputs")
+    given = _by_name(inputs, "/inputs")
+    results = _by_name(outputs, "/outputs")
     made: dict[tuple[int, str], tuple[StageOutput, str]] = {}
     returned: dict[str, str] = {}
     files: set[str] = set()
     last = -1
-    for i, stage in enumerate(manifest.stages):
+    for i, stage in enumerate(stages):
         where = f"/stages/{i}"
         if stage.index <= last:
             raise InputError("the stages must stand in the order of their indices", where=f"{where}/index")
@@ -40,23 +44,23 @@ def check_wiring(manifest: StageManifest) -> None:
         _by_name(stage.inputs, f"{where}/inputs")
         _by_name(stage.outputs, f"{where}/outputs")
         for j, tensor in enumerate(stage.inputs):
-            _check_input(tensor, stage.index, inputs, made, f"{where}/inputs/{j}")
+            _check_input(tensor, stage.index, given, made, f"{where}/inputs/{j}")
         for j, output in enumerate(stage.outputs):
             made[stage.index, output.name] = output, f"{where}/outputs/{j}"
             if output.result:
                 _check_result(output, results, returned, f"{where}/outputs/{j}/result")
-    read = {(tensor.source, tensor.name, stage.index) for stage in manifest.stages for tensor in stage.inputs}
+    read = {(tensor.source, tensor.name, stage.index) for stage in stages for tensor in stage.inputs}
     for (index, name), (output, where) in made.items():
         for j, reader in enumerate(output.readers):
             if (index, name, reader) not in read:
                 raise InputError(f"stage {reader} does not read {shown(name)}", where=f"{where}/to/{j}")
-    for i, (output_name, input_name) in enumerate(manifest.direct):
-        if input_name not in inputs:
+    for i, (output_name, input_name) in enumerate(direct):
+        if input_name not in given:
             raise InputError(f"the model has no input {shown(input_name)}", where=f"/direct/{i}/input")
         if output_name in returned or output_name not in results:
             raise InputError(f"{shown(output_name)} is no output left to make", where=f"/direct/{i}/output")
         returned[output_name] = ""
-    for i, result in enumerate(manifest.outputs):
+    for i, result in enumerate(outputs):
         if result.name not in returned:
             raise InputError(f"no stage makes {shown(result.name)}", where=f"/outputs/{i}")
 

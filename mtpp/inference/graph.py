@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mtpp.array_types import Int32Array as Int32Array
+from mtpp.array_types import Int64Array as Int64Array
 from mtpp.errors import InputError
 from mtpp.inference.frozen import frozen
 from mtpp.inference.graph_columns import OpColumns, TensorColumns, checked_links
@@ -23,9 +24,6 @@ from mtpp.units import Exact
 
 if TYPE_CHECKING:
     import networkx as nx
-
-Int32Array = NDArray[np.int32]
-Int64Array = NDArray[np.int64]
 
 TIME_UNITS = ("ps", "ns", "us", "ms", "s", "1")
 """Units of time a graph may be written in; ``"1"`` is abstract: costs compare, but are no seconds."""

@@ -9,7 +9,6 @@ import numpy as np
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
-from mtpp.solvers.local_search.kernels.moves import fill_state
 from mtpp.solvers.memory.memory_arrays import GroundArrays, MemoryArrays, ground_arrays, memory_arrays
 from mtpp.solvers.orders.kernels.random_stream import UInt64Array
 
@@ -86,16 +85,6 @@ class AssignmentState(NamedTuple):
     journal_length: Int64Array
     stream: UInt64Array
 
-    def start_from(self, stage: Int32Array, moves: MoveArrays) -> None:
-        """Begin anew at an assignment, which becomes the best one seen; int32, shape (n,)."""
-        self.stage[:] = stage
-        for array in (self.held, self.moved, self.params, self.inside):
-            array.fill(0)
-        fill_state(moves.memory, moves, self)
-        self.best_stage[:] = stage
-        self.best[0] = self.cost.max()
-        self.journal_length[0] = 0
-
     def best_partition(self, instance: Instance) -> Partition:
         """Return the best assignment seen."""
         return Partition.from_stages(instance, self.best_stage)
@@ -131,7 +120,7 @@ def move_arrays(instance: Instance) -> MoveArrays:
 
 
 def assignment_state(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
-    """Return an empty state for k stages; O(n + m·k) memory. Call :meth:`AssignmentState.start_from` next."""
+    """Return an empty state for k stages; O(n + m·k) memory. Call ``kernels.moves.start_from`` next."""
     n = len(moves.work)
     ground_ops, ground_tensors = (0, 0) if moves.ground is None else (len(moves.ground.places), len(moves.ground.sizes))
     return AssignmentState(

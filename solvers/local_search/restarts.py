@@ -11,6 +11,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.local_search.annealing import Schedule, run_schedule
 from mtpp.solvers.local_search.assignment import AssignmentState, assignment_state, move_arrays
+from mtpp.solvers.local_search.kernels.moves import start_from
 from mtpp.solvers.local_search.kernels.polishing import polish
 from mtpp.solvers.step_times import move_s
 from mtpp.solvers.threads import Threads
@@ -70,7 +71,7 @@ class Annealer:
         def run(task: tuple[Start, AssignmentState, int]) -> tuple[Assignment, int]:
             start, state, seed = task
             state.stream[0] = seed
-            state.start_from(start.stage, self._moves)
+            start_from(start.stage, self._moves, state)
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._move_s, self._moves, state, self._stopped)
             if not self._stopped():

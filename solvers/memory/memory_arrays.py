@@ -11,7 +11,18 @@ from mtpp.errors import InputError
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
-from mtpp.solvers.memory.kernels.stage_memory import IN_ORDER, NO_MEMORY, RESERVE, UNLIMITED_BYTES
+
+UNLIMITED_BYTES = 2**62 - 1
+"""Stands for a memory that nothing can fill: all sizes of an instance together are below 2^61."""
+
+NO_MEMORY = 0
+"""No memory is given: stages pay nothing for theirs."""
+
+RESERVE = 1
+"""Every stage has the same peak."""
+
+IN_ORDER = 2
+"""The peak of a stage is its working memory when it runs its ops in the graph's order."""
 
 _PICOSECONDS_PER_S = 10**12
 
@@ -22,7 +33,7 @@ class MemoryArrays(NamedTuple):
     Attributes
     ----------
     mode
-        How the peak of a stage is found: one of the modes of :mod:`mtpp.solvers.memory.kernels.stage_memory`.
+        How the peak of a stage is found: :data:`NO_MEMORY`, :data:`RESERVE` or :data:`IN_ORDER`.
     fast_bytes, limit_bytes
         What exceeds the first is paid for; no stage may exceed the second.
     reserve_bytes

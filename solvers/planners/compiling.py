@@ -6,7 +6,7 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
-from mtpp.solvers.compiling import on_disk
+from mtpp.solvers.jit import on_disk
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
 from mtpp.training.device_tree import Level, Topology

@@ -8,12 +8,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.recheck.claim import DownsetClaim, StageMemory, members
-from mtpp.solvers.recheck.kernels.memory import UNLIMITED_BYTES
 
 LARGEST_TOTAL = 2**61
 """Ticks and bytes that all ops and tensors may come to, for sums in 64 bits; a link may have as many bytes per s."""
+
+UNLIMITED_BYTES = 2**62 - 1
+"""Stands for a memory that nothing can fill."""
 
 _BLOCK = 1024
 

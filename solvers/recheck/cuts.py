@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.flows.kernels.max_flow import max_flow
 from mtpp.solvers.recheck.crossings import SINK, SOURCE, Network
 

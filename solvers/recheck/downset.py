@@ -98,8 +98,8 @@ def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None,
         if found is None:
             raise SearchTooLarge("numbers beyond 64 bits allow only small ones")
         return found
-    from mtpp.solvers.compiling import load_recheck, recheck_compiled
     from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
+    from mtpp.solvers.recheck.compiling import load_recheck, recheck_compiled
 
     watcher = watcher or Unwatched()
     if not recheck_compiled():

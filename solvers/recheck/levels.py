@@ -33,9 +33,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.array_types import Int64Array
 from mtpp.checker.training.bounds import usable_degrees, usable_ways
 from mtpp.checker.training.model import TickModel, Way, transfer_ticks
-from mtpp.inference.graph import Int64Array
 from mtpp.solvers.recheck.pairs import all_pairs, ends_of, offsets_of, outer_ticks
 from mtpp.solvers.recheck.pipelines import (
     LARGEST,
@@ -165,7 +165,7 @@ class _Search:
 
     def run(self) -> Searched:
         """Search."""
-        from mtpp.solvers.compiling import on_disk
+        from mtpp.solvers.jit import on_disk
         from mtpp.solvers.recheck.kernels.levels import fit_stages
         from mtpp.solvers.recheck.kernels.splits import split_layers
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.array_types import Int64Array
 from mtpp.checker.training.model import TickModel, transfer_ticks
-from mtpp.inference.graph import Int64Array
 
 if TYPE_CHECKING:
     from mtpp.solvers.recheck.kernels.levels import Pairs

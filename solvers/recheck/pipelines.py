@@ -13,9 +13,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mtpp.array_types import Int64Array
 from mtpp.checker.training.bounds import usable_data_degrees, usable_degrees, usable_ways
 from mtpp.checker.training.model import TickModel, Way
-from mtpp.inference.graph import Int64Array
 
 MOST_DOWNSETS = 300_000
 """Downsets that a model may have to be searched."""
@@ -91,7 +91,7 @@ def search_all(
         raise TooLarge("it knows one level of devices")
     if below == 0:
         return Searched(False, 0, 0)
-    from mtpp.solvers.compiling import on_disk
+    from mtpp.solvers.jit import on_disk
     from mtpp.solvers.recheck.kernels.pipelines import Downsets, Rules, search_pipelines
     from mtpp.solvers.recheck.kernels.stages import Choices
 

@@ -10,14 +10,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import override
-from mtpp.solvers.compiling import (
-    compile_ahead,
-    compiled,
-    load_kernels,
-    load_recheck,
-    recheck_compiled,
-    tiny_instances,
-)
+from mtpp.solvers.compiling import compile_ahead, compiled, load_kernels, tiny_instances
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.flows.kernels.max_flow import max_flow
@@ -27,6 +20,7 @@ from mtpp.solvers.local_search.kernels.moves import fill_state
 from mtpp.solvers.local_search.kernels.polishing import polish
 from mtpp.solvers.orders.kernels.decoders import cut_fitness
 from mtpp.solvers.recheck.compiled import Unwatched, search_compiled
+from mtpp.solvers.recheck.compiling import load_recheck, recheck_compiled
 from mtpp.solvers.recheck.kernels.downsets import search_again
 from mtpp.solvers.reduction.kernels.pair_merges import find_pairs
 from mtpp.solvers.registry import partitioner

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.flows.anchored_network import AnchoredNetwork
 from mtpp.solvers.flows.kernels.anchored_cut import CutScratch, cut_around, relate
 from mtpp.solvers.jit import kernel

@@ -45,10 +45,11 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
 )
 from mtpp.solvers.downsets.kernels.downset_stage import end_stage
 from mtpp.solvers.jit import inlined, kernel
-from mtpp.solvers.memory.kernels.stage_memory import NEVER, NO_MEMORY, stage_memory_cost
+from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import Int64Array
+    from mtpp.array_types import Int64Array
     from mtpp.solvers.downsets.downset_arrays import DownsetArrays, DownsetScratch, DownsetStore
     from mtpp.solvers.memory.memory_arrays import GroundArrays
 

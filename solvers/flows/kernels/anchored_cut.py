@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.flows.anchored_network import AnchoredNetwork
 from mtpp.solvers.flows.kernels.anchored_flow import anchored_flow
 from mtpp.solvers.jit import kernel

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import inlined, kernel
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
@@ -44,6 +45,17 @@ def fill_state(memory: MemoryArrays | None, moves: MoveArrays, state: Assignment
         state.cost[b] = state.moved[b]
         if memory is not None:
             state.cost[b] += memory_cost(NO_OP, b, state.params[b], moves.ground, memory, state)
+
+
+def start_from(stage: Int32Array, moves: MoveArrays, state: AssignmentState) -> None:
+    """Begin anew at an assignment, which becomes the best one seen; int32, shape (n,)."""
+    state.stage[:] = stage
+    for array in (state.held, state.moved, state.params, state.inside):
+        array.fill(0)
+    fill_state(moves.memory, moves, state)
+    state.best_stage[:] = stage
+    state.best[0] = state.cost.max()
+    state.journal_length[0] = 0
 
 
 @inlined

@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from mtpp.solvers.jit import kernel
-
-if TYPE_CHECKING:
-    from mtpp.solvers.memory.memory_arrays import MemoryArrays
+from mtpp.solvers.memory.memory_arrays import UNLIMITED_BYTES, MemoryArrays
 
 NEVER = 2**62
 """Cost of a stage above the hard limit: more than k stages can cost together, and still no sum with it wraps."""
-
-UNLIMITED_BYTES = 2**62 - 1
-"""Stands for a memory that nothing can fill: all sizes of an instance together are below 2^61."""
-
-NO_MEMORY = 0
-"""No memory is given: stages pay nothing for theirs."""
-
-RESERVE = 1
-"""Every stage has the same peak."""
-
-IN_ORDER = 2
-"""The peak of a stage is its working memory when it runs its ops in the graph's order."""
 
 
 @kernel

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE, best_segmentation, fewest_stages
 from mtpp.solvers.orders.kernels.topological import kahn_order

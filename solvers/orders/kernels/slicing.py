@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
-from mtpp.solvers.memory.kernels.stage_memory import IN_ORDER, RESERVE, most_held, stage_memory_cost
+from mtpp.solvers.memory.kernels.stage_memory import most_held, stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
+from mtpp.solvers.memory.memory_arrays import IN_ORDER, RESERVE
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays

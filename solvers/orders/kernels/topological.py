@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array
+from mtpp.array_types import Int32Array
 from mtpp.solvers.jit import kernel
 
 if TYPE_CHECKING:

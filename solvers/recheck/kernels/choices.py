@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel
 
 

@@ -53,7 +53,7 @@ from mtpp.solvers.recheck.kernels.state import (
 from mtpp.solvers.recheck.kernels.store import reach
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import Int64Array
+    from mtpp.array_types import Int64Array
     from mtpp.solvers.recheck.arrays import ClaimArrays, GroundArrays, Limits
     from mtpp.solvers.recheck.layout import Scratch, Store
 

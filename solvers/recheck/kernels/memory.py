@@ -10,9 +10,6 @@ if TYPE_CHECKING:
     from mtpp.solvers.recheck.arrays import GroundArrays, Limits
     from mtpp.solvers.recheck.layout import Scratch
 
-UNLIMITED_BYTES = 2**62 - 1
-"""Stands for a memory that nothing can fill."""
-
 NEVER = 2**62
 """More ticks than any stage costs; a stage's cost can be added to it."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 
 LAST_LABEL = 2**62

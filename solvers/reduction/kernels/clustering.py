@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 from mtpp.solvers.reduction.kernels.cluster_order import Clusters, find, move, unite
 

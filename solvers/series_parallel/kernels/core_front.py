@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
-from mtpp.solvers.memory.kernels.stage_memory import NEVER, NO_MEMORY, stage_memory_cost
+from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     BUFFER,
     CLOSED,

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel
-from mtpp.solvers.memory.kernels.stage_memory import NO_MEMORY, stage_memory_cost
+from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
 if TYPE_CHECKING:
     from mtpp.solvers.memory.memory_arrays import MemoryArrays

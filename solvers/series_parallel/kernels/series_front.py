@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel
-from mtpp.solvers.memory.kernels.stage_memory import NO_MEMORY
+from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     BUFFER,
     CLOSED,

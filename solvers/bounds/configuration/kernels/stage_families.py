@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray, best_mixture, best_multipliers
 from mtpp.solvers.flows.kernels.max_flow import max_flow
 from mtpp.solvers.jit import kernel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import kernel
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 
 NOT_KNOWN = -9
 """Entry of the table of least compute that has not been worked out."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import inlined, kernel
 from mtpp.solvers.planners.piper.kernels.pipeline_layout import (
     BY_BATCH,

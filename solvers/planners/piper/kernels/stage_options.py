@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.graph import Int64Array
+from mtpp.array_types import Int64Array
 from mtpp.solvers.jit import inlined, kernel
 
 if TYPE_CHECKING:

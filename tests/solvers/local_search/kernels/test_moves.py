@@ -16,7 +16,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.system import System, load_system
 from mtpp.solvers.local_search.annealing import COOL, HOT, run_schedule
 from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays, assignment_state, move_arrays
-from mtpp.solvers.local_search.kernels.moves import NO_OP, move_op
+from mtpp.solvers.local_search.kernels.moves import NO_OP, move_op, start_from
 from mtpp.solvers.local_search.kernels.polishing import polish
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, next_word
@@ -25,7 +25,7 @@ from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, ne
 def _started(instance: Instance, stage: list[int]) -> tuple[MoveArrays, AssignmentState]:
     moves = move_arrays(instance)
     state = assignment_state(moves, instance.k, seed=1)
-    state.start_from(np.array(stage, dtype=np.int32), moves)
+    start_from(np.array(stage, dtype=np.int32), moves, state)
     return moves, state
 
 

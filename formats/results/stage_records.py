@@ -1,0 +1,81 @@
+"""Stages of a folder and the tensors between them, as its manifest describes them."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+MODEL_INPUT = -1
+"""Source of a stage's input if it is an input of the whole model."""
+
+_BITS = {
+    **{f"{kind}{bits}": bits for kind in ("int", "uint") for bits in (2, 4, 8, 16, 32, 64)},
+    **{"float16": 16, "bfloat16": 16, "float32": 32, "float64": 64, "bool": 8, "complex64": 64, "complex128": 128},
+    **dict.fromkeys(("float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float8e8m0"), 8),
+    "float4e2m1": 4,
+}
+
+
+@dataclass(frozen=True)
+class Described:
+    """A tensor by name.
+
+    Attributes
+    ----------
+    dtype
+        ``float32``, ``int64``, …; ``sequence(float32)`` for a sequence of tensors.
+    shape
+        Sizes as planned; None where one is not known. A sequence has its length.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    @property
+    def bytes(self) -> int | None:
+        """Size in bytes; None where a size or the type is not known, and for sequences."""
+        bits = _BITS.get(self.dtype)
+        if bits is None or None in self.shape:
+            return None
+        return -(-math.prod(size or 0 for size in self.shape) * bits // 8)
+
+
+@dataclass(frozen=True)
+class StageInput(Described):
+    """What a stage reads; *source* is the index of the stage that makes it, or :data:`MODEL_INPUT`."""
+
+    source: int
+
+
+@dataclass(frozen=True)
+class StageOutput(Described):
+    """What a stage hands on; *readers* are indices of stages, *result* says that the whole model returns it."""
+
+    readers: tuple[int, ...]
+    result: bool
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One file of the folder.
+
+    Attributes
+    ----------
+    index
+        Number in the plan.
+    file
+        Plain name of the file.
+    ops
+        How many of the model's ops it runs.
+    cost, work
+        Predicted, with and without the transfer of what it reads and hands on, in ticks.
+    """
+
+    index: int
+    file: str
+    ops: int
+    cost: int
+    work: int
+    inputs: tuple[StageInput, ...]
+    outputs: tuple[StageOutput, ...]

@@ -1,0 +1,9 @@
+"""Types of arrays that instances, solvers and their kernels share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Int32Array = NDArray[np.int32]
+Int64Array = NDArray[np.int64]
