@@ -1,4 +1,4 @@
-"""What every lower bound is given besides the instance, and what it gives back."""
+"""Limits, guesses and results that all lower bounds share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every planner is given besides the problem, and what it gives back."""
+"""Limits and results that all planners share."""
 
 from __future__ import annotations
 
