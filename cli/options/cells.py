@@ -92,7 +92,7 @@ class ProcessOverheads(Overheads):
 
     def first_result_s(self, graph: CostGraph, start_s: float = 0) -> float:
         """Return the seconds from a graph at hand to a first result about it, written."""
-        from mtpp.cli.planning import first_result_s
+        from mtpp.cli.options.limits import first_result_s
 
         return first_result_s(graph, start_s)
 
