@@ -64,9 +64,9 @@ def solve(
     except Infeasible:
         if start is None:
             raise
-        found = start
+        found = replace(start, stopped=limits.stop or "budget")
     if start is not None and start.bottleneck < found.bottleneck:
-        found = replace(start, evaluations=start.evaluations + found.evaluations, stopped=found.stopped)
+        found = replace(found, partition=start.partition, bottleneck=start.bottleneck, found_by=start.found_by)
     if found.lower is not None and found.lower.value > lower.value:
         lower = found.lower
     plan = Plan(
@@ -90,17 +90,17 @@ def solve(
 def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:
     """Search, and where a limit is past before the search comes back, return the best that it has told of.
 
-    That is at least a cut of the graph's own order into stages of about equal work, made beforehand.
+    That is at least a cut of the graph's own order into stages of about equal work, made beforehand where there is a
+    limit. Without one only Ctrl-C gives a search up, a moment after it was asked to end.
 
     Raises
     ------
     Infeasible
         As the partitioner; or because nothing that keeps to the stage memory was found in the time.
     """
-    if limits.deadline.limit_s is None and not limited_memory():
-        return partitioner(instance, limits)
     best = BestSoFar()
-    first = first_partition(instance)
+    limited = limits.deadline.limit_s is not None or limited_memory()
+    first = first_partition(instance) if limited else None
     if first is not None:
         cut = first.partition
         best.offer(first.bottleneck, first.found_by, lambda: cut)
@@ -119,6 +119,8 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
         stopped = "memory-limit"
     spare_memory()
     found = best.partition()
+    if found is None and not limited and (first := first_partition(instance)) is not None:
+        found = first.partition, first.bottleneck, first.found_by
     if found is None:
         raise none_found(instance, "the file's order in the time")
     partition, bottleneck, found_by = found

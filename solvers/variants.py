@@ -68,13 +68,14 @@ def parse_variant(name: str, parameter: str = "algorithms") -> Variant:
     if base in PARTITIONERS:
         return Variant(name, PARTITIONERS[base], _IN_THE_PAPER.get(name))
     sized = _SIZED.fullmatch(name)
-    if sized is None or sized[1] not in PARTITIONERS:
+    base = "" if sized is None else ALIASES.get(sized[1], sized[1])
+    if sized is None or base not in PARTITIONERS:
         raise InputError(
             f"no algorithm is called {name!r}",
             parameter=parameter,
             remedy=f"use {', '.join(PARTITIONERS)}, or with a number of evaluations: random-100",
         )
-    entry, evaluations = PARTITIONERS[sized[1]], int(sized[2])
+    entry, evaluations = PARTITIONERS[base], int(sized[2])
     if entry.name in _SINGLE:
         raise InputError(f"{name!r}: {entry.name} takes no number", parameter=parameter, remedy=f"write {entry.name}")
     if entry.evolves and isqrt(evaluations) ** 2 != evaluations:

@@ -112,6 +112,12 @@ class MemoryLimit:
         self._share = _TO_END_WITH
         self.look()
 
+    def begin_anew(self) -> None:
+        """Forget that an earlier search had to end, unless there is still as little left."""
+        self._short.clear()
+        self._share = _DATA_SHARE
+        self.look()
+
     def watch(self) -> None:
         """Look from time to time until the process ends."""
 
@@ -184,6 +190,13 @@ def return_memory() -> None:
     if _CURRENT:
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
+
+
+def begin_search() -> None:
+    """Let the next of several searches in this process have what the one before it has given back."""
+    return_memory()
+    if _CURRENT:
+        _CURRENT[-1].begin_anew()
 
 
 def spare_memory() -> None:

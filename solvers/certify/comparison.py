@@ -10,6 +10,7 @@ from statistics import geometric_mean
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
+from mtpp.host.memory_limit import begin_search
 from mtpp.inference.certificate import Certificate
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
@@ -175,6 +176,7 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
     lower = simple_bound(instance)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value)
     found, problem, stopped = None, None, INFEASIBLE
+    begin_search()
     start = time.perf_counter()
     try:
         refuse_infeasible(instance)

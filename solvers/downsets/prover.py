@@ -160,6 +160,8 @@ class Prover:
             self._halve = True
             self._upper = bottleneck(self.inner, self.found)
             self._limits.observer.incumbent(self._upper)
+            found = self.found
+            self._limits.keeper.offer(self._upper, "downset", lambda: self._lifted(found))
         elif search.state == "none":
             self.lower = search.limit + 1
             self._halve = False
@@ -201,6 +203,11 @@ class Prover:
                 high = self._not_by_crossings = search.limit
         if highest is not None:
             self._settle(highest)
+
+    def _lifted(self, partition: Partition) -> Partition:
+        for merges in reversed(self._rounds):
+            partition = merges.contraction.lift(partition)
+        return partition
 
     def _proof(self, search: DownsetSearch) -> LowerBound:
         proof = {

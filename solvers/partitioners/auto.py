@@ -96,16 +96,18 @@ def _first(
     instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads, prover: Prover
 ) -> SearchResult:
     """Return a first partition of the reduced instance, by exhaustive search where nothing else finds one."""
+    kept = min(limits.evaluations // 2, default_sweeps(instance))
+    tries = limits.evaluations - kept
     try:
-        return _better_start(instance, rounds, limits, threads)
+        return _better_start(instance, rounds, replace(limits, evaluations=tries), threads)
     except Infeasible:
         n = prover.inner.op_count
         limits.observer.phase("downset")
-        partition = prover.any_partition(n * min(limits.evaluations, default_sweeps(instance)))
+        partition = prover.any_partition(n * kept)
         if partition is None:
             raise
         cost = bottleneck(prover.inner, partition)
-        return SearchResult(partition, cost, "downset", ceil(prover.steps / n), "budget")
+        return SearchResult(partition, cost, "downset", tries + ceil(prover.steps / n), "budget")
 
 
 def _better_start(instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads) -> SearchResult:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.errors import Infeasible, InputError
-from mtpp.inference.graph import CostGraph
+from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.inference.system import System, load_system, override
-from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.solve import solve
@@ -80,3 +81,23 @@ def test_a_partition_at_hand_is_not_lost() -> None:
     plan = solve(instance, graph, SearchLimits(1), algorithm="slice", start=start)
     assert plan.costs.bottleneck == start.bottleneck
     assert plan.found_by == "random"
+
+
+@pytest.mark.parametrize(
+    ("limits", "stopped"), [(SearchLimits(3), "budget"), (SearchLimits(3, interrupted=lambda: True), "interrupted")]
+)
+def test_a_search_without_a_result_says_why_it_ended(limits: SearchLimits, stopped: str) -> None:
+    """The partition at hand is returned, and what ended the search, not that it was finished."""
+    graph = CostGraph.build("g", "1", [Op(name, "op", 1, 10) for name in "abc"], [])
+    system = override(SYSTEM, stage_memory_bytes=10)
+    instance = Instance.build(graph, system, 3)
+    start = SearchResult(Partition.from_labels(instance, [0, 1, 2]), 1, "given", 1, "finished")
+
+    def fails(instance: Instance, limits: SearchLimits) -> SearchResult:
+        raise Infeasible("none was found")
+
+    entry = partitioner("random")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(type(entry), "load", lambda self: fails)
+        plan = solve(instance, graph, limits, algorithm="random", start=start)
+    assert (plan.stopped, plan.found_by, plan.costs.bottleneck) == (stopped, "given", instance.ticks_per_unit)

@@ -12,6 +12,7 @@ import pytest
 from mtpp.host.memory_limit import (
     LEAST_BYTES,
     MemoryLimit,
+    begin_search,
     family_resident_bytes,
     limited_memory,
     memory_left,
@@ -71,3 +72,16 @@ def test_resident_memory_is_that_of_this_process() -> None:
     before = family_resident_bytes(os.getpid())
     kept = np.ones(2**26, dtype=np.int8)
     assert family_resident_bytes(os.getpid()) >= before + len(kept) // 2
+
+
+def test_one_search_near_the_limit_does_not_end_the_next() -> None:
+    """What an earlier search has given back is there for the next one; what it has not still counts."""
+    readings = [LEAST_BYTES * 95 // 100]
+    with memory_limited(LEAST_BYTES, read=lambda: readings[-1], end=lambda: None):
+        memory_left()
+        assert short_of_memory()
+        begin_search()
+        assert short_of_memory()
+        readings.append(LEAST_BYTES // 2)
+        begin_search()
+        assert not short_of_memory()
