@@ -127,8 +127,8 @@ def convert(
     """
     from mtpp.api.observer import Observer
     from mtpp.api.output import check_output, write_text_atomically
+    from mtpp.api.own_files import refuse_own_file
     from mtpp.api.parameters import path_text, text_or_none
-    from mtpp.api.plan import refuse_own_file
     from mtpp.api.reading import as_model
 
     target = None if path is None else path_text(path, "path")

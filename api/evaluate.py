@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtpp.api.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.plan import PartitionPlan
+    from mtpp.views.stage_comparison import StageComparison
 
 RENUMBERED = "the stages were numbered anew, in the order of the data flow"
 """What a caller is warned of where the numbers of stages are not those that were given."""
@@ -64,35 +65,57 @@ def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observe
     return plan
 
 
-def plan_against(
-    model: Model,
-    given: Plan,
+def score(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> PartitionPlan:
+    """Do the same, and return a plan that shows and saves itself."""
+    from mtpp.api.plan import PartitionPlan
+
+    begin = time.monotonic()
+    record = scored(model, labels, k, observer)
+    return PartitionPlan.of(record, model, elapsed_s=time.monotonic() - begin)
+
+
+def compare_stages(
+    given: PartitionPlan,
     against: str,
     observer: Observer,
     *,
+    name: str,
     memory_bytes: int,
     compile_apart: bool = False,
-) -> tuple[Plan, Plan]:
-    """Return what a given partition is to be held against, and that partition with the better bound of the two.
+) -> tuple[PartitionPlan, StageComparison]:
+    """Hold a scored partition against another one, stage by stage.
 
     Parameters
     ----------
+    name
+        Of the given one, for people.
     against
         An algorithm, whose best partition into as many stages it is, or the path of an assignment.
     memory_bytes, compile_apart
         Of that algorithm; see :class:`mtpp.api.partition.PartitionRequest`.
 
+    Returns
+    -------
+    The given partition with the better lower bound of the two, and the comparison.
+
     Raises
     ------
     InvalidPartition
-        If that is no partition.
+        If *against* is no partition.
     """
-    from mtpp.api.partition import PartitionRequest, find_partition
+    from pathlib import PurePath
+
+    from mtpp.api.partition import PartitionRequest, search
+    from mtpp.api.plan import PartitionPlan
     from mtpp.api.user_assignment import labels_of_assignment
     from mtpp.host.cores import available_cores
     from mtpp.solvers.registry import ALIASES, PARTITIONERS
+    from mtpp.views.stage_comparison import StageComparison
 
-    k = given.partition.k
+    record, model = given.record, given.model
+    assert record is not None
+    assert model is not None
+    k = given.k
     if ALIASES.get(against, against) in PARTITIONERS:
         request = PartitionRequest(
             model,
@@ -102,13 +125,14 @@ def plan_against(
             memory_bytes=memory_bytes,
             compile_apart=compile_apart,
         )
-        other = find_partition(request, observer)
+        other = search(request, observer)
     else:
         labels = labels_of_assignment(model.graph, against)
         other = given_plan(model, labels, max(k, max(labels) + 1))
-    if other.partition.k == k and other.lower.value > given.lower.value:
-        given = replace(given, lower=other.lower)
-    return other, given
+    if other.partition.k == k and other.lower.value > record.lower.value:
+        record = replace(record, lower=other.lower)
+    comparison = StageComparison(record, other, name, PurePath(against).name)
+    return PartitionPlan.of(record, model, elapsed_s=given.elapsed_s or 0.0), comparison
 
 
 def evaluate(
@@ -159,15 +183,12 @@ def evaluate(
     """
     from mtpp.api.observer import Observer
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
-    from mtpp.api.plan import PartitionPlan
     from mtpp.api.reading import as_model
     from mtpp.api.user_assignment import labels_given, labels_of_cuts
 
-    begin = time.monotonic()
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
     most = whole_or_none(k, "k", most=MOST_STAGES)
     read = as_model(model, observer)
     labels = labels_given(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
-    plan = scored(read, labels, most, observer or Observer())
-    return PartitionPlan.of(plan, read, elapsed_s=time.monotonic() - begin)
+    return score(read, labels, most, observer or Observer())

@@ -129,7 +129,7 @@ def prepare(request: PartitionRequest) -> Prepared:
     return Prepared(entry, instance, inner)
 
 
-def find_partition(request: PartitionRequest, observer: Observer, prepared: Prepared | None = None) -> Plan:
+def search(request: PartitionRequest, observer: Observer, prepared: Prepared | None = None) -> Plan:
     """Search as requested; Ctrl-C ends the search with the best partition so far.
 
     Parameters
@@ -174,6 +174,17 @@ def find_partition(request: PartitionRequest, observer: Observer, prepared: Prep
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
             raise
+
+
+def find_partition(
+    request: PartitionRequest, observer: Observer, prepared: Prepared | None = None, *, spent_s: float = 0.0
+) -> PartitionPlan:
+    """Do the same, and return a plan that shows and saves itself; *spent_s* seconds went before."""
+    from mtpp.api.plan import PartitionPlan
+
+    begin = time.monotonic() - spent_s
+    found = search(request, observer, prepared)
+    return PartitionPlan.of(found, request.model, elapsed_s=time.monotonic() - begin)
 
 
 def _limits(
@@ -344,7 +355,6 @@ def partition(
     from mtpp.api import parameters as given
     from mtpp.api.block_groups import block_groups
     from mtpp.api.observer import Observer
-    from mtpp.api.plan import PartitionPlan
     from mtpp.api.reading import as_model
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
@@ -371,8 +381,7 @@ def partition(
     ).with_algorithm(given.text(algorithm, "algorithm"))
     if given.flag(together_blocks, "together_blocks"):
         wanted = replace(wanted, together=(*wanted.together, *block_groups(wanted.model)))
-    found = find_partition(wanted, observer or Observer())
-    return PartitionPlan.of(found, wanted.model, elapsed_s=time.monotonic() - begin)
+    return find_partition(wanted, observer or Observer(), spent_s=time.monotonic() - begin)
 
 
 def _groups(together: Any) -> list[Any]:

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InconsistentBound, InputError
@@ -44,13 +43,6 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
         costs_sha256=model.costs_sha256,
         graph_document=graph,
     )
-
-
-def plan_json(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> str:
-    """Return the text of that document."""
-    from mtpp.formats.results.plan import write_plan
-
-    return write_plan(plan_document(plan, model, elapsed_s=elapsed_s, embed=embed))
 
 
 @dataclass(frozen=True)
@@ -112,6 +104,54 @@ class Stage:
         return None if self.ticks_per_s is None else ticks / self.ticks_per_s
 
 
+@dataclass(frozen=True)
+class _Facts:
+    """Figures of a plan that need no list of its ops."""
+
+    name: str
+    ops: int
+    k: int
+    algorithm: str
+    found_by: str
+    stopped: str | None
+    bottleneck: int
+    time_unit: str
+    ticks_per_unit: int
+    empty: tuple[int, ...]
+
+    @classmethod
+    def of_record(cls, plan: Plan) -> _Facts:
+        """Return those of a plan that was made here."""
+        return cls(
+            name=plan.graph.name,
+            ops=plan.graph.op_count,
+            k=plan.partition.k,
+            algorithm=plan.algorithm,
+            found_by=plan.found_by,
+            stopped=plan.stopped,
+            bottleneck=plan.certificate.upper,
+            time_unit=plan.instance.time_unit,
+            ticks_per_unit=plan.instance.ticks_per_unit,
+            empty=tuple(plan.partition.empty_stages),
+        )
+
+    @classmethod
+    def of_document(cls, document: Mapping[str, Any]) -> _Facts:
+        """Return those of a well-formed document."""
+        return cls(
+            name=document["model"]["name"],
+            ops=document["model"]["ops"],
+            k=document["k"],
+            algorithm=document["algorithm"],
+            found_by=document.get("found_by", document["algorithm"]),
+            stopped=document.get("stopped"),
+            bottleneck=document["bottleneck"],
+            time_unit=document["time_unit"],
+            ticks_per_unit=document["ticks_per_unit"],
+            empty=tuple(stage["index"] for stage in document["stages"] if not stage["ops"]),
+        )
+
+
 class PartitionPlan:
     """A partition of a model into stages with its costs and a lower bound on every partition's bottleneck.
 
@@ -120,62 +160,87 @@ class PartitionPlan:
 
     Attributes
     ----------
-    model
-        The model that it is for; None for a plan that was read from a document.
+    model, record
+        The model that it is for, and the plan as solvers know it; None for a plan that was read from a document.
+    elapsed_s
+        Seconds that it took; None for such a plan.
     """
 
     def __init__(
         self,
-        document: Mapping[str, Any],
         *,
+        document: Mapping[str, Any] | None = None,
+        record: Plan | None = None,
         model: Model | None = None,
-        plan: Plan | None = None,
-        origin: str | None = None,
+        elapsed_s: float | None = None,
     ) -> None:
-        self._document = document
-        self._plan = plan
-        self._origin = origin
+        self._given = document
+        self.record = record
         self.model = model
+        self.elapsed_s = elapsed_s
 
     @classmethod
-    def of(cls, plan: Plan, model: Model, *, elapsed_s: float) -> PartitionPlan:
+    def of(cls, record: Plan, model: Model, *, elapsed_s: float) -> PartitionPlan:
         """Return what a search or an evaluation came to."""
-        return cls(plan_document(plan, model, elapsed_s=elapsed_s), model=model, plan=plan)
+        return cls(record=record, model=model, elapsed_s=elapsed_s)
+
+    @cached_property
+    def _document(self) -> Mapping[str, Any]:
+        return self._given if self._given is not None else self._made(embed=False)
+
+    def _made(self, *, embed: bool, elapsed_s: float | None = None) -> dict[str, Any]:
+        """Return a new document of a plan that was made here."""
+        assert self.record is not None
+        assert self.model is not None
+        spent_s = self.elapsed_s or 0.0 if elapsed_s is None else elapsed_s
+        return plan_document(self.record, self.model, elapsed_s=spent_s, embed=embed)
+
+    @cached_property
+    def _facts(self) -> _Facts:
+        """What a document of any size says in its first lines; it is not made for that."""
+        if self.record is None:
+            return _Facts.of_document(self._document)
+        return _Facts.of_record(self.record)
 
     @property
     def verified(self) -> bool:
         """Whether the figures were computed here; those of a document are claims until :func:`mtpp.verify` says so."""
-        return self._plan is not None
+        return self.record is not None
 
     @property
     def name(self) -> str:
         """Name of the graph."""
-        return str(self._document["model"]["name"])
+        return self._facts.name
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops."""
+        return self._facts.ops
 
     @property
     def k(self) -> int:
         """Number of stages, empty ones included."""
-        return int(self._document["k"])
+        return self._facts.k
 
     @property
     def algorithm(self) -> str:
         """The algorithm asked for; "given" for a partition that was brought along."""
-        return str(self._document["algorithm"])
+        return self._facts.algorithm
 
     @property
     def found_by(self) -> str:
         """Part of the algorithm that found it."""
-        return str(self._document.get("found_by", self.algorithm))
+        return self._facts.found_by
 
     @property
     def stopped(self) -> str | None:
         """Reason for the end of the search, such as "optimal", "time-limit" or "interrupted"; None if it is unknown."""
-        return self._document.get("stopped")
+        return self._facts.stopped
 
     @property
     def bottleneck(self) -> int:
         """Ticks of the most expensive stage, a picosecond each where the graph has a unit of time."""
-        return int(self._document["bottleneck"])
+        return self._facts.bottleneck
 
     @property
     def bottleneck_s(self) -> float | None:
@@ -185,11 +250,13 @@ class PartitionPlan:
     @property
     def ticks_per_unit(self) -> int:
         """Ticks in one unit of the graph's costs."""
-        return int(self._document["ticks_per_unit"])
+        return self._facts.ticks_per_unit
 
     @cached_property
     def lower_bound(self) -> LowerBound:
         """The best lower bound, in ticks: ``value``, ``method``, ``tier`` and ``proof``."""
+        if self.record is not None:
+            return self.record.lower
         bound = self._document["lower_bound"]
         return LowerBound(bound["value"], bound["method"], bound["tier"], copy.deepcopy(bound["proof"]))
 
@@ -221,6 +288,11 @@ class PartitionPlan:
         """Stage of each op by name, as a new dictionary."""
         return dict(self._document["assignment"])
 
+    @property
+    def empty_stages(self) -> list[int]:
+        """Numbers of the stages without ops."""
+        return list(self._facts.empty)
+
     def stage_of(self, name: str) -> int:
         """Return the stage that runs an op.
 
@@ -249,11 +321,31 @@ class PartitionPlan:
         """
         if not embed or "graph" in self._document:
             return copy.deepcopy(dict(self._document))
-        if self._plan is None or self.model is None:
+        if self.record is None:
             raise InputError(
                 "the plan was read without its graph", parameter="embed", remedy="evaluate it on the model"
             )
-        return plan_document(self._plan, self.model, elapsed_s=self._document["elapsed_s"], embed=True)
+        return self._made(embed=True)
+
+    def json_text(self, *, embed: bool = False, elapsed_s: float | None = None) -> str:
+        """Return the text of the document; *elapsed_s* takes the place of its own, for whoever counts from elsewhere.
+
+        Raises
+        ------
+        InputError
+            As :meth:`document`.
+        """
+        from mtpp.formats.results.plan import write_plan
+
+        if elapsed_s is not None and self.record is not None:
+            return write_plan(self._made(embed=embed, elapsed_s=elapsed_s))
+        return write_plan(self.document(embed=embed) if embed else self._document)
+
+    def text(self, output_format: str) -> str:
+        """Return what the terminal (that standard output is) shows as ``table``, or ``markdown``, ``csv``, ``html``."""
+        from mtpp.views.plan import shown_text
+
+        return shown_text(self._shown, output_format)
 
     def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:
         """Write the plan as JSON, whole or not at all; a name that ends in ``.gz`` is compressed.
@@ -269,35 +361,42 @@ class PartitionPlan:
             If the file cannot be written, or if it is the model's own or that of its measured costs.
         """
         from mtpp.api.output import write_text_atomically
+        from mtpp.api.own_files import refuse_own_file
         from mtpp.api.parameters import path_text
-        from mtpp.formats.results.plan import write_plan
 
         target = path_text(path, "path")
         if self.model is not None:
             refuse_own_file(target, self.model)
-        write_text_atomically(target, write_plan(self.document(embed=embed) if embed else self._document))
+        write_text_atomically(target, self.json_text(embed=embed))
 
     @property
     def _timed(self) -> bool:
-        return bool(self._document["time_unit"] != "1")
+        return self._facts.time_unit != "1"
 
     @cached_property
     def _certificate(self) -> Certificate:
-        return Certificate(self.bottleneck, self.lower_bound)
+        return Certificate(self.bottleneck, self.lower_bound) if self.record is None else self.record.certificate
 
     @cached_property
     def _shown(self) -> ShownPlan:
         from mtpp.views.shown_plan import shown_document, shown_plan
 
-        if self._plan is not None and self.model is not None:
-            return shown_plan(self._plan, self.model.assumptions())
+        if self.record is not None:
+            return shown_plan(self.record, self.assumptions)
+        return shown_document(self._document, self.assumptions)
+
+    @property
+    def assumptions(self) -> list[str]:
+        """What the figures rest on, for people; a document knows only of the system and of sizes."""
         from mtpp.inference.system import System
 
+        if self.model is not None:
+            return self.model.assumptions()
         texts = [f"system {System.from_document(self._document['system']).describe()}"]
         dims = self._document["model"]["dims"]
         if dims:
             texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in dims.items()))
-        return shown_document(self._document, texts)
+        return texts
 
     def __repr__(self) -> str:
         from mtpp.views.plan import shown_text
@@ -306,23 +405,8 @@ class PartitionPlan:
         return shown_text(self._shown, "table", plain_terminal()).removesuffix("\n")
 
     def _repr_html_(self) -> str:
-        from mtpp.views.plan import shown_text
 
-        return shown_text(self._shown, "html")
-
-
-def refuse_own_file(target: str, model: Model) -> None:
-    """Raise InputError if *target* is the file that a model or its costs were read from, by whatever name."""
-    inputs = {"the model": model.source.path, "its costs": None if model.costs is None else Path(model.costs.display)}
-    for noun, path in inputs.items():
-        if path is None:
-            continue
-        try:
-            same = os.path.samefile(target, path)
-        except (OSError, ValueError):
-            same = os.path.realpath(target) == os.path.realpath(path)
-        if same and (path.is_file() or not path.exists()):
-            raise InputError(f"{target} is {noun} too", parameter="path", remedy="name another file")
+        return self.text("html")
 
 
 def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
@@ -364,7 +448,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
     with attributed(display):
         check_plan(document, ())
         _check_consistent(document)
-    return PartitionPlan(document, origin=display)
+    return PartitionPlan(document=document)
 
 
 def _check_consistent(document: Mapping[str, Any]) -> None:
@@ -389,14 +473,3 @@ def _check_consistent(document: Mapping[str, Any]) -> None:
         raise InputError(
             f"{bound['value']} is above the bottleneck, {document['bottleneck']}", where="/lower_bound/value"
         ) from None
-
-
-def empty_stages_text(plan: Plan) -> str:
-    """Return what a reader should know about stages without ops; an empty text if there are none."""
-    empty = plan.partition.empty_stages
-    if not empty:
-        return ""
-    k, ops = plan.partition.k, plan.graph.op_count
-    reason = f"k = {k} is more than the {ops} ops: " if k > ops else ""
-    listed = ", ".join(map(str, empty[:8])) + (", …" if len(empty) > 8 else "")
-    return f"{reason}{len(empty)} of {k} stages stay empty: {listed}"

@@ -48,7 +48,7 @@ def command(
     A partition whose stages need each other's results in a circle, or a stage of which exceeds --stage-memory, is
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
-    from mtpp.api.evaluate import plan_against, scored
+    from mtpp.api.evaluate import compare_stages, score
     from mtpp.api.output import check_output
     from mtpp.api.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.cli.options.limits import search_memory
@@ -68,11 +68,11 @@ def command(
         labels = labels_of_assignment(read.graph, assignment)
     else:
         labels = labels_of_cuts(read.graph, [name.strip() for name in (cuts or "").split(",")])
-    plan = scored(read, labels, options["k"], console)
+    plan = score(read, labels, options["k"], console)
     comparison = None
     if against is not None:
-        from mtpp.views.stage_comparison import StageComparison
-
-        other, plan = plan_against(read, plan, against, console, memory_bytes=search_memory(None), compile_apart=True)
-        comparison = StageComparison(plan, other, PurePath(assignment or "cuts").name, PurePath(against).name)
-    deliver_plan(plan, read, console, options["output"], output_format, embed=options["embed"], instead=comparison)
+        name = PurePath(assignment or "cuts").name
+        plan, comparison = compare_stages(
+            plan, against, console, name=name, memory_bytes=search_memory(None), compile_apart=True
+        )
+    deliver_plan(plan, console, options["output"], output_format, embed=options["embed"], instead=comparison)

@@ -15,7 +15,7 @@ from mtpp.cli.options.shared import FiniteRange, model_options, output_options, 
 if TYPE_CHECKING:
     from mtpp.api.model import Model
     from mtpp.api.partition import PartitionRequest
-    from mtpp.inference.plan import Plan
+    from mtpp.api.plan import PartitionPlan
 
 INTERRUPTED = 130
 
@@ -72,7 +72,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph)
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
-    deliver_plan(plan, read, console, output, output_format, embed=options["embed"])
+    deliver_plan(plan, console, output, output_format, embed=options["embed"])
     if plan.stopped == "interrupted":
         ctx.exit(INTERRUPTED)
     unmet = _unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
@@ -106,19 +106,18 @@ def _request(model: Model, options: dict[str, Any]) -> PartitionRequest:
     return replace(request, together=groups)
 
 
-def _unmet_requirements(plan: Plan, ratio: float | None, *, optimal: bool) -> str | None:
+def _unmet_requirements(plan: PartitionPlan, ratio: float | None, *, optimal: bool) -> str | None:
     """Return what a requirement of the user's lacks, or None."""
-    certificate = plan.certificate
-    if optimal and not certificate.optimal:
-        known = certificate.ratio is not None and certificate.lower.is_proof
-        proven = f"the proven ratio is {certificate.ratio:.6g}" if known else "no ratio is proven"
+    if optimal and not plan.optimal:
+        known = plan.ratio is not None and plan.lower_bound.is_proof
+        proven = f"the proven ratio is {plan.ratio:.6g}" if known else "no ratio is proven"
         return f"--require-optimal: not proven optimal; {proven}"
-    if ratio is not None and not certificate.lower.is_proof:
-        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {certificate.lower.tier}"
-    allowed = None if ratio is None else Fraction(repr(ratio)) * certificate.lower.value
-    if allowed is not None and (certificate.ratio is None or certificate.upper > allowed):
-        proven = "none" if certificate.ratio is None else f"{certificate.ratio:.6g}"
-        if certificate.ratio is not None and certificate.ratio <= 1:
+    if ratio is not None and not plan.lower_bound.is_proof:
+        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {plan.lower_bound.tier}"
+    allowed = None if ratio is None else Fraction(repr(ratio)) * plan.lower_bound.value
+    if allowed is not None and (plan.ratio is None or plan.bottleneck > allowed):
+        proven = "none" if plan.ratio is None else f"{plan.ratio:.6g}"
+        if plan.ratio is not None and plan.ratio <= 1:
             proven = "above 1"
         return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
     return None

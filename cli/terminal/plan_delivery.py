@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 from mtpp.cli.terminal.delivery import deliver
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.plan import PartitionPlan
     from mtpp.cli.terminal.console import Console
-    from mtpp.inference.plan import Plan
     from mtpp.views.stage_comparison import StageComparison
+
+_LISTED = 8
 
 
 def deliver_plan(
-    plan: Plan,
-    model: Model,
+    plan: PartitionPlan,
     console: Console,
     output: str | None,
     output_format: str,
@@ -24,19 +24,19 @@ def deliver_plan(
     instead: StageComparison | None = None,
 ) -> None:
     """Write and print a plan, and warn of what its reader should know; *instead* is printed in its place."""
-    from mtpp.api.plan import empty_stages_text, plan_json
     from mtpp.host.process_age import process_age_s
-    from mtpp.views.plan import plan_text
 
     def json_text() -> str:
-        return plan_json(plan, model, elapsed_s=process_age_s(), embed=embed)
+        return plan.json_text(elapsed_s=process_age_s(), embed=embed)
 
     def shown() -> str:
         if instead is not None:
-            return instead.shown(output_format, model.assumptions())
-        return json_text() if output_format == "json" else plan_text(plan, output_format, model.assumptions())
+            return instead.shown(output_format, plan.assumptions)
+        return json_text() if output_format == "json" else plan.text(output_format)
 
-    empty = empty_stages_text(plan)
+    empty = plan.empty_stages
     if empty:
-        console.warn(empty)
+        reason = f"k = {plan.k} is more than the {plan.op_count} ops: " if plan.k > plan.op_count else ""
+        listed = ", ".join(map(str, empty[:_LISTED])) + (", …" if len(empty) > _LISTED else "")
+        console.warn(f"{reason}{len(empty)} of {plan.k} stages stay empty: {listed}")
     deliver(output, json_text, shown)

@@ -148,3 +148,23 @@ def test_what_is_no_plan(chain_file: Path, tmp_path: Path) -> None:
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.load(3)
     assert caught.value.parameter == "plan"
+
+
+def test_saving_spares_weights_beside_the_model(tmp_path: Path) -> None:
+    """A file of an ONNX model's weights is as much its own."""
+    import numpy as np
+    import onnx
+    from onnx import helper, numpy_helper
+
+    weight = numpy_helper.from_array(np.ones((64, 64), dtype=np.float32), "w")
+    shape = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 64])
+    result = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [1, 64])
+    nodes = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("Relu", ["h"], ["y"])]
+    model = helper.make_model(helper.make_graph(nodes, "g", [shape], [result], [weight]))
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="m.weights", size_threshold=0)
+    plan = mtpp.partition(path, 2)
+    with pytest.raises(mtpp.InputError, match="a file of weights of the model too"):
+        plan.save(tmp_path / "m.weights")
+    plan.save(tmp_path / "m.json")
+    assert mtpp.load(tmp_path / "m.json").bottleneck == plan.bottleneck
