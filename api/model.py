@@ -52,7 +52,7 @@ class Reading:
     bandwidth_given: bool = False
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Model:
     """A model as read: its file without the bytes (what has no file with them), its graph, and the machine.
 
@@ -75,6 +75,10 @@ class Model:
     read_as_told: bool = False
     costs: MeasuredCosts | None = None
     max_input_bytes: int = MAX_INPUT_BYTES
+
+    def __repr__(self) -> str:
+        graph = self.graph
+        return f"<Model {graph.name!r}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors, {self.system.name}>"
 
     @property
     def costs_sha256(self) -> str | None:

@@ -15,7 +15,7 @@ from mtpp.cli.options.shared import FormatOption, model_options, noise_options
 @click.argument("model", type=MODEL)
 @click.argument("output", type=OUTPUT)
 @click.option(
-    "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="WRITERS",
+    "--to", "to_format", metavar="FORMAT", cls=FormatOption, formats="formats_written",
     help="Write as {} [default: by OUTPUT's suffix].",
 )  # fmt: skip
 @click.option(

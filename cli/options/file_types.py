@@ -103,16 +103,16 @@ class OutputFile(FileType):
 
 def is_preset(text: str) -> bool:
     """Return whether ``--system`` finds *text* among the presets, and so looks for no file."""
-    from mtpp.inference.system import preset_tables
+    from mtpp.api import names
 
-    return text in preset_tables()
+    return names.is_preset(text)
 
 
 def is_algorithm(text: str) -> bool:
     """Return whether ``--against`` takes *text* for an algorithm, and so looks for no file."""
-    from mtpp.solvers.registry import ALIASES, PARTITIONERS
+    from mtpp.api import names
 
-    return ALIASES.get(text, text) in PARTITIONERS
+    return names.is_algorithm(text)
 
 
 def _csv_of_plot(path: str) -> Iterable[str]:

@@ -5,14 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 if TYPE_CHECKING:
     from mtpp.errors import LimitReached
     from mtpp.host.deadline import Deadline
-    from mtpp.inference.graph import CostGraph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,6 +42,18 @@ _FIRST_RESULT_S = 1e-5
 
 _PINS_PER_OP = 20
 """Readers of tensors that take as long as an op."""
+
+
+class Graph(Protocol):
+    """Size of a graph: its ops, and one entry for each that reads a tensor."""
+
+    @property
+    def op_count(self) -> int:
+        """Number of ops."""
+
+    @property
+    def consumers(self) -> Any:
+        """Array of the ops that read tensors."""
 
 
 def memory_limit_option(more: str = "") -> Callable[[F], F]:
@@ -122,7 +133,7 @@ def _a_little_later(deadline: Deadline) -> Deadline:
     return At((1 + _READING_OVER_SHARE) * left + _READING_OVER_S)
 
 
-def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: CostGraph, *, start_s: float = 0) -> None:
+def refuse_too_late(path: str, limit_s: float | None, read_s: float, graph: Graph, *, start_s: float = 0) -> None:
     """End where reading took so long that not even a first result about the graph could be written in time.
 
     Parameters
@@ -158,9 +169,9 @@ def writing_s(read_s: float, ops: int) -> float:
     return _SHOWING_S * _slowness() + _WRITING_SHARE * read_s * min(1.0, ops / _MANY_OPS)
 
 
-def first_result_s(graph: CostGraph, start_s: float = 0) -> float:
+def first_result_s(graph: Graph, start_s: float = 0) -> float:
     """Return the seconds from a graph at hand to a first result about it, written; *start_s* goes with large ones."""
-    size = graph.op_count + graph.consumers.size / _PINS_PER_OP
+    size: float = graph.op_count + graph.consumers.size / _PINS_PER_OP
     return _slowness() * (_FIRST_RESULT_S * size + start_s * min(1.0, size / _MANY_OPS))
 
 

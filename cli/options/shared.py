@@ -40,7 +40,7 @@ class FormatOption(click.Option):
     Parameters
     ----------
     formats
-        ``READERS`` or ``WRITERS`` of :mod:`mtpp.formats.graphs.registry`, which is not loaded before.
+        ``formats_read`` or ``formats_written`` of :mod:`mtpp.api.names`, which is not asked before.
     """
 
     def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
@@ -49,9 +49,9 @@ class FormatOption(click.Option):
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names and the help text."""
-        from mtpp.formats.graphs import registry
+        from mtpp.api import names
 
-        *others, last = getattr(registry, self._formats)
+        *others, last = getattr(names, self._formats)()
         record = super().get_help_record(ctx)
         return record and (record[0], record[1].replace("{}", f"{', '.join(others)} or {last}"))
 
@@ -124,7 +124,7 @@ def reading_options() -> Callable[[F], F]:
     """Add what decides on the format and about things that some formats leave open; see :func:`reading_of`."""
     return stack(
         click.option(
-            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="READERS", help="Read as {}."
+            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read", help="Read as {}."
         ),
         click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
         click.option(

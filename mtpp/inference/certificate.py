@@ -43,7 +43,7 @@ class LowerBound:
     value: int
     method: str
     tier: str
-    proof: Mapping[str, Any] = field(default_factory=dict)
+    proof: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
     def is_proof(self) -> bool:

@@ -93,6 +93,12 @@ def test_saving_spares_the_model(chain_file: Path, plan: PartitionPlan, tmp_path
     assert chain_file.read_bytes() == before
 
 
+def test_bounds_show_themselves_in_a_line(plan: PartitionPlan) -> None:
+    """Proofs have millions of numbers, which are there for who asks."""
+    assert repr(plan.lower_bound) == "LowerBound(value=61000000000, method='downset', tier='enumerated')"
+    assert plan.lower_bound.proof["k"] == 2
+
+
 def test_documents_are_copies(plan: PartitionPlan) -> None:
     """Changing one changes nothing."""
     plan.document()["stages"][0]["cost"] = 0

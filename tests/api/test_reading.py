@@ -184,6 +184,11 @@ def test_models_are_taken_as_they_are(chain_file: Path) -> None:
     assert mtpp.partition(model, 2).bottleneck_s == 0.061
 
 
+def test_models_show_themselves_in_a_line(chain_file: Path) -> None:
+    """A notebook shows what was read, not a page of arrays."""
+    assert repr(mtpp.read(chain_file)) == "<Model 'chain': 4 ops, 3 tensors, reference>"
+
+
 def test_the_command_hands_over_the_same_graph(chain_file: Path) -> None:
     """What the function reads is what the command inspects."""
     printed = json.loads(run("inspect", chain_file, "--ops", "--format", "json").stdout)
