@@ -174,6 +174,18 @@ def run_pipeline(
         If the time is up before every stage has done a batch.
     Interrupted
         If Ctrl-C ended the work before that.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import mtpp
+    >>> model = mtpp.datasets.sample_path("resnet50")
+    >>> plan = mtpp.partition(model, 2)
+    >>> with TemporaryDirectory() as folder:
+    ...     parts = mtpp.split(model, plan, f"{folder}/stages")
+    ...     run = mtpp.run_pipeline(parts, batches=2, warmup=0)
+    >>> run.agrees, run.batches, len(run.stages)
+    (True, 2, 2)
     """
     from mtpp.api.parameters import MOST_SEED, deadline_of, flag, path_text, whole
 

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from mtpp.api.model import Model
     from mtpp.checker.report import Check, Report
     from mtpp.checker.table_report import TableReport
-    from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.training.model import TrainingModel
@@ -209,6 +208,7 @@ def verify(
     >>> [row for row in verify(plan | {"bottleneck": 4}).rows if row.verdict == "false"]
     [CheckedClaim(claim='bottleneck', verdict='false', detail='the plan says 4 ticks, it is 5')]
     """
+    from mtpp.api.document_source import document_source
     from mtpp.api.model_terms import bytes_or_none, sizes, system_from
     from mtpp.api.parameters import deadline_of, flag, path_text
     from mtpp.api.verification.given_model import given_models
@@ -216,7 +216,7 @@ def verify(
 
     deadline = deadline_of(time_limit_s)
     largest = bytes_or_none(max_input_size, "max_input_size")
-    source, in_memory = _content(result)
+    source, in_memory = document_source(result, "result")
     request = VerifyRequest(
         source,
         given_models(model),
@@ -282,39 +282,6 @@ def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
         raise InputError("a plan is for one model", parameter="model", remedy="give one")
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
     return check(claims, source, request, observer)
-
-
-def _content(result: object) -> tuple[str | Source, bool]:
-    """Return the path of a result, or its content, and whether it is in memory as objects already."""
-    import hashlib
-
-    from mtpp.formats.io.json_text import dump_json
-    from mtpp.formats.io.source import Source
-
-    if isinstance(result, str | os.PathLike):
-        from mtpp.api.parameters import path_text
-
-        return path_text(result, "result"), False
-    in_memory = not isinstance(result, bytes | bytearray)
-    if in_memory:
-        try:
-            data = dump_json(dict(_parsed(result))).encode()
-        except InputError as error:
-            raise InputError(error.problem, parameter="result", remedy=error.remedy) from None
-    else:
-        data = bytes(result)  # type: ignore[call-overload]  # bytes or a bytearray
-    return Source("‹result›", data, hashlib.sha256(data).hexdigest()), in_memory
-
-
-def _parsed(result: object) -> Mapping[str, Any]:
-    for method in ("document", "to_document"):
-        if callable(made := getattr(result, method, None)) and not isinstance(result, type):
-            result = made()
-            break
-    if not isinstance(result, Mapping):
-        remedy = "give a path, bytes, a parsed document, or what a function of mtpp returned"
-        raise InputError(f"is no result, but a {type(result).__name__}", remedy=remedy)
-    return result
 
 
 def _unit(time_unit: object) -> str | None:

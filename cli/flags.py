@@ -4,6 +4,8 @@ from __future__ import annotations
 
 _OTHERS = {
     "dims": "--dim",
+    "folder": "-o",
+    "form": "--emit",
     "from_format": "--from",
     "k": "-k",
     "paths": "MODEL",

@@ -47,12 +47,12 @@ def command(
     are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For
     --emit alone, MODEL may be a graph in any format.
     """
-    from mtpp.cli.handing_over import check_forms, handover_text, read_request, request_of
-    from mtpp.cli.split_plan import read_planned_model
-    from mtpp.cli.splitting import split_planned
+    from mtpp.api.emit import emit_files
+    from mtpp.api.split import SplitRequest, split_files
+    from mtpp.api.stage_plan import PlanFiles
+    from mtpp.cli.options.shared import input_limit, parse_dims
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.formats.onnx.stages.folder import check_folder
     from mtpp.views.split import split_text
 
     forms = options["forms"]
@@ -62,22 +62,14 @@ def command(
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
-    if output is not None:
-        check_folder(output, force=options["force"])
-    if options["check"]:
-        from mtpp.runtime.session import onnxruntime
-
-        onnxruntime()  # says so at once if it is not there
-    check_forms(forms)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    files = PlanFiles(model, plan, parse_dims(options["dims"]), input_limit(options["max_input_size"]))
     if output is None and not options["check"]:
-        write_stdout(handover_text(read_request(model, plan, options, console), forms))
+        write_stdout(emit_files(files, forms, console))
         return
-    planned = read_planned_model(model, plan, options, console)
-    text = handover_text(request_of(planned), forms) if forms else None
     seed = options["seed"] if options["check"] else None
-    result = split_planned(planned, output, console, force=options["force"], check_seed=seed)
-    write_stdout(split_text(result, output, output_format) if text is None else text)
-    if result.check is not None and not result.check.passed:
+    result = split_files(SplitRequest(files, output, options["force"], seed, forms), console)
+    write_stdout(split_text(result.stages, output_format) if result.emitted is None else result.emitted)
+    if result.passed is False:
         console.complain("the outputs of the stages are not those of the whole model")
         ctx.exit(1)

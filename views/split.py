@@ -1,4 +1,4 @@
-"""What ``mtpp split`` prints: a line per stage, and how whole and split compare."""
+"""Stages that a model was split into, a line each, and a comparison of whole and split."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
-    from mtpp.cli.splitting import SplitResult
     from mtpp.formats.results.stage_manifest import Described
     from mtpp.runtime.checking.split_check import OutputCheck, SplitCheck
+    from mtpp.views.written_stages import WrittenStages
 
 FORMAT = "mtpp-split"
 VERSION = 1
@@ -24,29 +24,28 @@ _LEAST_PLAIN = 0.05
 """Differences below read as zero with one digit behind the point."""
 
 
-def split_text(result: SplitResult, output: str | None, output_format: str) -> str:
+def split_text(result: WrittenStages, output_format: str) -> str:
     """Return a result as ``table``, ``json``, ``csv`` or ``markdown``."""
     if output_format == "json":
-        return dump_lines(_document(result, output), ("stages", "check.outputs")) + "\n"
+        return dump_lines(split_document(result), ("stages", "check.outputs")) + "\n"
     if output_format == "csv":
         rows = _rows(result)
         return csv_text(list(rows[0]), [list(row.values()) for row in rows])
     cells = _cells(result)
     if output_format == "markdown":
-        lines = [f"- **{name}**: {value}" for name, value in _figures(result, output)]
+        lines = [f"- **{name}**: {value}" for name, value in _figures(result)]
         return f"### {visible(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
-    return _table(result, cells, output)
+    return _table(result, cells)
 
 
-def _rows(result: SplitResult) -> list[dict[str, Any]]:
-    plan = result.model.plan
+def _rows(result: WrittenStages) -> list[dict[str, Any]]:
     return [
         {
             "index": stage.index,
             "file": stage.file,
             "ops": stage.ops,
             "file_bytes": size,
-            "param_bytes": plan.param_bytes[stage.index],
+            "param_bytes": result.param_bytes[stage.index],
             "inputs": len(stage.inputs),
             "input_bytes": _bytes(stage.inputs),
             "outputs": len(stage.outputs),
@@ -62,13 +61,14 @@ def _bytes(tensors: Sequence[Described]) -> int:
     return sum(tensor.bytes or 0 for tensor in tensors)
 
 
-def _document(result: SplitResult, output: str | None) -> dict[str, Any]:
+def split_document(result: WrittenStages) -> dict[str, Any]:
+    """Return the JSON object of a result."""
     manifest = result.manifest
     document: dict[str, Any] = {
         "format": FORMAT,
         "version": VERSION,
         "model": {"name": manifest.name, "sha256": manifest.sha256, "ops": manifest.ops},
-        "folder": output,
+        "folder": result.folder,
         "k": manifest.k,
         "time_unit": manifest.time_unit,
         "ticks_per_unit": manifest.ticks_per_unit,
@@ -104,12 +104,12 @@ def _check_row(output: OutputCheck) -> dict[str, Any]:
     }
 
 
-def _title(result: SplitResult) -> str:
+def _title(result: WrittenStages) -> str:
     manifest = result.manifest
     return f"{manifest.name}: {manifest.ops:,} ops in {len(manifest.stages)} stages"
 
 
-def _cells(result: SplitResult) -> list[list[str]]:
+def _cells(result: WrittenStages) -> list[list[str]]:
     return [
         [
             str(row["index"]),
@@ -129,7 +129,7 @@ def _amount(count: int, size: int) -> str:
     return f"{count}, {format_bytes(size)}"
 
 
-def _time(ticks: int, result: SplitResult) -> str:
+def _time(ticks: int, result: WrittenStages) -> str:
     manifest = result.manifest
     if manifest.time_unit not in PICOSECONDS:
         return f"{ticks / manifest.ticks_per_unit:,.6g}"
@@ -142,11 +142,11 @@ def _time(ticks: int, result: SplitResult) -> str:
     return f"{picoseconds:,.0f} ps"
 
 
-def _figures(result: SplitResult, output: str | None) -> list[tuple[str, str]]:
+def _figures(result: WrittenStages) -> list[tuple[str, str]]:
     manifest = result.manifest
     figures = []
-    if output is not None:
-        figures.append(("written to", output))
+    if result.folder is not None:
+        figures.append(("written to", result.folder))
     slowest = max(manifest.stages, key=lambda stage: stage.cost)
     if slowest.cost:
         figures.append(
@@ -197,7 +197,7 @@ def _check_text(check: SplitCheck) -> str:
     return f"passed within tolerance: {differs}" if check.passed else f"FAILED: {differs}"
 
 
-def _table(result: SplitResult, cells: list[list[str]], output: str | None) -> str:
+def _table(result: WrittenStages, cells: list[list[str]]) -> str:
     from rich.table import Table
 
     table = Table(
@@ -207,5 +207,5 @@ def _table(result: SplitResult, cells: list[list[str]], output: str | None) -> s
         table.add_column(safe_text(name), justify="left" if index == 1 else "right", no_wrap=True)
     for row in cells:
         table.add_row(*(safe_text(cell) for cell in row))
-    figures = _figures(result, output)
+    figures = _figures(result)
     return rendered(result_terminal(), table, *(("", figures_grid(figures)) if figures else ()))

@@ -80,6 +80,6 @@ def _run_op(
         opset_imports=[helper.make_opsetid("", _OPSET)],
         ir_version=_IR_VERSION,
     )
-    session = open_session(model.SerializeToString(), display="--check")
+    session = open_session(model.SerializeToString(), display="‹check›")
     feeds = {info.name: value for info, value in zip(inputs, values, strict=True)}
     return contents_of(session.run_with_ort_values([output.name], feeds)[0])

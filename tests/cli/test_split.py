@@ -18,10 +18,11 @@ from onnx import TensorProto, helper
 from processes import MTPP, environment, run
 from random_onnx_models import random_model
 
+from mtpp.api.stage_plan import PlanFiles, PlannedModel, read_planned_model
+from mtpp.cli.flags import flag_of
 from mtpp.cli.split import command
-from mtpp.cli.split_plan import PlannedModel, read_planned_model
 from mtpp.cli.terminal.console import Console
-from mtpp.errors import InputError, InvalidPartition
+from mtpp.errors import InputError, InvalidPartition, MtppError
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.results.stage_manifest import StageManifest, read_manifest
 from mtpp.inference.system import load_system
@@ -77,13 +78,17 @@ def model(planned: Path, tmp_path: Path) -> Path:
     return tmp_path / "model.onnx"
 
 
-def _read(model: Path, **options: object) -> PlannedModel:
+def _read(model: Path, **dims: int) -> PlannedModel:
     """Read the model and the plan beside it, warnings being errors."""
     console = Console(quiet=False, verbose=False)
     console.warn = pytest.fail  # type: ignore[method-assign]
-    return read_planned_model(
-        str(model), str(model.with_name("plan.json")), {"dims": (), "max_input_size": "1GiB", **options}, console
-    )
+    return read_planned_model(PlanFiles(str(model), str(model.with_name("plan.json")), dims), console)
+
+
+def _told(failed: Result) -> str:
+    """Return what the command line says of a failure."""
+    assert isinstance(failed.exception, MtppError)
+    return failed.exception.told(flag_of)
 
 
 def _edit(plan: Path, key: str, value: object) -> None:
@@ -174,7 +179,7 @@ def test_a_plan_for_another_model(model: Path) -> None:
     with pytest.raises(InputError, match="not an ONNX model"):
         _read(model.with_name("plan.json"))
     with pytest.raises(InputError, match="the plan was made for rows = 2"):
-        _read(model, dims=("rows=3",))
+        _read(model, rows=3)
 
 
 def _chain(*kinds: str) -> onnx.ModelProto:
@@ -311,4 +316,4 @@ def test_plans_are_handed_over_to_other_programs(model: Path, tmp_path: Path) ->
     stages = read_manifest(folder).stages
     assert crossing == {tensor.name for stage in stages for tensor in stage.outputs if tensor.readers}
     wrong = _split(model, plan, "--emit", "nothing")
-    assert "--emit: unknown form 'nothing'; use one of cut-names, torch" in str(wrong.exception)
+    assert "--emit: unknown form 'nothing'; use one of cut-names, torch" in _told(wrong)

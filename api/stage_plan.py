@@ -1,18 +1,19 @@
-"""A plan and the ONNX model that it is about, brought together for ``mtpp split``."""
+"""Plans brought together with the ONNX models that they are about."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.model import MAX_INPUT_BYTES
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.model import Model
-    from mtpp.cli.terminal.console import Console
+    from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
     from mtpp.inference.partition import Partition
@@ -56,15 +57,55 @@ class PlannedModel:
         return None if self.source.path is None else self.source.path.parent
 
 
-def read_planned_model(
-    model: str, plan: str, options: Mapping[str, Any], console: Console, source: Source | None = None
-) -> PlannedModel:
+@dataclass(frozen=True)
+class PlanFiles:
+    """A model and a plan for it, each the path of a file, ``-`` for standard input, or its content.
+
+    Attributes
+    ----------
+    plan
+        A plan, or what ``evaluate --assignment`` takes: that is scored on the reference system.
+    dims
+        Sizes of symbolic dimensions that the plan has not.
+    max_input_bytes
+        Larger files are refused.
+    """
+
+    model: str | Source
+    plan: str | Source
+    dims: Mapping[str, int] = field(default_factory=dict)
+    max_input_bytes: int = MAX_INPUT_BYTES
+
+    def read(self, file: str | Source) -> Source:
+        """Return the content of one of them."""
+        from mtpp.formats.io.source import read_source
+
+        return read_source(file, max_bytes=self.max_input_bytes) if isinstance(file, str) else file
+
+
+def plan_files(model: Any, plan: Any, dims: Mapping[str, int] | None, max_input_size: int | str | None) -> PlanFiles:
+    """Return a model and a plan as callers give them.
+
+    Raises
+    ------
+    InputError
+        If one is of the wrong type.
+    """
+    from mtpp.api.document_source import document_source
+    from mtpp.api.model_file import model_file
+    from mtpp.api.model_terms import bytes_or_none, sizes
+
+    file, read_for = model_file(model)
+    stages, _ = document_source(plan, "plan")
+    largest = bytes_or_none(max_input_size, "max_input_size")
+    return PlanFiles(file, stages, read_for | sizes(dims), MAX_INPUT_BYTES if largest is None else largest)
+
+
+def read_planned_model(files: PlanFiles, observer: Observer, source: Source | None = None) -> PlannedModel:
     """Read a model and a plan, and see that they belong together.
 
     Parameters
     ----------
-    plan
-        Path of a plan, or of what ``evaluate --assignment`` takes: that is scored on the reference system.
     source
         The model's bytes, where they have been read.
 
@@ -76,22 +117,17 @@ def read_planned_model(
         If an op has no stage, or needs what a later stage makes.
     """
     from mtpp.api.model import Model
-    from mtpp.cli.given import assignment_document
-    from mtpp.cli.options.shared import input_limit, parse_dims
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.api.model_file import read_onnx
+    from mtpp.api.user_assignment import assignment_document
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.inference.system import load_system
 
-    limit = input_limit(options["max_input_size"])
-    plan_source = read_source(plan, max_bytes=limit)
+    plan_source = files.read(files.plan)
     document = assignment_document(plan_source)
-    given = parse_dims(options["dims"])
+    given = dict(files.dims)
     is_plan = isinstance(document, dict) and "format" in document
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
-    source = source or read_source(model, max_bytes=limit)
-    if not looks_like_onnx(source.data):
-        raise InputError("not an ONNX model", source=source.display, remedy="give the model that the plan is about")
+    source = read_onnx(source or files.model, files.max_input_bytes, "give the model that the plan is about")
     system = load_system()
     reading = read_with_nodes(
         source.path,
@@ -104,9 +140,9 @@ def read_planned_model(
     )
     read = Model(source, reading.graph, system, given)
     if is_plan:
-        stages = _stages_of_plan(document, plan_source, read, planned, console)
+        stages = _stages_of_plan(document, plan_source, read, planned, observer)
     else:
-        stages = _stages_of_assignment(read, plan_source, console)
+        stages = _stages_of_assignment(read, plan_source, observer)
     return PlannedModel(source, reading, stages)
 
 
@@ -124,16 +160,16 @@ def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict
                 raise InputError(f"{size} is no size", where=pointer("model", "dims", name))
             if given.get(name, size) != size:
                 raise InputError(
-                    f"the plan was made for {name} = {size}", source="--dim", remedy="leave it out, or plan anew"
+                    f"the plan was made for {name} = {size}", parameter="dims", remedy="leave it out, or plan anew"
                 )
     return dict(dims)
 
 
 def _stages_of_plan(
-    document: Any, source: Source, model: Model, planned: Mapping[str, int], console: Console
+    document: Any, source: Source, model: Model, planned: Mapping[str, int], observer: Observer
 ) -> StagePlan:
     from mtpp.api.parameters import MOST_STAGES
-    from mtpp.cli.given import labels_of_assignment
+    from mtpp.api.user_assignment import labels_of_assignment
     from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
 
@@ -151,7 +187,7 @@ def _stages_of_plan(
         partition = Partition.from_stages(model.instance(k), labels)
         figures = _figures(document, labels, k)
         if not (same_file or _same_sizes(document, figures, model, partition)):
-            console.warn(
+            observer.warn(
                 f"{source.display}: the plan was made from another file than {model.source.display}, with the same ops "
                 "but tensors or weights of other sizes: its times may be wrong"
             )
@@ -235,13 +271,14 @@ def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, p
     return all(figures[key] == column.tolist() for key, column in own.items())
 
 
-def _stages_of_assignment(model: Model, source: Source, console: Console) -> StagePlan:
-    from mtpp.cli.given import given_plan, labels_of_assignment
+def _stages_of_assignment(model: Model, source: Source, observer: Observer) -> StagePlan:
+    from mtpp.api.evaluate import given_plan
+    from mtpp.api.user_assignment import labels_of_assignment
 
     labels = labels_of_assignment(model.graph, source.display, source)
     plan = given_plan(model, labels, None)
     if plan.partition.assignment.tolist() != labels:
-        console.warn("the stages were numbered anew, in the order of the data flow")
+        observer.warn("the stages were numbered anew, in the order of the data flow")
     rows = plan.stage_rows()
     return StagePlan(
         labels=plan.partition.assignment.tolist(),

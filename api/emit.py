@@ -1,0 +1,142 @@
+"""Plans in the forms that other programs take: PyTorch, vLLM, Megatron-LM, Coral's Edge TPUs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.observer import Observer, listener
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.model import Model
+    from mtpp.api.stage_plan import PlanFiles, PlannedModel
+    from mtpp.formats.exporters.request import Request
+
+
+def emit(
+    model: str | os.PathLike[str] | Model,
+    plan: Any,
+    form: str | Sequence[str],
+    *,
+    dims: Mapping[str, int] | None = None,
+    max_input_size: int | str | None = None,
+    observer: Observer | None = None,
+) -> str:
+    """Return a plan in the form that another program takes.
+
+    Parameters
+    ----------
+    model
+        Path of the model that the plan is about, in any format, or a model as read.
+    plan
+        A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
+    form
+        ``"cut-names"``, ``"torch"``, ``"vllm"``, ``"megatron"`` or ``"tflite-segments"``; several give one text.
+    dims
+        Sizes of symbolic dimensions that the plan has not.
+    max_input_size
+        Bytes beyond which inputs are refused. None: 2 GiB.
+    observer
+        Listener to warnings.
+
+    Raises
+    ------
+    InputError
+        If a parameter is of the wrong type, an input is broken, the two do not belong together, or the stages cannot be
+        said in that form.
+    InvalidPartition
+        If an op has no stage, or needs what a later stage makes.
+
+    Examples
+    --------
+    >>> import mtpp
+    >>> from mtpp.api.emit import emit
+    >>> model = mtpp.datasets.sample_path("resnet50")
+    >>> emit(model, mtpp.partition(model, 2), "cut-names").splitlines()[1]
+    ' "format": "mtpp-cuts",'
+    """
+    from mtpp.api.parameters import names
+    from mtpp.api.stage_plan import plan_files
+
+    forms = names(form, "form")
+    return emit_files(plan_files(model, plan, dims, max_input_size), forms, listener(observer))
+
+
+def emit_files(files: PlanFiles, forms: Sequence[str], observer: Observer) -> str:
+    """Return a plan in each of the forms asked for, one after the other; the model may be a graph in any format.
+
+    Raises
+    ------
+    InputError, InvalidPartition
+        As :func:`emit`.
+    """
+    check_forms(forms)
+    return forms_text(_read_request(files, observer), forms)
+
+
+def check_forms(forms: Sequence[str]) -> None:
+    """Check that every form asked for exists, before the work.
+
+    Raises
+    ------
+    InputError
+        If one does not.
+    """
+    from mtpp.formats.exporters.registry import NAMES
+
+    for name in forms:
+        if name not in NAMES:
+            raise InputError(f"unknown form {name!r}", parameter="form", remedy=f"use one of {', '.join(NAMES)}")
+
+
+def request_of(model: PlannedModel) -> Request:
+    """Return what a hand-over is made of, the modules that ops came from included."""
+    import numpy as np
+
+    from mtpp.formats.exporters.request import Request
+    from mtpp.formats.onnx.module_names import module_names
+
+    return Request(
+        graph=model.reading.graph,
+        assignment=np.array(model.plan.labels, dtype=np.int32),
+        k=model.plan.k,
+        modules=module_names(model.reading),
+    )
+
+
+def forms_text(request: Request, forms: Sequence[str]) -> str:
+    """Return the plan in each of the forms asked for, one after the other.
+
+    Raises
+    ------
+    InputError
+        If the stages cannot be said in one of them.
+    """
+    from mtpp.formats.exporters.registry import emit
+
+    return "".join(emit(name, request) for name in dict.fromkeys(forms))
+
+
+def _read_request(files: PlanFiles, observer: Observer) -> Request:
+    """Read a model or graph in any format, and the stages of its ops."""
+    from mtpp.api.evaluate import given_plan
+    from mtpp.api.model import Model
+    from mtpp.api.stage_plan import read_planned_model
+    from mtpp.api.user_assignment import labels_of_assignment
+    from mtpp.formats.exporters.request import Request
+    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.inference.system import load_system
+
+    source = files.read(files.model)
+    if looks_like_onnx(source.data):
+        return request_of(read_planned_model(files, observer, source))
+    graph = read_graph(source, dims=dict(files.dims), warn=observer.warn)
+    plan = files.read(files.plan)
+    labels = labels_of_assignment(graph, plan.display, plan)
+    given = given_plan(Model(source, graph, load_system(), {}), labels, None)
+    if given.partition.assignment.tolist() != labels:
+        observer.warn("the stages were numbered anew, in the order of the data flow")
+    return Request(graph, given.partition.assignment, given.partition.k)

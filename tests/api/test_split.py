@@ -1,0 +1,140 @@
+"""``mtpp.api.split`` and ``mtpp.api.emit``: the command's stages in Python, and parameters refused at the door."""
+
+from __future__ import annotations
+
+import doctest
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_strategies import chain
+from processes import run
+from random_onnx_models import random_model
+
+import mtpp.api.emit
+import mtpp.api.run_pipeline
+import mtpp.api.split
+from mtpp.api.emit import emit
+from mtpp.api.model import Reading, read_model
+from mtpp.api.run_pipeline import run_pipeline
+from mtpp.api.split import SplitResult, split
+from mtpp.errors import InputError, InvalidPartition
+from mtpp.formats.graphs.native import write_native
+from mtpp.inference.system import load_system
+
+pytest.importorskip("onnxruntime")
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a small model that has a symbolic dimension, and a plan for two rows."""
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "model.onnx").write_bytes(random_model(1).SerializeToString())
+    plan = ("--algorithm", "slice", "-o", "plan.json")  # in the model's own order, as some programs need it
+    done = run("partition", "model.onnx", "-k", "3", "--dim", "rows=2", *plan, cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return folder
+
+
+def _files(folder: str | Path | None) -> dict[str, bytes]:
+    assert folder is not None
+    return {file.name: file.read_bytes() for file in sorted(Path(folder).iterdir())}
+
+
+def test_the_stages_are_the_command_s(planned: Path, tmp_path: Path) -> None:
+    """Byte for byte, whatever form the plan has; so is the document but for the folder's name."""
+    done = run("split", "model.onnx", "plan.json", "-o", tmp_path / "due", "--check", "--format", "json", cwd=planned)
+    due = json.loads(done.stdout)
+    model, text = planned / "model.onnx", (planned / "plan.json").read_text()
+    results: list[SplitResult] = []
+    for plan in (planned / "plan.json", text.encode(), json.loads(text)):
+        folder = tmp_path / f"stages-{len(results)}"
+        results.append(split(model, plan, folder, check=True))
+        assert _files(results[-1].folder) == _files(tmp_path / "due")
+        assert results[-1].document() == due | {"folder": str(folder)}
+        assert results[-1].passed is True
+    table = run("split", "model.onnx", "plan.json", "--check", cwd=planned).stdout
+    checked = split(model, planned / "plan.json", check=True)
+    assert (checked.folder, repr(checked)) == (None, table)
+
+
+def test_stages_by_name_of_op_are_split_and_run(planned: Path, tmp_path: Path) -> None:
+    """What a split returns can be run as a pipeline; nothing was checked."""
+    stages = json.loads((planned / "plan.json").read_text())["assignment"]
+    model = read_model(str(planned / "model.onnx"), Reading(load_system(), {"rows": 2}), print)
+    parts = split(model, stages, tmp_path / "stages")
+    assert parts.passed is None
+    with pytest.warns(UserWarning, match="the prediction is of another machine"):
+        run_of_parts = run_pipeline(parts, batches=2, warmup=0)
+    assert run_of_parts.agrees
+    assert len(run_of_parts.stages) == len(parts.manifest.stages)
+
+
+def test_a_folder_that_holds_stages_is_replaced_only_by_force(planned: Path, tmp_path: Path) -> None:
+    """The message names the parameter."""
+    split(planned / "model.onnx", planned / "plan.json", tmp_path / "stages")
+    with pytest.raises(InputError, match="holds stages already; choose another folder, or force"):
+        split(planned / "model.onnx", planned / "plan.json", tmp_path / "stages")
+    split(planned / "model.onnx", planned / "plan.json", tmp_path / "stages", force=True)
+
+
+def test_plans_of_other_sizes_and_without_ops(planned: Path, tmp_path: Path) -> None:
+    """Sizes are the plan's; every op needs a stage."""
+    with pytest.raises(InputError, match="the plan was made for rows = 2") as caught:
+        split(planned / "model.onnx", planned / "plan.json", tmp_path / "stages", dims={"rows": 3})
+    assert caught.value.parameter == "dims"
+    with pytest.raises(InvalidPartition, match="have no stage"):
+        split(planned / "model.onnx", {}, tmp_path / "stages", dims={"rows": 2})
+    assert not (tmp_path / "stages").exists()
+
+
+def test_other_programs_get_what_the_command_prints(planned: Path, tmp_path: Path) -> None:
+    """Of an ONNX model and of a graph; several forms give one text."""
+    forms = ["cut-names", "tflite-segments"]
+    due = run("split", "model.onnx", "plan.json", "--emit", forms[0], "--emit", forms[1], cwd=planned).stdout
+    assert emit(planned / "model.onnx", planned / "plan.json", forms) == due
+    plan, chain_file = tmp_path / "plan.json", tmp_path / "chain.json"
+    chain_file.write_text(write_native(chain([10, 20, 30, 40], [1, 1, 1], "ms")))
+    assert run("partition", chain_file, "-k", "2", "-o", plan).returncode == 0
+    assert json.loads(emit(chain_file, json.loads(plan.read_text()), "tflite-segments"))["num_ops"] == "3,1"
+    with pytest.raises(InputError, match="unknown form 'onnx'; use one of cut-names, torch") as caught:
+        emit(chain_file, plan, "onnx")
+    assert caught.value.parameter == "form"
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("model", 3),
+        ("plan", 3),
+        ("plan", [0, 1]),
+        ("folder", 3),
+        ("folder", None),
+        ("check", "yes"),
+        ("force", 1),
+        ("seed", -1),
+        ("dims", [2]),
+        ("dims", {"rows": 2.0}),
+        ("max_input_size", "big"),
+        ("observer", 1),
+    ],
+    ids=str,
+)
+def test_wrong_parameters_are_refused_by_name(planned: Path, tmp_path: Path, parameter: str, value: Any) -> None:
+    """An InputError that knows which one it is."""
+    arguments: dict[str, Any] = {
+        "model": planned / "model.onnx",
+        "plan": planned / "plan.json",
+        "folder": tmp_path / "stages",
+    }
+    with pytest.raises(InputError) as caught:
+        split(**arguments | {parameter: value})
+    assert caught.value.parameter == parameter
+
+
+@pytest.mark.filterwarnings("ignore::mtpp.api.observer.MtppWarning")
+@pytest.mark.parametrize("module", [mtpp.api.split, mtpp.api.emit, mtpp.api.run_pipeline])
+def test_examples_run(module: Any) -> None:
+    """The documentation says what happens."""
+    assert doctest.testmod(module).failed == 0
