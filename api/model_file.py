@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.parameters import path_text, shortened
+from mtpp.api.parameters import path_text
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -18,17 +18,17 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
     Raises
     ------
     InputError
-        If it is neither a path nor a :class:`mtpp.api.model.Model`.
+        If it is nothing that :func:`mtpp.api.reading.read` takes.
     """
     from mtpp.api.model import Model
+    from mtpp.api.reading import source_of
 
     if isinstance(model, Model):
         source = model.source
         return (source if source.path is None else source.display), dict(model.dims)
-    if not isinstance(model, str | os.PathLike):
-        problem = f"{shortened(model)} is neither a path nor a model"
-        raise InputError(problem, parameter=parameter, remedy="give the path of its file")
-    return path_text(model, parameter), {}
+    if isinstance(model, str | os.PathLike):
+        return path_text(model, parameter), {}
+    return source_of(model, None, parameter), {}
 
 
 def read_onnx(model: str | Source, max_bytes: int, remedy: str) -> Source:

@@ -32,7 +32,8 @@ class ProfileModelRequest:
     model
         Path of an ONNX model, ``-`` for standard input, or its content.
     system
-        Models the costs that measured ones are compared with.
+        Models the costs that measured ones are compared with: one, the name of a preset, or a TOML file; None for the
+        preset ``reference``.
     warmup, repeats
         Runs before those that count, and those.
     threads
@@ -54,7 +55,7 @@ class ProfileModelRequest:
     """
 
     model: str | Source
-    system: System
+    system: System | str | None = None
     warmup: int = 3
     repeats: int = 20
     threads: int = 1
@@ -177,15 +178,15 @@ def profile(
 
     Examples
     --------
-    >>> from mtpp.api.profile import profile
-    >>> from mtpp.datasets import sample_path
-    >>> measured = profile(sample_path("resnet50"), warmup=0, repeats=1)
+    >>> import mtpp
+    >>> measured = mtpp.profile(mtpp.datasets.sample_path("resnet50"), warmup=0, repeats=1)
     >>> measured.graph.op_count, measured.graph.time_unit
     (122, 'us')
     """
     from mtpp.api.model_file import model_file
-    from mtpp.api.model_terms import bytes_or_none, sizes, system_from
+    from mtpp.api.model_terms import bytes_or_none, sizes
     from mtpp.api.parameters import MOST_SEED, flag, whole
+    from mtpp.api.reading import system_from
 
     file, read_for = model_file(model)
     request = ProfileModelRequest(
@@ -224,7 +225,7 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
     arrays = _arrays(request.inputs) if isinstance(request.inputs, str) else request.inputs
     terms = ProfileRequest(
         ProfileChoices(request.warmup, request.repeats, request.threads, request.optimise, request.beside),
-        request.system,
+        _system(request.system),
         dims=request.dims,
         arrays=arrays or {},
         seed=request.seed,
@@ -237,6 +238,12 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
             return Profile(profile_model(source, terms, lambda done, total: steps.show("measuring", done, total)))
     except KeyboardInterrupt:
         raise Interrupted("the measurement was interrupted") from None
+
+
+def _system(system: System | str | None) -> System:
+    from mtpp.inference.system import DEFAULT_PRESET, load_system
+
+    return load_system(system or DEFAULT_PRESET) if system is None or isinstance(system, str) else system
 
 
 def _arrays(path: str) -> dict[str, Array]:

@@ -183,34 +183,22 @@ def verify(
 
     Examples
     --------
-    A plan for two ops, which another program may have made; it embeds their graph:
-
-    >>> from mtpp.api.verify import verify
-    >>> system = {"name": "reference", "peak_flops_per_s": 20 * 10**12, "memory_bandwidth_bytes_per_s": 200 * 10**9,
-    ...           "bandwidth_bytes_per_s": 25 * 10**9, "fast_memory_bytes": None, "activation_reserve_bytes": 0,
-    ...           "peak": "reserve", "stage_memory_bytes": None}
-    >>> graph = {"format": "mtpp-graph", "version": 1, "name": "chain", "time_unit": "1",
-    ...          "ops": [{"name": "a", "work": 3}, {"name": "b", "work": 4}],
-    ...          "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "transfer": 1}]}
-    >>> memory = {"overflow": 0, "param_bytes": 0, "peak_bytes": 0}
-    >>> first = {"index": 0, "ops": 1, "first": "a", "last": "a", "work": 3, "input": 0, "output": 1, "cost": 4}
-    >>> second = {"index": 1, "ops": 1, "first": "b", "last": "b", "work": 4, "input": 1, "output": 0, "cost": 5}
-    >>> proof = {"rule": "largest-op", "ops": ["b"], "work": 4}
-    >>> plan = {"format": "mtpp-plan", "version": 1, "system": system, "k": 2, "algorithm": "by hand",
-    ...         "model": {"name": "chain", "sha256": "0" * 64, "ops": 2, "tensors": 1, "dims": {}},
-    ...         "found_by": "hand", "seed": 0, "evaluations": 1, "stopped": "finished", "ticks_per_unit": 1,
-    ...         "time_unit": "1", "together": [], "bottleneck": 5, "ratio": 1.25, "optimal": False,
-    ...         "lower_bound": {"value": 4, "method": "simple", "tier": "exact", "proof": proof},
-    ...         "stages": [first | memory, second | memory], "assignment": {"a": 0, "b": 1}, "graph": graph,
-    ...         "elapsed_s": 0}
-    >>> verify(plan).passed
+    >>> import mtpp
+    >>> model = mtpp.datasets.sample_path("resnet50")
+    >>> plan = mtpp.partition(model, 4)
+    >>> mtpp.verify(plan, model).passed
     True
-    >>> [row for row in verify(plan | {"bottleneck": 4}).rows if row.verdict == "false"]
-    [CheckedClaim(claim='bottleneck', verdict='false', detail='the plan says 4 ticks, it is 5')]
+
+    A document with a mistake:
+
+    >>> document = plan.document() | {"bottleneck": plan.bottleneck - 1}
+    >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
+    ['bottleneck']
     """
     from mtpp.api.document_source import document_source
-    from mtpp.api.model_terms import bytes_or_none, sizes, system_from
+    from mtpp.api.model_terms import bytes_or_none, sizes
     from mtpp.api.parameters import deadline_of, flag, path_text
+    from mtpp.api.reading import system_from
     from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
 

@@ -42,7 +42,6 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
     are absent and inputs are random. Needs mtpp[run].
     """
-    from mtpp.api.model_terms import system_from
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
     from mtpp.cli.options.shared import bytes_option, input_limit, parse_dims
     from mtpp.cli.terminal.console import Console
@@ -55,7 +54,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     request = ProfileModelRequest(
         model,
-        system_from(options["system"]),
+        options["system"],
         memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
         dims=parse_dims(options["dims"]),
         max_input_bytes=input_limit(options["max_input_size"]),

@@ -7,9 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InputError
-
 if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
@@ -27,8 +26,8 @@ class GivenModel:
     ----------
     sha256
         Of its file, in hexadecimal; None for a model that is in none.
-    path
-        Its file, from which it can be read again for other sizes and another system; None if it cannot.
+    again
+        Path of its file, or its content, from which it is read for other sizes and another system; None if it cannot.
     system, dims
         What it was read for; None for a graph that brings its costs.
     costs
@@ -38,7 +37,7 @@ class GivenModel:
     graph: CostGraph | None = None
     training: TrainingModel | None = None
     sha256: str | None = None
-    path: str | None = None
+    again: str | Source | None = None
     system: System | None = None
     dims: Mapping[str, int] | None = None
     costs: MeasuredCosts | None = None
@@ -57,7 +56,7 @@ def given_models(models: object) -> tuple[str | GivenModel, ...]:
     Raises
     ------
     InputError
-        If something among them is neither a path nor a model.
+        If something among them is neither a model nor anything that one is read from.
     """
     if models is None:
         return ()
@@ -68,6 +67,7 @@ def given_models(models: object) -> tuple[str | GivenModel, ...]:
 
 def _given_model(model: object) -> str | GivenModel:
     from mtpp.api.model import Model
+    from mtpp.api.reading import source_of
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
 
@@ -79,11 +79,11 @@ def _given_model(model: object) -> str | GivenModel:
         return model
     if isinstance(model, Model):
         source = model.source
-        again = None if source.path is None or model.read_as_told else str(source.path)
+        again = source if source.path is None else str(source.path)
         return GivenModel(
             graph=model.graph,
             sha256=source.sha256,
-            path=again,
+            again=None if model.read_as_told else again,
             system=model.system,
             dims=model.dims,
             costs=model.costs,
@@ -97,4 +97,5 @@ def _given_model(model: object) -> str | GivenModel:
         return GivenModel(graph=graph)
     if isinstance(training, TrainingModel):
         return GivenModel(training=training, sha256=getattr(model, "sha256", None))
-    raise InputError(f"must be the path of a model, or a model, not {type(model).__name__}", parameter="model")
+    source = source_of(model, None, "model")
+    return GivenModel(sha256=source.sha256, again=source)

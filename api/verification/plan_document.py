@@ -84,19 +84,19 @@ def graph_of(
     from mtpp.formats.measured.measured_costs import with_costs
 
     dims = stated["dims"] if dims is None else dims
-    path = model
+    again: str | Source = model if isinstance(model, str) else "-"
     if not isinstance(model, str):
         costs = costs or model.costs
-        refuse_missing_costs(stated, costs)
-        if model.graph is None:
+        if model.training is not None:
             raise InputError("a model to be trained, the result is about inference", parameter="model")
-        if model.path is None or model.read_for(dims, system):
+        if model.graph is not None and (model.again is None or model.read_for(dims, system)):
+            refuse_missing_costs(stated, costs)
             graph = model.graph if costs is None or costs is model.costs else with_costs(model.graph, costs)
             return to_document(graph), model.sha256, None if costs is None else costs.sha256
-        path = model.path
-    else:
-        refuse_missing_costs(stated, costs)
-    source = read_source(str(path), max_bytes=request.max_model_bytes)
+        assert model.again is not None
+        again = model.again
+    refuse_missing_costs(stated, costs)
+    source = read_source(again, max_bytes=request.max_model_bytes) if isinstance(again, str) else again
     document = model_document(source, dims, system, {**request.read_as.options(), **reading}, costs)
     return document, source.sha256, None if costs is None else costs.sha256
 

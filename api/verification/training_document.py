@@ -74,6 +74,8 @@ def _training_model(
     if isinstance(given, str):
         file = read_source(given, max_bytes=request.max_model_bytes, expected=EXPECTED)
         return _read(file, plan_unit, request.read_as.time_unit), file.sha256
+    if given.training is None and given.graph is None and not isinstance(given.again, str | None):
+        return _read(given.again, plan_unit, request.read_as.time_unit), given.sha256
     if given.training is None:
         raise InputError("a graph for inference, the result is a training plan", parameter="model")
     return given.training, given.sha256

@@ -84,7 +84,6 @@ def test_inputs_may_be_arrays_or_their_file(tmp_path: Path) -> None:
     ("parameter", "value"),
     [
         ("model", 3),
-        ("model", b"model.onnx"),
         ("warmup", -1),
         ("repeats", 0),
         ("repeats", "20"),
