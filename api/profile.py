@@ -105,8 +105,8 @@ class Profile:
         InputError
             If the file cannot be written.
         """
+        from mtpp.api.output import write_text_atomically
         from mtpp.api.parameters import path_text
-        from mtpp.formats.io.sink import write_text_atomically
 
         write_text_atomically(path_text(path, "path"), self.json_text())
 

@@ -42,11 +42,11 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
     are absent and inputs are random. Needs mtpp[run].
     """
+    from mtpp.api.output import check_output
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
     from mtpp.cli.options.shared import bytes_option, input_limit, parse_dims
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.formats.io.sink import check_output
     from mtpp.views.profile import profile_text
 
     if output not in (None, "-"):

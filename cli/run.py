@@ -49,11 +49,11 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
     turn. Ctrl-C ends the run with the table of what is done.
     """
+    from mtpp.api.output import check_output
     from mtpp.api.run_pipeline import PipelineRunRequest, run_stages
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console, TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.formats.io.sink import check_output
     from mtpp.views.run import run_json, run_text
 
     if output not in (None, "-"):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import doctest
 import hashlib
 import json
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +22,10 @@ from training_plan_documents import training_plan_document
 
 import mtpp.api.verify
 from mtpp.api.model import Model, Reading, read_model
+from mtpp.api.observer import Observer
 from mtpp.api.verify import verify
 from mtpp.datasets import sample_path
-from mtpp.errors import InputError, LimitReached
+from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.io.source import read_source
@@ -213,6 +217,40 @@ def test_a_limit_that_passes_while_reading(folder: Path) -> None:
     """There is nothing to return."""
     with pytest.raises(LimitReached, match="raise time_limit_s"):
         verify(folder / "plan.json", time_limit_s=1e-6)
+
+
+def test_ctrl_c_is_an_interruption(folder: Path) -> None:
+    """There is nothing to return; loops around it end too."""
+
+    class Impatient(Observer):
+        def note(self, text: str) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(Interrupted):
+        verify(folder / "table.json", observer=Impatient())
+
+
+def test_in_another_thread_a_limit_ends_searches(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no alarm can ring."""
+    started = threading.Event()
+
+    def endless(*arguments: Any) -> None:
+        started.set()
+        threading.Event().wait()
+
+    monkeypatch.setattr("mtpp.solvers.recheck.downset.recheck_downset", endless)
+    with ThreadPoolExecutor(1) as thread:
+        found = thread.submit(verify, folder / "plan.json", folder / "model.json", time_limit_s=0.5).result()
+    assert started.is_set()
+    assert found.verdict == "unchecked"
+    assert "out of time" in next(row.detail for row in found.rows if row.claim == "lower bound")
+
+
+def test_content_of_a_model_is_read_as_its_file(folder: Path) -> None:
+    """Bytes have the digest of the file that they are from; others are not the plan's."""
+    data = (folder / "model.json").read_bytes()
+    assert verify(folder / "plan.json", data).passed
+    assert verify(folder / "plan.json", data + b" ").verdict == "false"
 
 
 def test_examples_run() -> None:
