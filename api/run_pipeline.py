@@ -217,7 +217,7 @@ def run_stages(request: PipelineRunRequest, observer: Observer) -> PipelineRun:
     """
     from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.comparison import Comparison
-    from mtpp.runtime.pipeline.crew import Patience, Stopped
+    from mtpp.runtime.pipeline.crew import RunLimits, Stopped
     from mtpp.runtime.pipeline.measuring import RunRequest, measure
     from mtpp.runtime.pipeline.worker_process import WorkerDied
 
@@ -234,8 +234,8 @@ def run_stages(request: PipelineRunRequest, observer: Observer) -> PipelineRun:
     )
     with Interruption() as interruption:
         try:
-            patience = Patience(request.deadline, lambda: interruption.requested)
-            run = PipelineRun(Comparison(measure(terms, patience, observer.note)))
+            limits = RunLimits(request.deadline, lambda: interruption.requested)
+            run = PipelineRun(Comparison(measure(terms, limits, observer.note)))
         except Stopped as stop:
             if stop.reason == "interrupted":
                 raise Interrupted("the run was interrupted before every stage had done a batch") from None

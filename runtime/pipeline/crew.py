@@ -1,4 +1,4 @@
-"""Worker processes and whoever waits for them: every wait ends when one dies, the time is up or the user has enough."""
+"""Worker processes and waits for them: every wait ends when one dies, at the time limit, or on Ctrl-C."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ class Stopped(Exception):
         self.reason = reason
 
 
-class Patience:
-    """How long work may go on.
+class RunLimits:
+    """End of a run: its time limit, and an interruption by the user.
 
     Parameters
     ----------
     interrupted
-        Whether the user has enough.
+        Whether the user has interrupted it.
     """
 
     def __init__(self, deadline: Deadline, interrupted: Callable[[], bool]) -> None:
@@ -48,12 +48,12 @@ class Patience:
         self._interrupted = interrupted
 
     def check(self) -> float:
-        """Return for how many seconds not to look again.
+        """Return the seconds until the next look.
 
         Raises
         ------
         Stopped
-            If it is at its end.
+            If the run has to end.
         """
         if self._interrupted():
             raise Stopped("interrupted")
@@ -66,12 +66,12 @@ class Patience:
 class Crew:
     """Processes that end together: when this is left, none of them lives any more."""
 
-    def __init__(self, patience: Patience) -> None:
-        self._patience = patience
+    def __init__(self, limits: RunLimits) -> None:
+        self._limits = limits
         self._workers: list[WorkerProcess] = []
         self._living: dict[Any, WorkerProcess] = {}
         self._quiet: set[WorkerProcess] = set()
-        self._bereft_since: float | None = None
+        self._peer_lost_since: float | None = None
 
     def __enter__(self) -> Crew:
         return self
@@ -84,7 +84,7 @@ class Crew:
         for worker in self._workers:
             worker.close()
 
-    def hire(self, label: str, job: Job) -> None:
+    def start(self, label: str, job: Job) -> None:
         """Start a process for a job.
 
         Raises
@@ -133,12 +133,12 @@ class Crew:
         """
         said: dict[WorkerProcess, Any] = {}
         while len(said) < len(self._workers):
-            for ready in wait([*self._living, *descriptors()], self._patience.check()):
+            for ready in wait([*self._living, *descriptors()], self._limits.check()):
                 if isinstance(ready, int):
                     read(ready)
                 else:
                     said.update(self._hear(self._living[ready], word))
-            if self._bereft_since is not None and time.monotonic() - self._bereft_since > _CAUSE_S:
+            if self._peer_lost_since is not None and time.monotonic() - self._peer_lost_since > _CAUSE_S:
                 raise MtppError("the stages lost contact with each other", remedy="run again")
         return [said[worker] for worker in self._workers]
 
@@ -152,9 +152,9 @@ class Crew:
             return
         if kind == "refused":
             raise value
-        if kind == "bereft":  # the one that died will be heard of: that is what to tell the user
+        if kind == "peer lost":  # the one that died will be heard of: that is what to tell the user
             self._quiet.add(worker)
-            self._bereft_since = self._bereft_since or time.monotonic()
+            self._peer_lost_since = self._peer_lost_since or time.monotonic()
         elif kind in ("done", "measured"):
             self._quiet.add(worker)
         if kind == word:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mtpp.errors import InputError
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.agreement import Agreement
-from mtpp.runtime.pipeline.crew import Crew, Patience
+from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
@@ -104,7 +104,7 @@ class Measured:
         return self.pipeline.agreement.holds and (self.whole is None or self.whole[1].holds)
 
 
-def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None] = lambda text: None) -> Measured:
+def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] = lambda text: None) -> Measured:
     """Measure the stages one after the other, the whole model if it is at hand, and then the pipeline.
 
     Parameters
@@ -154,8 +154,8 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
                 repeats=min(request.batches, _MOST_REPEATS),
                 budget_s=_BUDGET_S,
             )
-            with Crew(patience) as crew:
-                crew.hire(label, job)
+            with Crew(limits) as crew:
+                crew.start(label, job)
                 (found,) = crew.gather("measured")
             assert isinstance(found, Reference)
             return found
@@ -171,7 +171,7 @@ def measure(request: RunRequest, patience: Patience, tell: Callable[[str], None]
             whole = unsplit.seconds[:, 0], agreement
         choices = PipelineChoices(request.batches, request.warmup, session, cores, request.seed)
         expected = outputs if alone.repeatable else None
-        times = run_pipeline(wiring, choices, inputs, expected, patience, tell)
+        times = run_pipeline(wiring, choices, inputs, expected, limits, tell)
     return Measured(
         request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
     )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
 from mtpp.runtime.pipeline.agreement import Agreement
-from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped, no_process
+from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped, no_process
 from mtpp.runtime.pipeline.memory import Array, Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.stage_job import Read, StageJob
@@ -102,7 +102,7 @@ def run_pipeline(
     choices: PipelineChoices,
     inputs: Ring,
     expected: Ring | None,
-    patience: Patience,
+    limits: RunLimits,
     tell: Callable[[str], None] = lambda text: None,
 ) -> PipelineTimes:
     """Run the stages as a pipeline, and compare the results with those expected.
@@ -123,9 +123,9 @@ def run_pipeline(
     Stopped
         If the time is up, or the user has enough, before every stage has done a batch.
     """
-    with _connected(wiring, choices, inputs) as connected, Crew(patience) as crew:
+    with _connected(wiring, choices, inputs) as connected, Crew(limits) as crew:
         for position, job in enumerate(connected.jobs):
-            crew.hire(f"{wiring.label(position)} ({job.model.path.name})", job)
+            crew.start(f"{wiring.label(position)} ({job.model.path.name})", job)
         sink = _Sink(connected.collected, expected, choices.batches, choices.warmup)
         connected.close_ends_of_workers()
         stopped = "finished"

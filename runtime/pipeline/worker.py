@@ -1,8 +1,8 @@
 """A worker process: is given one job by its parent, does it, and says how that went.
 
 It talks in pairs: a word, and what belongs to it. Besides what jobs say, ``("refused", error)`` means that the job is
-not to be done as it is, and ``("bereft", None)`` that another process has gone that this one waits for. A process that
-ends without a word has died; what it and its libraries printed is in a file that the parent reads then.
+not to be done as it is, and ``("peer lost", None)`` that another process has gone that this one waits for. A process
+that ends without a word has died; what it and its libraries printed is in a file that the parent reads then.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def serve(descriptor: int, parent_id: int) -> None:
         try:
             job.run(parent)
         except PeerGone:
-            parent.send(("bereft", None))
+            parent.send(("peer lost", None))
         except MtppError as error:
             parent.send(("refused", error))
         except (EOFError, ConnectionError):

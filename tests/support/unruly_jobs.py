@@ -36,7 +36,7 @@ class UnrulyJob:
             sys.exit(3)
         if self.verb == "refuse":
             raise InputError("not like this", source="some.onnx", remedy="do it otherwise")
-        if self.verb == "bereft":
+        if self.verb == "peer lost":
             raise PeerGone
         if self.verb == "hang":
             while True:

@@ -11,17 +11,17 @@ from unruly_jobs import UnrulyJob
 from mtpp.errors import InputError, MtppError
 from mtpp.host.deadline import Deadline
 from mtpp.runtime.pipeline import crew as crews
-from mtpp.runtime.pipeline.crew import Crew, Patience, Stopped
+from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped
 from mtpp.runtime.pipeline.worker_process import WorkerDied
 
-ENDLESS = Patience(Deadline(), lambda: False)
+ENDLESS = RunLimits(Deadline(), lambda: False)
 
 
-def _run(*verbs: str, patience: Patience = ENDLESS) -> None:
+def _run(*verbs: str, limits: RunLimits = ENDLESS) -> None:
     """Have a process for each verb, wait for all to be done, and see that none is left."""
-    with Crew(patience) as crew:
+    with Crew(limits) as crew:
         for verb in verbs:
-            crew.hire(f"worker {verb}", UnrulyJob(verb))
+            crew.start(f"worker {verb}", UnrulyJob(verb))
         pids = crew.pids
         try:
             assert crew.gather("ready") == list(verbs)
@@ -37,7 +37,7 @@ def _run(*verbs: str, patience: Patience = ENDLESS) -> None:
 def test_what_a_worker_said_before_it_died_is_told() -> None:
     """A traceback, the words of a library, an exit code; those that merely lost it are not blamed."""
     with pytest.raises(WorkerDied, match="worker raise: its process ended with exit code 1") as raised:
-        _run("raise", "bereft", "hang")
+        _run("raise", "peer lost", "hang")
     assert raised.value.last_lines[0] == "first words"
     assert raised.value.last_lines[-1] == "ValueError: something is odd"
     with pytest.raises(WorkerDied, match="worker die: its process was killed by SIGKILL; see that") as killed:
@@ -50,19 +50,19 @@ def test_what_a_worker_said_before_it_died_is_told() -> None:
 def test_a_refusal_is_the_workers_own() -> None:
     """With its file and remedy."""
     with pytest.raises(InputError, match=r"^some\.onnx: not like this; do it otherwise$"):
-        _run("bereft", "refuse")
+        _run("peer lost", "refuse")
 
 
-def test_waiting_ends_with_the_time_and_the_users_patience() -> None:
+def test_waiting_ends_with_the_time_and_the_users_limits() -> None:
     """Even if a process never answers."""
     with pytest.raises(Stopped, match="time-limit"):
-        _run("hang", patience=Patience(Deadline(0.5), lambda: False))
+        _run("hang", limits=RunLimits(Deadline(0.5), lambda: False))
     with pytest.raises(Stopped, match="interrupted"):
-        _run("hang", patience=Patience(Deadline(), lambda: True))
+        _run("hang", limits=RunLimits(Deadline(), lambda: True))
 
 
 def test_losing_contact_without_a_death(monkeypatch: pytest.MonkeyPatch) -> None:
     """It cannot last, whatever the reason."""
     monkeypatch.setattr(crews, "_CAUSE_S", 0.0)
     with pytest.raises(MtppError, match="lost contact"):
-        _run("bereft", "hang")
+        _run("peer lost", "hang")

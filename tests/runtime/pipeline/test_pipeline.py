@@ -15,7 +15,7 @@ from stage_folders import SIZE, bypass, bypassed, single, whole_bypass
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
-from mtpp.runtime.pipeline.crew import Patience, Stopped
+from mtpp.runtime.pipeline.crew import RunLimits, Stopped
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
@@ -26,7 +26,7 @@ from mtpp.runtime.pipeline.measuring import RunRequest, measure, spread
 from mtpp.runtime.session import SessionChoices
 
 SETS = 7
-ENDLESS = Patience(Deadline(), lambda: False)
+ENDLESS = RunLimits(Deadline(), lambda: False)
 
 
 def _choices(batches: int, warmup: int = 2) -> PipelineChoices:
@@ -154,14 +154,14 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
     """The batches that all stages did are there, with their times."""
     said: list[str] = []
     looks = iter(range(10**6))
-    patience = Patience(Deadline(), lambda: len(said) > 1 and next(looks) > 200)  # two: it starts, it runs
-    run = run_pipeline(wiring, _choices(10**6), *rings, patience, said.append)
+    limits = RunLimits(Deadline(), lambda: len(said) > 1 and next(looks) > 200)  # two: it starts, it runs
+    run = run_pipeline(wiring, _choices(10**6), *rings, limits, said.append)
     assert run.stopped == "interrupted"
     assert 0 < run.batches < 10**6
     assert run.agreement.holds
     _check_times(run)
     with pytest.raises(Stopped, match="time-limit"):
-        run_pipeline(wiring, _choices(10), *rings, Patience(Deadline(0), lambda: False))
+        run_pipeline(wiring, _choices(10), *rings, RunLimits(Deadline(0), lambda: False))
 
 
 @pytest.mark.parametrize(

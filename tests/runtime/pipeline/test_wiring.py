@@ -12,7 +12,7 @@ from stage_folders import bypass, single
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, manifest_text, read_manifest
 from mtpp.host.deadline import Deadline
-from mtpp.runtime.pipeline.crew import Patience
+from mtpp.runtime.pipeline.crew import RunLimits
 from mtpp.runtime.pipeline.measuring import RunRequest, measure
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.tokens import PeerGone, make_link
@@ -100,7 +100,7 @@ def test_forged_shapes_are_refused_before_memory_is_set_aside(
             tensor["shape"] = list(shape)
     path.write_text(json.dumps(document))
     with pytest.raises(InputError) as caught:
-        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+        measure(RunRequest(folder, batches=1, warmup=0), RunLimits(Deadline(), lambda: False))
     assert caught.value.exit_code == 2
     assert any(problem in str(caught.value) for problem in ("its shape is [8, 8], not", "no memory can hold it"))
 
@@ -113,12 +113,12 @@ def test_a_forged_type_and_a_forged_output_of_the_model(tmp_path: Path, monkeypa
     genuine = path.read_text()
     path.write_text(genuine.replace('"float32"', '"float64"'))
     with pytest.raises(InputError, match="it is of type float, not float64, as the manifest says"):
-        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+        measure(RunRequest(folder, batches=1, warmup=0), RunLimits(Deadline(), lambda: False))
     document = json.loads(genuine)
     document["outputs"][0]["shape"] = [1 << 20, 1 << 10]
     path.write_text(json.dumps(document))
     with pytest.raises(InputError, match="has another type among the model's outputs"):
-        measure(RunRequest(folder, batches=1, warmup=0), Patience(Deadline(), lambda: False))
+        measure(RunRequest(folder, batches=1, warmup=0), RunLimits(Deadline(), lambda: False))
 
 
 def test_inputs_for_the_whole_model_alone_take_no_memory_without_it(tmp_path: Path) -> None:
