@@ -60,7 +60,7 @@ def given_models(models: object) -> tuple[str | GivenModel, ...]:
     """
     if models is None:
         return ()
-    if isinstance(models, Sequence) and not isinstance(models, str | bytes):
+    if isinstance(models, Sequence) and not isinstance(models, str | bytes | bytearray):
         return tuple(map(_given_model, models))
     return (_given_model(models),)
 
