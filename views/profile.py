@@ -1,4 +1,4 @@
-"""What ``mtpp profile`` shows: kinds of ops and the dearest ops, measured against modelled."""
+"""Profiles of models: kinds of ops and the most expensive ops, measured against modelled."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from mtpp.runtime.profiling.profile_model import MeasuredProfile
     from mtpp.units import Exact
 
-_DEAREST = 10
+_MOST_SHOWN = 10
 _NOTICED = Fraction(1, 2000)
 _PS = PICOSECONDS["us"]
 
@@ -24,7 +24,7 @@ def profile_text(profile: MeasuredProfile, output_format: str) -> str:
     if output_format == "csv":
         return csv_text(*_every_op(profile))
     figures = _figures(profile)
-    tables = [_kinds(profile), _dearest(profile)]
+    tables = [_kinds(profile), _most_expensive(profile)]
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
         parts = [markdown_text(header, rows) for header, rows in tables]
@@ -97,17 +97,17 @@ def _kinds(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
     ]  # fmt: skip
 
 
-def _dearest(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
+def _most_expensive(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
     graph = profile.graph
     total = sum(graph.work) or 1
     modelled = _each_modelled(profile.modelled)
-    dearest = sorted(range(graph.op_count), key=lambda op: -graph.work[op])[:_DEAREST]
+    shown = sorted(range(graph.op_count), key=lambda op: -graph.work[op])[:_MOST_SHOWN]
     return ["op", "kind", "measured", "share", "quartiles", "modelled", "ratio"], [
         [graph.op_names[op], graph.op_kinds[op] or "–", _time(graph.work[op]),
          format_share(float(graph.work[op]), float(total)),
          f"{_time(profile.ops.quartiles[op][0])} – {_time(profile.ops.quartiles[op][2])}", _time(modelled[op]),
          _times(graph.work[op], modelled[op])]
-        for op in dearest
+        for op in shown
     ]  # fmt: skip
 
 

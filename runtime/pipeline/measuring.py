@@ -34,7 +34,7 @@ _BUDGET_S = 10.0
 
 @dataclass(frozen=True)
 class RunRequest:
-    """What is to be run, and how.
+    """Terms of a run.
 
     Attributes
     ----------

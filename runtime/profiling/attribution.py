@@ -1,4 +1,4 @@
-"""Whose time it is that a node took: ops of the graph with costs, by the position of the node in the model."""
+"""Ops of the graph with costs that a node's time belongs to, by the position of the node in the model."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from mtpp.runtime.random_values import Array
 
 @dataclass(frozen=True)
 class ProfileRequest:
-    """What is asked for.
+    """Terms of a profile.
 
     Attributes
     ----------
