@@ -88,7 +88,7 @@ def test_a_partition_at_hand_is_not_lost() -> None:
 )
 def test_a_search_without_a_result_says_why_it_ended(limits: SearchLimits, stopped: str) -> None:
     """The partition at hand is returned, and what ended the search, not that it was finished."""
-    graph = CostGraph.build("g", "1", [Op(name, "op", 1, 10) for name in "abc"], [])
+    graph = CostGraph.build(name="g", time_unit="1", ops=[Op(name, 1, "op", 10) for name in "abc"], tensors=[])
     system = override(SYSTEM, stage_memory_bytes=10)
     instance = Instance.build(graph, system, 3)
     start = SearchResult(Partition.from_labels(instance, [0, 1, 2]), 1, "given", 1, "finished")
