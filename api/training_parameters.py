@@ -8,15 +8,20 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.parameters import flag, path_text, quantity, shortened, text_or_none, whole_or_none
 from mtpp.api.training_task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
+from mtpp.solvers.planners.limits import KNAPSACKS
+from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
+from mtpp.training.problem import CONVENTIONS, Schemes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from mtpp.host.deadline import Deadline
     from mtpp.training.device_tree import Topology
     from mtpp.training.micro_batches import MicroBatches
 
 MOST_DEVICES = 1_000_000
+
+CHOICES = {"planner": tuple(PLANNERS), "convention": CONVENTIONS, "knapsack": KNAPSACKS}
+"""Values that parameters may have, the default first."""
 
 
 def request_of(
@@ -35,21 +40,17 @@ def request_of(
     InputError
         If a value is of the wrong kind, by the parameter's name.
     """
-    from mtpp.solvers.planners.limits import KNAPSACKS
-    from mtpp.solvers.planners.registry import PLANNERS
-    from mtpp.training.problem import CONVENTIONS, Schemes
-
     schemes = {name: flag(parameters[name], name) for name in ("data_parallel", "tensor_parallel", "recompute")}
     return TrainingPlanRequest(
         model_parameter(model),
         system,
         TrainingRules(
-            _choice(parameters["convention"], "convention", CONVENTIONS),
+            _choice(parameters["convention"], "convention"),
             flag(parameters["exact_micro_batches"], "exact_micro_batches"),
             Schemes(**schemes),
         ),
-        _choice(parameters["planner"], "planner", PLANNERS),
-        _choice(parameters["knapsack"], "knapsack", KNAPSACKS),
+        _choice(parameters["planner"], "planner"),
+        _choice(parameters["knapsack"], "knapsack"),
         text_or_none(parameters["time_unit"], "time_unit"),
         deadline,
         whole_or_none(parameters["jobs"], "jobs"),
@@ -91,8 +92,6 @@ def batch_parameters(
     InputError
         If a value is of the wrong kind, or they do not go together.
     """
-    from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
-
     return micro_batches_of(
         whole_or_none(max_micro_batches, "max_micro_batches", most=MOST_MICRO_BATCHES),
         batch_size=whole_or_none(batch_size, "batch_size"),
@@ -107,8 +106,8 @@ def _topology(value: Any) -> Topology:
     return value if isinstance(value, Topology) else load_topology(path_text(value, "topology"))
 
 
-def _choice(value: Any, parameter: str, choices: Iterable[str]) -> str:
-    known = tuple(choices)
+def _choice(value: Any, parameter: str) -> str:
+    known = CHOICES[parameter]
     if not isinstance(value, str) or value not in known:
         remedy = f"use one of {', '.join(known)}"
         raise InputError(f"{shortened(value)} is unknown", parameter=parameter, remedy=remedy)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mtpp.cli.generate_training import transformer_training
-from mtpp.cli.generating import Sizes, choice_option, number_option, run_options, size_option, write_graphs
+from mtpp.cli.options.generating import choice_option, number_option, run_options, size_option, write_graphs
+
+if TYPE_CHECKING:
+    from mtpp.api.graph_recipes import Size
 
 
 @click.group("generate", commands=[transformer_training])
@@ -25,14 +27,11 @@ def command() -> None:
                "block model [default: by turns, seed by seed].", default=None)  # fmt: skip
 @size_option("-n", "n", default="50-200", least=5, help="Ops.")
 @run_options
-def regal_style(family: Any, n: Sizes, **run: Any) -> None:
+def regal_style(family: str | None, n: Size, **run: Any) -> None:
     """Draw random graphs after the recipe of the REGAL data set (Archer et al. 2024, appendix C.2)."""
-    from mtpp.datasets import regal_style as recipe
+    from mtpp.api.graph_recipes import RegalStyle
 
-    def draw(seed: int) -> Any:
-        return recipe.regal_style(family or recipe.FAMILIES[seed % len(recipe.FAMILIES)], n.drawn(seed), seed)
-
-    write_graphs(draw, **run)
+    write_graphs(RegalStyle(n, family), **run)
 
 
 @command.command("transformer", short_help="Encoders, decoders and both, op by op.")
@@ -44,20 +43,14 @@ def regal_style(family: Any, n: Sizes, **run: Any) -> None:
 @number_option("--vocabulary", default=32_000, most=10**7, help="Words that a token may be.")
 @click.option("--split-heads", is_flag=True, help="Give each head ops of its own.")
 @run_options
-def transformer(layers: Sizes, sequence: Sizes, seed: int, count: int, **options: Any) -> None:
+def transformer(seed: int, count: int, output: str, quiet: bool, verbose: bool, **shape: Any) -> None:
     """Make transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges."""
-    from mtpp.datasets import transformer as model
+    from mtpp.api.graph_recipes import Transformer
 
-    shape = {name: options.pop(name) for name in ("kind", "hidden", "heads", "vocabulary", "split_heads")}
-    drawn = layers.is_range or sequence.is_range
-    if count > 1 and not drawn:
+    recipe = Transformer(**shape)
+    if count > 1 and not recipe.varies:
         raise click.UsageError("--count: all graphs would be the same; give a range such as --layers 2-12")
-
-    def draw(seed: int) -> Any:
-        graph = model.transformer(layers.drawn(seed), sequence=sequence.drawn(seed), **shape)
-        return replace(graph, name=f"{graph.name}-{seed}") if drawn else graph
-
-    write_graphs(draw, seed=seed, count=count, **options)
+    write_graphs(recipe, seed=seed, count=count, output=output, quiet=quiet, verbose=verbose)
 
 
 @command.command("multi-branch", short_help="Parallel branches, as cells or towers.")
@@ -66,15 +59,11 @@ def transformer(layers: Sizes, sequence: Sizes, seed: int, count: int, **options
 @size_option("--blocks", "blocks", default="4", help="Blocks in a row, each joined before the next.")
 @size_option("--cross-links", "links", default="0", least=0, help="Edges between branches, per block.")
 @run_options
-def multi_branch(branches: Sizes, length: Sizes, blocks: Sizes, links: Sizes, **run: Any) -> None:
+def multi_branch(branches: Size, length: Size, blocks: Size, links: Size, **run: Any) -> None:
     """Draw parallel branches, block after block: cells as in Inception or NASNet, towers as in CLIP."""
-    from mtpp.datasets.multi_branch import multi_branch as network
+    from mtpp.api.graph_recipes import MultiBranch
 
-    def draw(seed: int) -> Any:
-        sizes = {"blocks": blocks.drawn(seed), "cross_links": links.drawn(seed)}
-        return network(branches.drawn(seed), length.drawn(seed), seed, **sizes)
-
-    write_graphs(draw, **run)
+    write_graphs(MultiBranch(branches, length, blocks, links), **run)
 
 
 @command.command("chain", short_help="Paths of ops, with or without skips.")
@@ -82,19 +71,19 @@ def multi_branch(branches: Sizes, length: Sizes, blocks: Sizes, links: Sizes, **
 @size_option("--skips", "skips", default="0", least=0, help="Edges that skip ops.")
 @number_option("--longest-skip", least=2, help="Ops that a skip may go ahead [default: any number].")
 @run_options
-def chain(n: Sizes, skips: Sizes, longest_skip: int | None, **run: Any) -> None:
+def chain(n: Size, skips: Size, longest_skip: int | None, **run: Any) -> None:
     """Draw paths of ops, with or without edges that skip some."""
-    from mtpp.datasets.chain import chain as path
+    from mtpp.api.graph_recipes import Chain
 
-    write_graphs(lambda s: path(n.drawn(s), s, skips=skips.drawn(s), longest_skip=longest_skip), **run)
+    write_graphs(Chain(n, skips, longest_skip), **run)
 
 
 @command.command("in-tree", short_help="Reductions of many results to one.")
 @size_option("--leaves", "leaves", default="64", help="Ops without inputs.")
 @size_option("--fan-in", "fan_in", default="2", least=2, help="Results that an op combines.")
 @run_options
-def in_tree(leaves: Sizes, fan_in: Sizes, **run: Any) -> None:
+def in_tree(leaves: Size, fan_in: Size, **run: Any) -> None:
     """Draw trees that reduce many results to one."""
-    from mtpp.datasets.in_tree import in_tree as tree
+    from mtpp.api.graph_recipes import InTree
 
-    write_graphs(lambda s: tree(leaves.drawn(s), fan_in.drawn(s), s), **run)
+    write_graphs(InTree(leaves, fan_in), **run)

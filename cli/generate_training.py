@@ -6,8 +6,8 @@ from typing import Any
 
 import click
 
-from mtpp.cli.generating import number_option
 from mtpp.cli.options.file_types import OUTPUT, SYSTEM
+from mtpp.cli.options.generating import number_option
 from mtpp.cli.options.shared import noise_options
 
 
@@ -35,19 +35,16 @@ def transformer_training(output: str, system: str, quiet: bool, verbose: bool, *
 
     Nothing is random. Memory is that of PipeDream-2BW with Adam; the system's link joins devices that share a layer.
     """
+    from mtpp.api.generate import generate_transformer_training, training_model_text, write_training_model_file
+    from mtpp.api.output import check_output
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.datasets import transformer_training as recipe
-    from mtpp.formats.io.sink import check_output, write_text_atomically
-    from mtpp.formats.training.native import write_training_model
-    from mtpp.inference.system import load_system
 
     if output != "-":
         check_output(output)
-    model = recipe.transformer_training(system=load_system(system), **sizes)
-    text = write_training_model(model)
+    model = generate_transformer_training(system, **sizes)
     if output == "-":
-        write_stdout(text)
+        write_stdout(training_model_text(model))
         return
-    write_text_atomically(output, text)
+    write_training_model_file(model, output)
     Console(quiet=quiet, verbose=verbose).say(f"{output}: {len(model.layers):,} layers, {len(model.edges):,} edges")

@@ -133,7 +133,6 @@ NOT_YET: dict[str, set[str]] = {
         "mtpp.cli.certifying",
         "mtpp.cli.checking",
         "mtpp.cli.comparing",
-        "mtpp.cli.generating",
         "mtpp.cli.table_checking",
         "mtpp.cli.training_checking",
         "mtpp.formats.graphs.recognise",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.api.training_parameters import CHOICES, MOST_DEVICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
@@ -21,17 +22,13 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = "default"
 """Value of ``--sweep`` without a list."""
 
-_PLANNERS = ("piper", "equi", "pipedream-2bw")
-_CONVENTIONS = ("paper", "program")
-_KNAPSACKS = ("exact", "heuristic")
-_MOST_DEVICES = 1_000_000
 _MOST_MICRO_BATCHES = 10**9
 
 
 def planner_option() -> Callable[[F], F]:
     """Add ``--planner``."""
     return click.option(
-        "--planner", type=click.Choice(_PLANNERS), default=_PLANNERS[0], show_default=True,
+        "--planner", type=click.Choice(CHOICES["planner"]), show_default=True, default=CHOICES["planner"][0],
         help="Any stages, or the equal ones of two baselines.",
     )  # fmt: skip
 
@@ -39,7 +36,7 @@ def planner_option() -> Callable[[F], F]:
 def system_options() -> Callable[[F], F]:
     """Add what says which devices there are and how large a batch may be; see :class:`TrainingSystem`."""
     return stack(
-        click.option("--devices", type=click.IntRange(1, _MOST_DEVICES), metavar="K", help="Devices at most."),
+        click.option("--devices", type=click.IntRange(1, MOST_DEVICES), metavar="K", help="Devices at most."),
         click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB."),
         click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s or 25GiB/ms."),
         click.option(
@@ -67,7 +64,8 @@ def rule_options() -> Callable[[F], F]:
     """Add what says which plans are allowed and what they cost."""
     return stack(
         click.option(
-            "--convention", type=click.Choice(_CONVENTIONS), default=_CONVENTIONS[0], show_default=True,
+            "--convention", type=click.Choice(CHOICES["convention"]), show_default=True,
+            default=CHOICES["convention"][0],
             help="Piper's paper, or its published program: gradients cost less, every d divides N.",
         ),
         click.option("--no-data-parallel", is_flag=True, help="Only d = 1."),
@@ -80,7 +78,7 @@ def run_options() -> Callable[[F], F]:
     """Add what bounds a planner."""
     return stack(
         click.option(
-            "--knapsack", type=click.Choice(_KNAPSACKS), default=_KNAPSACKS[0], show_default=True,
+            "--knapsack", type=click.Choice(CHOICES["knapsack"]), show_default=True, default=CHOICES["knapsack"][0],
             help="Choose configurations of layers as well as possible, or by the paper's bang per buck.",
         ),
         click.option(
@@ -114,8 +112,8 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
         if len(ends) > 2 or not all(end.isascii() and end.isdecimal() for end in ends):
             after = ", after MODEL" if param.name == "sweep" else ""
             raise click.BadParameter(f"{part.strip()!r} is neither a whole number nor a range; write 8,16,32-64{after}")
-        if max(map(len, ends)) > len(str(_MOST_DEVICES)) or int(ends[-1]) > _MOST_DEVICES:
-            raise click.BadParameter(f"{part.strip()} is above {_MOST_DEVICES:,}")
+        if max(map(len, ends)) > len(str(MOST_DEVICES)) or int(ends[-1]) > MOST_DEVICES:
+            raise click.BadParameter(f"{part.strip()} is above {MOST_DEVICES:,}")
         low, high = int(ends[0]), int(ends[-1])
         if not 1 <= low <= high:
             raise click.BadParameter(f"{part.strip()} does not go up from at least 1")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 import os
 import signal
 import sys
 from dataclasses import replace
-from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -39,13 +37,6 @@ def model_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _without_time(document: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in document.items() if key != "elapsed_s"}
-
-
-@pytest.mark.parametrize("module", ["plan_training", "sweep_training"])
-def test_examples_run(module: str) -> None:
-    """The examples in docstrings print what they say."""
-    failed, attempted = doctest.testmod(import_module(f"mtpp.api.{module}"))
-    assert (failed, attempted > 0) == (0, True)
 
 
 def test_the_command_gives_the_same_plan(model_file: Path, tmp_path: Path) -> None:
