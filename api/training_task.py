@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -141,29 +139,16 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
 
 
 def _model_of(request: TrainingPlanRequest) -> tuple[TrainingModel, Source]:
-    from mtpp.formats.io.source import Source, read_source
+    from mtpp.api.reading import source_of
+    from mtpp.formats.io.source import source_of_bytes
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.formats.training.native import write_training_model
 
     given = request.model
-    if isinstance(given, str):
-        source = read_source(given, expected=EXPECTED)
-        return training_model_from_source(source, request.time_unit), source
     if isinstance(given, TrainingModel):
-        data = write_training_model(given).encode()
-    else:
-        data = given if isinstance(given, bytes) else _json_bytes(given)
-    source = Source("<model>", data, hashlib.sha256(data).hexdigest())
-    if isinstance(given, TrainingModel):
-        return given, source
+        return given, source_of_bytes(write_training_model(given).encode(), "<model>")
+    source = source_of(given, None, "model", expected=EXPECTED)
     return training_model_from_source(source, request.time_unit), source
-
-
-def _json_bytes(document: Mapping[str, Any]) -> bytes:
-    try:
-        return json.dumps(dict(document), ensure_ascii=False, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"is no JSON document: {error}", parameter="model") from None
 
 
 def model_parameter(value: Any) -> str | bytes | Mapping[str, Any] | TrainingModel:
