@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -258,12 +257,15 @@ class TrainingPlanResult:
         write_text_atomically(path_text(path, "path"), plan_json(self.planned))
 
     def __repr__(self) -> str:
+        from mtpp.views.tables import plain_terminal
         from mtpp.views.training_plan import training_plan_text
 
-        return training_plan_text(self.planned, "table").rstrip("\n")
+        return training_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        from mtpp.views.training_plan import training_plan_text
+
+        return training_plan_text(self.planned, "html")
 
 
 def no_plan_error(none: NoPlan, source: str) -> Infeasible:

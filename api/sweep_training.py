@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -182,12 +181,15 @@ class Sweep:
         write_text_atomically(path_text(path, "path"), sweep_json(self.swept))
 
     def __repr__(self) -> str:
+        from mtpp.views.tables import plain_terminal
         from mtpp.views.training_sweep import sweep_text
 
-        return sweep_text(self.swept, "table").rstrip("\n")
+        return sweep_text(self.swept, "table", plain_terminal()).removesuffix("\n")
 
     def _repr_html_(self) -> str:
-        return f"<pre>{html.escape(repr(self))}</pre>"
+        from mtpp.views.training_sweep import sweep_text
+
+        return sweep_text(self.swept, "html")
 
 
 def default_devices(most: int) -> list[int]:

@@ -14,6 +14,7 @@ from mtpp.terminal_safe import visible
 from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
+from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.views.training_texts import (
     counted,
@@ -27,6 +28,8 @@ from mtpp.views.training_texts import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
     from mtpp.formats.results.training_plan import Plan
     from mtpp.training.plan import Stage
     from mtpp.views.training_results import Planned
@@ -52,8 +55,14 @@ class _Column(NamedTuple):
     left: bool = False
 
 
-def training_plan_text(planned: Planned, output_format: str) -> str:
-    """Return a plan, or that there is none, as ``table``, ``markdown`` or ``csv``."""
+def training_plan_text(planned: Planned, output_format: str, terminal: RichConsole | None = None) -> str:
+    """Return a plan, or that there is none, as ``table``, ``markdown``, ``csv`` or ``html``.
+
+    Parameters
+    ----------
+    terminal
+        The one that a table is for; None: standard output.
+    """
     plan = planned.plan
     if output_format == "csv":
         return csv_text(_CSV, [] if plan is None else _csv_rows(plan))
@@ -62,7 +71,11 @@ def training_plan_text(planned: Planned, output_format: str) -> str:
         table = markdown_text([c.name for c in columns], zip(*(c.cells for c in columns), strict=True)) + "\n"
         lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
         return f"### {visible(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
-    return _table(planned, columns)
+    if output_format == "html":
+        rows = zip(*(column.cells for column in columns), strict=True)
+        left = [i for i, column in enumerate(columns) if column.left]
+        return html_text(_title(planned), [column.name for column in columns], rows, _figures(planned), left=left)
+    return _table(planned, columns, terminal or result_terminal())
 
 
 def plan_json(planned: Planned) -> str:
@@ -260,10 +273,9 @@ def _csv_rows(plan: Plan) -> list[list[Any]]:
     return rows
 
 
-def _table(planned: Planned, columns: list[_Column]) -> str:
+def _table(planned: Planned, columns: list[_Column], console: RichConsole) -> str:
     from rich.table import Table
 
-    console = result_terminal()
     title, figures = safe_text(_title(planned), "bold"), figures_grid
     if not columns:
         return rendered(console, title, figures(_figures(planned)))

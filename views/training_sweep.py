@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.terminal_safe import visible
+from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.views.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 
 if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.views.training_results import Swept
 
@@ -19,8 +22,14 @@ _COLUMNS = (
 _NONE, _OPEN = "–", "?"
 
 
-def sweep_text(swept: Swept, output_format: str) -> str:
-    """Return the table as ``table``, ``markdown`` or ``csv`` (a line per cell)."""
+def sweep_text(swept: Swept, output_format: str, terminal: RichConsole | None = None) -> str:
+    """Return the table as ``table``, ``markdown``, ``csv`` (a line per cell) or ``html``.
+
+    Parameters
+    ----------
+    terminal
+        The one that a table is for, of any width; None: standard output.
+    """
     if output_format == "csv":
         unit = swept.task.flat.model.time_unit
         return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in swept.rows()])
@@ -28,6 +37,8 @@ def sweep_text(swept: Swept, output_format: str) -> str:
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(swept))
         return f"### {visible(_title(swept))}\n\n{markdown_text(header, rows)}\n{lines}\n"
+    if output_format == "html":
+        return html_text(_title(swept), header, rows, _figures(swept))
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
@@ -35,9 +46,9 @@ def sweep_text(swept: Swept, output_format: str) -> str:
         table.add_column(safe_text(name), justify="right", no_wrap=True)
     for row in rows:
         table.add_row(*map(safe_text, row))
-    console = result_terminal()
+    console, endless = terminal or result_terminal(), terminal or result_terminal(endless=True)
     title, figures = safe_text(_title(swept), "bold"), figures_grid(_figures(swept))
-    return rendered(console, title) + rendered(result_terminal(endless=True), table) + rendered(console, "", figures)
+    return rendered(console, title) + rendered(endless, table) + rendered(console, "", figures)
 
 
 def sweep_json(swept: Swept) -> str:

@@ -77,7 +77,8 @@ def test_results_say_what_a_plan_is() -> None:
     assert plan.devices_used == sum(stage.devices for stage in plan.stages) <= 4
     assert all(set(stage.configurations) == set(stage.layers) for stage in plan.stages)
     assert plan.stopped in ("finished", "optimal")
-    assert plan._repr_html_().startswith("<pre>chain: 6 layers")
+    assert plan._repr_html_().startswith("<div><p><b>chain: 6 layers")
+    assert plan._repr_html_().count("<tr>") >= len(plan.stages) + 1
 
 
 def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:

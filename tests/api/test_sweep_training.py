@@ -72,6 +72,7 @@ def test_the_command_gives_the_same_table(tmp_path: Path) -> None:
     assert first == second
     assert repr(sweep) == done.stdout.rstrip("\n")
     assert sweep.rows() == first["rows"]
+    assert sweep._repr_html_().startswith("<div><p><b>chain: best time per sample")
 
 
 def test_one_number_of_devices_is_the_largest() -> None:
