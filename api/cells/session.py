@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -130,7 +131,7 @@ class CellSession:
             return None
         if limit is not None:
             limit = max(limit - read_s - self._plan.overheads.writing_s(read_s, ops), _LEAST_SHARE * limit)
-        if limit is None or left < limit:
+        if left < (math.inf if limit is None else limit):
             self._shortened.add(number)
             limit = left
         return replace(self._limits, time_limit_s=limit)

@@ -52,6 +52,13 @@ def test_no_seconds_without_a_unit(tmp_path: Path) -> None:
     assert [row.lower_s for row in bound(path, [1, 2], bounds="simple")] == [None, None]
 
 
+def test_without_a_limit_each_bound_comes_to_its_end(model: Path) -> None:
+    """However long it takes."""
+    table = bound(model, [2, 3], bounds=["simple", "node", "crossings", "downset"], time_limit_s=None)
+    assert all(row.solved for row in table)
+    assert {row.stopped for row in table.cells} == {"finished"}
+
+
 def test_cutoff(model: Path) -> None:
     """No bound above it is sought, and the table says so."""
     table = bound(model, 2, bounds=["downset"], cutoff=55 * MS)

@@ -131,6 +131,13 @@ def test_no_time_leaves_gaps(folder: Path) -> None:
     assert "stopped: time-limit, 4 cells have no row" in repr(table)
 
 
+def test_without_a_limit_the_work_ends_by_itself(folder: Path) -> None:
+    """When nothing is left to try, in the same way each time."""
+    first, second = (certify(folder, [2, 4], jobs=2, time_limit_s=None, algorithm="slice") for _ in range(2))
+    assert [row.stopped for row in first] == ["target"] * 4
+    assert timeless(first.to_dicts()) == timeless(second.to_dicts())
+
+
 def test_ctrl_c(folder: Path) -> None:
     """It ends the work with the rows there are; without any, it ends the caller's loop."""
 
