@@ -13,7 +13,7 @@ from mtpp.host.deadline import Deadline
 if TYPE_CHECKING:
     from mtpp.api.model import Model, Reading
     from mtpp.api.observer import Observer
-    from mtpp.solvers.certify.cells.cell import CellLimits
+    from mtpp.solvers.certify.cell_limits import CellLimits
 
 
 @dataclass(frozen=True)

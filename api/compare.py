@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.overheads import Overheads
 from mtpp.errors import InputError, Interrupted
+from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
@@ -20,8 +21,10 @@ if TYPE_CHECKING:
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
     from mtpp.inference.system import System
-    from mtpp.solvers.certify.comparison import Cell, CellLimits, ComparedRuns, Mean
+    from mtpp.solvers.certify.comparison import Cell, ComparedRuns, Mean
     from mtpp.solvers.variants import Variant
+
+__all__ = ["CompareRequest", "Comparison", "RunLimits", "compare", "compare_algorithms", "variants_of", "warn_of_gaps"]
 
 
 @dataclass(frozen=True)
@@ -36,12 +39,8 @@ class CompareRequest:
         Algorithms, each with its number of evaluations where its name says one.
     reading
         How files are read.
-    time_limit_s, work_limit
-        Of each run, in seconds and evaluations; None: none.
-    jobs
-        Threads of each run.
-    memory_bytes
-        What an exhaustive search may keep.
+    limits
+        Of each run.
     overheads
         Seconds that are gone before the first model is read.
     """
@@ -50,30 +49,13 @@ class CompareRequest:
     stage_counts: tuple[int, ...]
     variants: tuple[Variant, ...]
     reading: Reading
-    time_limit_s: float | None = None
-    work_limit: int | None = None
-    seed: int = 0
-    jobs: int = 1
-    memory_bytes: int | None = None
+    limits: RunLimits
     overheads: Overheads = field(default_factory=Overheads)
 
     @property
     def runs(self) -> int:
         """Number of runs on each model."""
         return len(self.stage_counts) * len(self.variants)
-
-    def limits(self, interrupted: Callable[[], bool] = lambda: False) -> CellLimits:
-        """Return what bounds every run."""
-        from mtpp.solvers.certify.comparison import CellLimits
-
-        return CellLimits(
-            time_limit_s=self.time_limit_s,
-            work_limit=self.work_limit,
-            seed=self.seed,
-            jobs=self.jobs,
-            memory_bytes=self.memory_bytes,
-            interrupted=interrupted,
-        )
 
 
 def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedRuns:
@@ -93,18 +75,17 @@ def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedR
     system = _system_of(request)
     cells: list[Cell] = []
     with observer.steps() as progress:
-        reading_limits = ReadingLimits(request.time_limit_s, overheads=request.overheads)
+        reading_limits = ReadingLimits(request.limits.time_limit_s, overheads=request.overheads)
         files = ModelFiles(request.reading, observer.warn, progress.show, reading_limits)
         models = _worthwhile(files.check(request.models, max(request.stage_counts)), observer)
         _load(request, system, max(model.ops for model in models), observer)
         with Interruption() as interruption:
             watch = _Watch(observer, progress, len(models) * request.runs)
-            limits = request.limits(lambda: interruption.requested)
             for model in models:
-                cells.extend(_runs_on(model, files, request, limits, watch))
+                cells.extend(_runs_on(model, files, request, watch, lambda: interruption.requested))
     names = [variant.name for variant in request.variants]
     return ComparedRuns(
-        models, cells, request.stage_counts, names, system, request.limits(), interrupted=interruption.requested
+        models, cells, request.stage_counts, names, system, request.limits, interrupted=interruption.requested
     )
 
 
@@ -163,12 +144,16 @@ class _Watch:
 
 
 def _runs_on(
-    file: ModelFile, files: ModelFiles, request: CompareRequest, limits: CellLimits, watch: _Watch
+    file: ModelFile,
+    files: ModelFiles,
+    request: CompareRequest,
+    watch: _Watch,
+    interrupted: Callable[[], bool],
 ) -> Iterator[Cell]:
     """Give every run on one model, unless the user ends it; the model is let go at the end."""
     from mtpp.solvers.certify.comparison import run_cell
 
-    if limits.interrupted():
+    if interrupted():
         return
     model = files.read_again(file, watch.observer.warn)
     if model is None:
@@ -176,10 +161,10 @@ def _runs_on(
     for k in request.stage_counts:
         instance = model.instance(k)
         for variant in request.variants:
-            if limits.interrupted():
+            if interrupted():
                 return
             watch.begins(file, k, variant.name)
-            cell = run_cell(instance, file.path, variant, limits)
+            cell = run_cell(instance, file.path, variant, request.limits, interrupted)
             watch.ended(file, cell, instance)
             yield cell
 
@@ -344,11 +329,13 @@ def compare(
         stage_counts=of_cells.stage_counts_of(k),
         variants=variants_of(None if algorithms is None else given.names(algorithms, "algorithms")),
         reading=of_cells.reading_of(reading),
-        time_limit_s=given.deadline_of(time_limit_s).limit_s,
-        work_limit=given.whole_or_none(work_limit, "work_limit"),
-        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
-        jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
-        memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
+        limits=RunLimits(
+            time_limit_s=given.deadline_of(time_limit_s).limit_s,
+            work_limit=given.whole_or_none(work_limit, "work_limit"),
+            seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+            jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
+            memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
+        ),
     )
     listener = observer or Observer()
     compared = compare_algorithms(request, listener)

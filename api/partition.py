@@ -199,7 +199,7 @@ def _limits(
         evaluations = UNLIMITED if timed else partitioner(request.algorithm).budget(instance)
     return SearchLimits(
         evaluations,
-        request.deadline,
+        deadline=request.deadline,
         seed=request.seed,
         jobs=request.jobs,
         memory_bytes=request.memory_bytes,

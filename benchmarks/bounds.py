@@ -31,7 +31,8 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.registry import BOUNDS, BY_DEFAULT
-from mtpp.solvers.certify.cell_work import CertifyLimits, certify
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import certify
 
 INSTANCES = Path(__file__).resolve().parent.parent.parent / "shared" / "data" / "instances"
 STAGES = (2, 4, 8, 16, 32, 64)
@@ -73,7 +74,7 @@ def measure(task: Task) -> Cell:
     """Work at one cell."""
     instance = Instance.build(_graph_of(task), load_system(), task.k)
     start = perf_counter()
-    limits = CertifyLimits(task.time_limit_s, bounds=task.bounds, each=task.each, jobs=task.threads)
+    limits = CellLimits(task.time_limit_s, bounds=task.bounds, each=task.each, jobs=task.threads)
     state = certify(instance, limits)
     rows = {name: (figure.value, figure.seconds, figure.solved) for name, figure in state.bounds.items()}
     return Cell(task.graph, task.k, state.upper, rows, perf_counter() - start)

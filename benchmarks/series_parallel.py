@@ -45,7 +45,7 @@ def branches(count: int) -> CostGraph:
 
 def search(name: str, instance: Instance, limit_s: float | None = None) -> SearchResult:
     """Run one algorithm until it ends by itself, or for some seconds."""
-    limits = SearchLimits(UNLIMITED, Deadline(limit_s), lower_bound=simple_bound(instance).value, jobs=2)
+    limits = SearchLimits(UNLIMITED, deadline=Deadline(limit_s), lower_bound=simple_bound(instance).value, jobs=2)
     return partitioner(name).load()(instance, limits)
 
 

@@ -38,7 +38,7 @@ def command(
     PATH is a model or a folder of models. Each cell is the geometric mean over the graphs of bottleneck / simple lower
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
-    from mtpp.api.compare import CompareRequest, compare_algorithms, variants_of, warn_of_gaps
+    from mtpp.api.compare import CompareRequest, RunLimits, compare_algorithms, variants_of, warn_of_gaps
     from mtpp.cli.options.cells import ProcessOverheads, listed
     from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.shared import reading_of_model
@@ -56,11 +56,13 @@ def command(
         stage_counts=options["stage_counts"],
         variants=variants_of(listed(options["algorithms"])),
         reading=reading_of_model(options),
-        time_limit_s=options["time_limit"],
-        work_limit=options["work_limit"],
-        seed=options["seed"],
-        jobs=options["jobs"] or available_cores(),
-        memory_bytes=search_memory(options["memory_limit"]),
+        limits=RunLimits(
+            time_limit_s=options["time_limit"],
+            work_limit=options["work_limit"],
+            seed=options["seed"],
+            jobs=options["jobs"] or available_cores(),
+            memory_bytes=search_memory(options["memory_limit"]),
+        ),
         overheads=ProcessOverheads(),
     )
     comparison = compare_algorithms(request, console)

@@ -1,9 +1,9 @@
-"""What every partitioner is given besides the instance, and what it gives back."""
+"""Limits of searches, and the results of partitioners."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import short_of_memory
@@ -19,45 +19,32 @@ UNLIMITED = 2**62
 """A number of evaluations that no search reaches."""
 
 
-@dataclass(frozen=True)
-class SearchLimits:
-    """How long a partitioner may run, and how.
+@dataclass(frozen=True, kw_only=True)
+class Limits:
+    """Time, memory and threads that a search may use, and its listener.
 
     Attributes
     ----------
-    evaluations
-        Candidates to evaluate at most.
     deadline
-        When to stop at the latest; without one the result depends on *seed* and *evaluations* alone.
-    lower_bound
-        Ticks that no partition can beat: a search that reaches them stops.
+        When to stop at the latest; without one the result depends on *seed* and on counted limits alone.
     seed
         Of all random choices.
     jobs
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
-    observer
-        Is told of progress.
     memory_bytes
         What an exhaustive search may keep in memory; None: its own choice.
-    population, generations
-        Size and number of generations of the evolutionary searches; None: their own choice.
+    observer
+        Is told of progress.
     interrupted
         Tells whether the user wants the search to end now, with the best so far.
-    keeper
-        Is given every better partition and bound at once, for a caller who cannot wait for the end.
     """
 
-    evaluations: int
     deadline: Deadline = field(default_factory=Deadline)
-    lower_bound: int = 0
     seed: int = 0
     jobs: int = 1
-    observer: Observer = field(default_factory=Silent)
     memory_bytes: int | None = None
-    population: int | None = None
-    generations: int | None = None
+    observer: Observer = field(default_factory=Silent)
     interrupted: Callable[[], bool] = lambda: False
-    keeper: Keeper = field(default_factory=Forgetful)
 
     @property
     def stop(self) -> str | None:
@@ -71,6 +58,30 @@ class SearchLimits:
     def ended(self) -> bool:
         """Tell whether the search has to end now, whatever the reason: what inner loops ask."""
         return self.stop is not None
+
+
+@dataclass(frozen=True)
+class SearchLimits(Limits):
+    """Limits of a partitioner.
+
+    Attributes
+    ----------
+    evaluations
+        Candidates to evaluate at most.
+    lower_bound
+        Ticks that no partition can beat: a search that reaches them stops.
+    population, generations
+        Size and number of generations of the evolutionary searches; None: their own choice.
+    keeper
+        Is given every better partition and bound at once, for a caller who cannot wait for the end.
+    """
+
+    evaluations: int
+    _: KW_ONLY
+    lower_bound: int = 0
+    population: int | None = None
+    generations: int | None = None
+    keeper: Keeper = field(default_factory=Forgetful)
 
 
 @dataclass(frozen=True)

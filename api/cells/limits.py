@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from mtpp.errors import InputError
-from mtpp.solvers.certify.cells.cell import CellLimits
+from mtpp.solvers.certify.cell_limits import CellLimits
 
 __all__ = ["CellLimits", "bound_names", "most_at_once", "shared_out"]
 
@@ -60,12 +60,12 @@ def shared_out(limits: CellLimits, cells: int, jobs: int, *, processes: bool = T
     at_once = max(1, min(cells, jobs))
     left = _left_bytes(limits.memory_bytes)
     if left is None:
-        return replace(limits, threads=jobs // at_once, memory_bytes=memory_budget() // at_once)
+        return replace(limits, jobs=jobs // at_once, memory_bytes=memory_budget() // at_once)
     if not processes:
-        return replace(limits, threads=jobs // at_once, memory_bytes=search_share(left) // _TOGETHER)
+        return replace(limits, jobs=jobs // at_once, memory_bytes=search_share(left) // _TOGETHER)
     share = max(0, left - _PARENT_GROWS_BYTES) // at_once
     memory_bytes = max(0, share - _PROCESS_BYTES) // _TOGETHER
-    return replace(limits, threads=jobs // at_once, memory_bytes=memory_bytes, process_bytes=share)
+    return replace(limits, jobs=jobs // at_once, memory_bytes=memory_bytes, process_bytes=share)
 
 
 def most_at_once(jobs: int, memory_bytes: int | None = None) -> int:

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.model import Model, Reading
     from mtpp.api.observer import Observer
-    from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.certify.cell_limits import CellLimits
+    from mtpp.solvers.certify.cells.cell import Cell, Outcome
     from mtpp.solvers.certify.cells.store import Store
 
 Runner = Callable[[Iterable["Cell"], Callable[[], bool]], Iterator["Outcome"]]

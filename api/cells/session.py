@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
-    from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
+    from mtpp.solvers.certify.cell_limits import CellLimits
+    from mtpp.solvers.certify.cells.cell import Cell, Outcome
     from mtpp.solvers.certify.cells.keys import CellKey
 
 

@@ -30,7 +30,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     known = max(limits.lower, simple_bound(instance).value)
     search = SearchLimits(
         UNLIMITED,
-        limits.deadline,
+        deadline=limits.deadline,
         lower_bound=known,
         memory_bytes=limits.memory_bytes,
         observer=limits.observer,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from mtpp.host.deadline import Deadline
-from mtpp.host.progress import Observer, Silent
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
-from mtpp.solvers.limits import SearchLimits
+from mtpp.solvers.limits import Limits
 
 
 @dataclass(frozen=True)
-class BoundLimits:
-    """How long a bound may be worked at, and what is known already.
+class BoundLimits(Limits):
+    """Limits of the work at a bound, and what is known already.
 
     Attributes
     ----------
@@ -26,19 +23,12 @@ class BoundLimits:
         Ticks already proven: what cannot rise above them is not worth much time.
     enough
         A bound of so many ticks is all that is asked for, at most *upper*; None: *upper*.
-    deadline, seed, memory_bytes, observer, interrupted
-        As in :class:`~mtpp.solvers.limits.SearchLimits`.
     """
 
     upper: int
     start: Partition | None = None
     lower: int = 0
     enough: int | None = None
-    deadline: Deadline = field(default_factory=Deadline)
-    seed: int = 0
-    memory_bytes: int | None = None
-    observer: Observer = field(default_factory=Silent)
-    interrupted: Callable[[], bool] = lambda: False
 
     @property
     def target(self) -> int:
@@ -49,15 +39,6 @@ class BoundLimits:
     def most(self) -> int:
         """Ticks that a bound of tier ``solver`` may claim at most: never a cutoff that no partition backs."""
         return self.upper if self.start is not None else self.upper - 1
-
-    @property
-    def stop(self) -> str | None:
-        """Why the work has to end now, one of ``search.STOPS``, or None to go on."""
-        return SearchLimits(0, self.deadline, interrupted=self.interrupted).stop
-
-    def ended(self) -> bool:
-        """Tell whether the work has to end now, whatever the reason: what inner loops ask."""
-        return self.stop is not None
 
 
 @dataclass(frozen=True)

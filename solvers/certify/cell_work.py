@@ -21,10 +21,11 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
-from mtpp.solvers.bounds.registry import BY_DEFAULT, bound_entry
+from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.feasibility import refuse_infeasible
-from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
 from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.reduction.reduction import Reduction, merge_record, reduce_instance
 from mtpp.solvers.registry import partitioner
@@ -57,45 +58,6 @@ _NOTHING = BoundResult(None, solved=False)
 
 STRONG = ("configuration", "exact-mip")
 """Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
-
-
-@dataclass(frozen=True)
-class CertifyLimits:
-    """How long a cell may take, and what is enough.
-
-    Attributes
-    ----------
-    time_limit_s
-        Seconds for the cell, from its start.
-    target_ratio
-        Work ends when this ratio is proven.
-    bounds
-        Names of the bounds to try, in the order of the registry.
-    algorithm
-        Of the partition.
-    each
-        Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
-        out because the ratio will do, and each gets an equal share of the time.
-    proofs_only
-        Go on where a bound of tier ``solver`` reaches the ratio: it has to be proven.
-    cutoff
-        No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
-    seed, jobs, memory_bytes, observer, interrupted
-        As in :class:`~mtpp.solvers.limits.SearchLimits`.
-    """
-
-    time_limit_s: float | None = 60.0
-    target_ratio: Fraction = Fraction(1)
-    bounds: Sequence[str] = BY_DEFAULT
-    algorithm: str = "auto"
-    each: bool = False
-    proofs_only: bool = False
-    cutoff: int | None = None
-    seed: int = 0
-    jobs: int = 1
-    memory_bytes: int | None = None
-    observer: Observer = field(default_factory=Silent)
-    interrupted: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -133,7 +95,11 @@ class Certification:
 
 
 def certify(
-    instance: Instance, limits: CertifyLimits, report: Callable[[Certification], None] = lambda state: None
+    instance: Instance,
+    limits: CellLimits,
+    report: Callable[[Certification], None] = lambda state: None,
+    interrupted: Callable[[], bool] = lambda: False,
+    observer: Observer | None = None,
 ) -> Certification:
     """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
 
@@ -143,6 +109,10 @@ def certify(
     ----------
     report
         Is told what is known after every step: who has to end this process loses nothing.
+    interrupted
+        Tells whether the user wants the work to end now.
+    observer
+        Is told of phases, partitions and bounds.
 
     Raises
     ------
@@ -152,23 +122,32 @@ def certify(
         If a bound is above a bottleneck: a bug.
     """
     refuse_infeasible(instance)
-    return _CellWork(instance, limits, report).run()
+    return _CellWork(instance, limits, report, interrupted, observer or Silent()).run()
 
 
 class _CellWork:
     """What is known of a cell, and how it comes to be known."""
 
-    def __init__(self, instance: Instance, limits: CertifyLimits, report: Callable[[Certification], None]) -> None:
+    def __init__(
+        self,
+        instance: Instance,
+        limits: CellLimits,
+        report: Callable[[Certification], None],
+        interrupted: Callable[[], bool],
+        observer: Observer,
+    ) -> None:
         self._start = time.perf_counter()
         self._instance = instance
         self._limits = limits
         self._report = report
+        self._interrupted = interrupted
+        self._observer = observer
         self._deadline = Deadline(limits.time_limit_s)
         self._thread = TimedThread()
         self._lock = Lock()
         self._given_up = self._short = False
         self._tell_first()
-        reducing = SearchLimits(0, self._deadline.share(_REDUCTION_SHARE), interrupted=limits.interrupted)
+        reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
         self._rounds = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline) or []
         self._state = self._partitioned()
 
@@ -180,11 +159,11 @@ class _CellWork:
         for number, name in enumerate(weak):
             if self._stopped():
                 break
-            self._limits.observer.phase(name)
+            self._observer.phase(name)
             share = _WEAK_SHARE if strong else 1 / (len(weak) - number)
             self._try(name, self._deadline.share(share), self._thread)
         if strong and not self._stopped():
-            self._limits.observer.phase(" and ".join(strong))
+            self._observer.phase(" and ".join(strong))
             with ThreadPoolExecutor(len(strong)) as threads:
                 try:
                     tries = [threads.submit(self._try, name, self._deadline, TimedThread()) for name in strong]
@@ -220,7 +199,7 @@ class _CellWork:
         limits = self._limits
         if limits.time_limit_s is None and not limited_memory():
             return work()
-        stop = SearchLimits(0, deadline, interrupted=lambda: limits.interrupted() or self._given_up)
+        stop = Limits(deadline=deadline, interrupted=lambda: self._interrupted() or self._given_up)
         try:
             return (thread or self._thread).run(work, deadline, lambda: stop.stop, grace_s=_GRACE_S)
         except Overrun:
@@ -241,7 +220,7 @@ class _CellWork:
                 instance.most_ticks,
                 lower=lower.value,
                 deadline=self._deadline.share(_WEAK_SHARE),
-                interrupted=limits.interrupted,
+                interrupted=self._interrupted,
             )
             inner = self._inner
             result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
@@ -256,13 +235,13 @@ class _CellWork:
         entry = partitioner(limits.algorithm)
         search = SearchLimits(
             entry.budget(instance) if limits.time_limit_s is None else UNLIMITED,
-            self._deadline.share(_PARTITION_SHARE),
+            deadline=self._deadline.share(_PARTITION_SHARE),
             lower_bound=lower.value,
             seed=limits.seed,
             jobs=limits.jobs,
             memory_bytes=limits.memory_bytes,
-            observer=limits.observer,
-            interrupted=limits.interrupted,
+            observer=self._observer,
+            interrupted=self._interrupted,
         )
         found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
@@ -300,11 +279,11 @@ class _CellWork:
                     None if state.partition is None else _carried(state.partition, self._rounds),
                     0 if limits.each else known.value,
                     None if limits.each else _enough(upper, limits.target_ratio),
-                    deadline.share(_ENDS_AT),
-                    limits.seed,
-                    limits.memory_bytes,
-                    limits.observer,
-                    lambda: limits.interrupted() or bool(self._closed()) or self._given_up,
+                    deadline=deadline.share(_ENDS_AT),
+                    seed=limits.seed,
+                    memory_bytes=limits.memory_bytes,
+                    observer=self._observer,
+                    interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
                 ),
             )
 
@@ -324,7 +303,7 @@ class _CellWork:
             lower = max(lower, proven, key=_rank)
             best = max(best, proven, key=_value) if proven.is_proof else best
             if lower.value > state.lower.value:
-                self._limits.observer.bound(lower.value)
+                self._observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
         if result.partition is not None and upper is not None:
             lifted = _lifted(result.partition, self._rounds)
@@ -376,7 +355,7 @@ class _CellWork:
         closed = self._closed()
         if closed:
             return closed
-        if self._limits.interrupted():
+        if self._interrupted():
             return "interrupted"
         if self._short or short_of_memory():
             return "memory-limit"

@@ -17,6 +17,7 @@ from mtpp.inference.model_file import ModelFile
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.solve import search_in_time
@@ -24,28 +25,6 @@ from mtpp.solvers.variants import Variant
 
 INFEASIBLE = "infeasible"
 """In a cell's ``stopped``: the algorithm ended without a partition; the others are those of ``search.STOPS``."""
-
-
-@dataclass(frozen=True)
-class CellLimits:
-    """What bounds every run of a comparison.
-
-    Attributes
-    ----------
-    time_limit_s
-        Seconds per run, counted from its own start.
-    work_limit
-        Evaluations per run at most, whatever the algorithm's name says.
-    seed, jobs, memory_bytes, interrupted
-        As in :class:`~mtpp.solvers.limits.SearchLimits`.
-    """
-
-    time_limit_s: float | None = None
-    work_limit: int | None = None
-    seed: int = 0
-    jobs: int = 1
-    memory_bytes: int | None = None
-    interrupted: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True)
@@ -140,7 +119,7 @@ class ComparedRuns:
     stage_counts: Sequence[int]
     algorithms: Sequence[str]
     system: System
-    limits: CellLimits
+    limits: RunLimits
     interrupted: bool = False
 
     @property
@@ -164,8 +143,19 @@ def unrounded_simple_bound(instance: Instance) -> Fraction:
     return max(Fraction(int(instance.work.max())), Fraction(int(instance.work.sum()), instance.k))
 
 
-def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimits) -> Cell:
+def run_cell(
+    instance: Instance,
+    source: str,
+    variant: Variant,
+    limits: RunLimits,
+    interrupted: Callable[[], bool] = lambda: False,
+) -> Cell:
     """Run an algorithm on an instance whose simple bound is above 0, on the clock.
+
+    Parameters
+    ----------
+    interrupted
+        Tells whether the user wants the run to end now.
 
     Raises
     ------
@@ -174,7 +164,7 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
     """
     solver = variant.entry.load()
     lower = simple_bound(instance)
-    search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value)
+    search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
     found, problem, stopped = None, None, INFEASIBLE
     begin_search()
     start = time.perf_counter()
@@ -184,7 +174,7 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
         stopped = found.stopped
     except Infeasible as error:
         problem = error.problem
-        if limits.interrupted():  # there was more to try
+        if interrupted():  # there was more to try
             problem, stopped = "interrupted before a partition was found", "interrupted"
     seconds = time.perf_counter() - start
     return Cell(
@@ -203,18 +193,17 @@ def run_cell(instance: Instance, source: str, variant: Variant, limits: CellLimi
     )
 
 
-def _search_limits(instance: Instance, variant: Variant, limits: CellLimits) -> SearchLimits:
+def _search_limits(instance: Instance, variant: Variant, limits: RunLimits) -> SearchLimits:
     evaluations = variant.evaluations
     if evaluations is None and limits.work_limit is None:
         timed = limits.time_limit_s is not None
         evaluations = UNLIMITED if timed else variant.entry.budget(instance)
     return SearchLimits(
         min(evaluations or UNLIMITED, limits.work_limit or UNLIMITED),
-        Deadline(limits.time_limit_s),
+        deadline=Deadline(limits.time_limit_s),
         seed=limits.seed,
         jobs=limits.jobs,
         memory_bytes=limits.memory_bytes,
-        interrupted=limits.interrupted,
         **variant.search_options,
     )
 

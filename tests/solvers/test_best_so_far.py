@@ -35,7 +35,7 @@ def instance_of(n: int = 120) -> Instance:
 
 def over() -> SearchLimits:
     """Return limits whose time has passed long ago."""
-    return SearchLimits(UNLIMITED, Deadline(-100.0), jobs=1)
+    return SearchLimits(UNLIMITED, deadline=Deadline(-100.0), jobs=1)
 
 
 def hangs(instance: Instance, limits: SearchLimits) -> SearchResult:

@@ -1,42 +1,14 @@
-"""A cell as it travels between processes: an instance, how it is to be worked at, and what came out."""
+"""Cells as they travel between processes, and their outcomes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.registry import BY_DEFAULT
-from mtpp.solvers.certify.cell_work import Certification, CertifyLimits, certify
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import Certification, certify
 from mtpp.solvers.certify.cells.preparing import load_for_cells
-
-
-@dataclass(frozen=True)
-class CellLimits:
-    """How long a cell may take, and what is enough; all of it can be pickled.
-
-    Attributes
-    ----------
-    time_limit_s, target_ratio, bounds, algorithm, seed, memory_bytes, each, proofs_only, cutoff
-        As in :class:`~mtpp.solvers.certify.cell_work.CertifyLimits`.
-    threads
-        That its searches may use.
-    process_bytes
-        Resident memory of the process that works at it, and of those that it starts; None: no limit.
-    """
-
-    time_limit_s: float | None = 60.0
-    target_ratio: Fraction = Fraction(1)
-    bounds: tuple[str, ...] = BY_DEFAULT
-    algorithm: str = "auto"
-    seed: int = 0
-    threads: int = 1
-    memory_bytes: int | None = None
-    each: bool = False
-    proofs_only: bool = False
-    cutoff: int | None = None
-    process_bytes: int | None = None
 
 
 @dataclass(frozen=True)
@@ -72,24 +44,7 @@ class Cell:
         Infeasible
             As :func:`~mtpp.solvers.certify.cell_work.certify`.
         """
-        limits = self.limits
-        return certify(
-            self.instance,
-            CertifyLimits(
-                time_limit_s=limits.time_limit_s,
-                target_ratio=limits.target_ratio,
-                bounds=limits.bounds,
-                algorithm=limits.algorithm,
-                seed=limits.seed,
-                jobs=limits.threads,
-                memory_bytes=limits.memory_bytes,
-                each=limits.each,
-                proofs_only=limits.proofs_only,
-                cutoff=limits.cutoff,
-                interrupted=interrupted or (lambda: False),
-            ),
-            report,
-        )
+        return certify(self.instance, self.limits, report, interrupted or (lambda: False))
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any
 from mtpp import __version__
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.solvers.certify.cells.cell import CellLimits
+from mtpp.solvers.certify.cell_limits import CellLimits
 
 
 @dataclass(frozen=True)

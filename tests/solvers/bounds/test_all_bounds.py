@@ -23,7 +23,8 @@ from mtpp.inference.system import System
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import BOUNDS, bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.certify.cell_work import CertifyLimits, certify
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import certify
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.units import Exact
 
@@ -221,7 +222,7 @@ def test_hundreds_of_certified_cells(part: int) -> None:
 
 def certify_case(case: Case) -> None:
     """Certify a case with a partition that need not be the best, so that there is something left to prove."""
-    limits = CertifyLimits(None, bounds=tuple(BOUNDS), algorithm="random")
+    limits = CellLimits(None, bounds=tuple(BOUNDS), algorithm="random")
     try:
         cell = certify(case.instance, limits)
     except Infeasible:

@@ -11,7 +11,8 @@ from graph_strategies import LINK, random_graph
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.downset import bound
 from mtpp.solvers.bounds.limits import BoundLimits
-from mtpp.solvers.certify.cell_work import CertifyLimits, certify
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import certify
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -42,6 +43,6 @@ def test_alone_in_a_cell_it_says_what_was_merged() -> None:
 
 def _merged(seed: int) -> bool:
     graph = random_graph(seed, 12)
-    limits = CertifyLimits(20.0, Fraction(1), ("simple", "downset"), "slice", each=True)
+    limits = CellLimits(20.0, Fraction(1), ("simple", "downset"), "slice", each=True)
     cell = certify(Instance.build(graph, LINK, 3), limits)
     return cell.lower.method == "downset" and bool(cell.lower.proof["merges"])

@@ -14,7 +14,8 @@ from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.certify import cell_work as certifying
-from mtpp.solvers.certify.cell_work import STRONG, Certification, CertifyLimits, certify
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import STRONG, Certification, certify
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +37,7 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
     )
     instance = Instance.build(random_graph(1, 8), LINK, 3)
     with pytest.raises(InconsistentBound):
-        certify(instance, CertifyLimits(10.0, bounds=STRONG, algorithm="random"))
+        certify(instance, CellLimits(10.0, bounds=STRONG, algorithm="random"))
     assert stops == ["interrupted"]
 
 
@@ -62,7 +63,7 @@ def ladder_of(
     monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
     instance = Instance.build(random_graph(1, 8), LINK, 3)
     names = ("bottleneck", "crossings")
-    return certify(instance, CertifyLimits(10.0, bounds=names, algorithm="random", **limits)), tried, asked
+    return certify(instance, CellLimits(10.0, bounds=names, algorithm="random", **limits)), tried, asked
 
 
 def test_a_bound_of_the_solver_ends_a_cell_and_proves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,14 +97,14 @@ def test_a_proof_is_shown_before_a_solvers_bound_of_the_same_value(monkeypatch: 
     monkeypatch.setattr(certifying, "bound_entry", lambda name: entries[name])
     instance = Instance.build(random_graph(1, 8), LINK, 3)
     for names in (("bottleneck", "crossings"), ("crossings", "bottleneck")):
-        found = certify(instance, CertifyLimits(10.0, bounds=names, algorithm="random", each=True))
+        found = certify(instance, CellLimits(10.0, bounds=names, algorithm="random", each=True))
         assert (found.lower.tier, found.proven.tier) == ("exact", "exact")
 
 
 def test_a_cutoff_by_hand_asks_for_no_partition() -> None:
     """Bounds are found without one, and none of tier solver reaches the cutoff."""
     instance = Instance.build(random_graph(1, 8), LINK, 3)
-    limits = CertifyLimits(20.0, bounds=("crossings", "bottleneck", "exact-mip"), each=True, cutoff=100)
+    limits = CellLimits(20.0, bounds=("crossings", "bottleneck", "exact-mip"), each=True, cutoff=100)
     found = certify(instance, limits)
     assert (found.partition, found.upper, found.upper_algorithm) == (None, None, None)
     assert list(found.bounds) == ["simple", "crossings", "bottleneck", "exact-mip"]

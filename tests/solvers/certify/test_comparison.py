@@ -15,12 +15,12 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.comparison import (
     INFEASIBLE,
     Cell,
-    CellLimits,
     complete_sources,
     means,
     run_cell,
     unrounded_simple_bound,
 )
+from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.registry import PARTITIONERS, Partitioner, PartitionerEntry, default_orders
 from mtpp.solvers.variants import Variant, parse_variant
@@ -48,7 +48,7 @@ def test_the_bound_is_a_real_number() -> None:
 def test_a_run_is_scored_by_its_partition() -> None:
     """The cell holds the bottleneck of the cut by hand, its ratio to the real bound, and what the search said."""
     instance = Instance.build(chain([1, 1, 1], [0, 0]), LINK, 2)
-    cell = run_cell(instance, "a", parse_variant("slice"), CellLimits())
+    cell = run_cell(instance, "a", parse_variant("slice"), RunLimits())
     assert (cell.source, cell.k, cell.algorithm, cell.bottleneck, cell.ratio) == ("a", 2, "slice", 2, 4 / 3)
     assert (cell.evaluations, cell.stopped, cell.found_by, cell.counts) == (1, "optimal", "slice", True)
 
@@ -56,14 +56,14 @@ def test_a_run_is_scored_by_its_partition() -> None:
 @pytest.mark.parametrize(
     ("name", "limits", "evaluations"),
     [
-        ("random-30", CellLimits(), 30),
-        ("random-30", CellLimits(work_limit=20), 20),
-        ("random-30", CellLimits(work_limit=40), 30),
-        ("random", CellLimits(work_limit=40), 40),
-        ("random-30", CellLimits(time_limit_s=1e6), 30),
+        ("random-30", RunLimits(), 30),
+        ("random-30", RunLimits(work_limit=20), 20),
+        ("random-30", RunLimits(work_limit=40), 30),
+        ("random", RunLimits(work_limit=40), 40),
+        ("random-30", RunLimits(time_limit_s=1e6), 30),
     ],
 )
-def test_names_and_limits_bound_the_evaluations(name: str, limits: CellLimits, evaluations: int) -> None:
+def test_names_and_limits_bound_the_evaluations(name: str, limits: RunLimits, evaluations: int) -> None:
     """The smaller of both, however much time there is."""
     instance = Instance.build(random_graph(3, 30), LINK, 4)
     cell = run_cell(instance, "a", parse_variant(name), limits)
@@ -80,8 +80,8 @@ def test_what_a_search_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
 
     variant = _entry(monkeypatch, solver)
     instance = Instance.build(chain([1, 1, 1], [0, 0]), LINK, 2)
-    run_cell(instance, "a", variant, CellLimits(time_limit_s=1000.0, seed=5, jobs=3))
-    run_cell(instance, "a", variant, CellLimits())
+    run_cell(instance, "a", variant, RunLimits(time_limit_s=1000.0, seed=5, jobs=3))
+    run_cell(instance, "a", variant, RunLimits())
     timed, plain = given
     assert (timed.evaluations, timed.lower_bound, timed.seed, timed.jobs) == (UNLIMITED, 2, 5, 3)
     assert 900 < timed.deadline.remaining_s() <= 1000
@@ -95,7 +95,7 @@ def test_an_algorithm_may_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def solver(instance: Instance, limits: SearchLimits) -> SearchResult:
         raise Infeasible("none found: it does not fit")
 
-    cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), CellLimits())
+    cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), RunLimits())
     assert (cell.bottleneck, cell.ratio, cell.stopped, cell.counts) == (None, None, INFEASIBLE, False)
     assert cell.problem == "none found: it does not fit"
 
@@ -106,8 +106,8 @@ def test_an_interrupted_search_that_found_nothing_is_not_called_infeasible(monke
     def solver(instance: Instance, limits: SearchLimits) -> SearchResult:
         raise Infeasible("none found: it does not fit")
 
-    limits = CellLimits(interrupted=lambda: True)
-    cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), limits)
+    instance = Instance.build(chain([1, 2], [1]), LINK, 2)
+    cell = run_cell(instance, "a", _entry(monkeypatch, solver), RunLimits(), lambda: True)
     assert (cell.bottleneck, cell.stopped, cell.counts) == (None, "interrupted", False)
     assert cell.problem == "interrupted before a partition was found"
 

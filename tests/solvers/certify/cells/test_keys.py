@@ -12,7 +12,7 @@ from graph_strategies import chain, random_graph
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
-from mtpp.solvers.certify.cells.cell import CellLimits
+from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells.keys import cell_key, graph_digest
 
 LIMITS = CellLimits(60.0, Fraction(1), ("simple",))
@@ -78,7 +78,7 @@ def test_parameters_that_matter(change: dict[str, object]) -> None:
     assert key != cell_key("d", instance, replace(LIMITS, **change), memory_bytes=None)  # type: ignore[arg-type]
     assert key != cell_key("d", instance, LIMITS, memory_bytes=2**30)
     assert key != cell_key("d", replace(instance, k=3), LIMITS, memory_bytes=None)
-    assert key == cell_key("d", instance, replace(LIMITS, memory_bytes=12345, threads=2), memory_bytes=None)
+    assert key == cell_key("d", instance, replace(LIMITS, memory_bytes=12345, jobs=2), memory_bytes=None)
 
 
 def test_rules_of_other_claims_are_another_cell() -> None:

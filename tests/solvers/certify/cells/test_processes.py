@@ -19,8 +19,9 @@ from processes import ROOT, environment
 from mtpp.errors import MtppError
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
+from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cells import worker_process
-from mtpp.solvers.certify.cells.cell import Cell, CellLimits, Outcome
+from mtpp.solvers.certify.cells.cell import Cell, Outcome
 from mtpp.solvers.certify.cells.processes import run_in_processes
 from mtpp.solvers.certify.cells.serial import run_here
 

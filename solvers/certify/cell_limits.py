@@ -1,0 +1,48 @@
+"""Limits of one cell of a table of certificates, as they travel between processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+from mtpp.solvers.bounds.registry import BY_DEFAULT
+
+
+@dataclass(frozen=True)
+class CellLimits:
+    """Time, memory and threads of a cell, and the ratio that is enough; all of it can be pickled.
+
+    Attributes
+    ----------
+    time_limit_s
+        Seconds for the cell, from its start.
+    target_ratio
+        Work ends when this ratio is proven.
+    bounds
+        Names of the bounds to try, in the order of the registry.
+    algorithm
+        Of the partition.
+    each
+        Work at every bound for itself, for tables that compare bounds: none is told what others have proven or left
+        out because the ratio will do, and each gets an equal share of the time.
+    proofs_only
+        Go on where a bound of tier ``solver`` reaches the ratio: it has to be proven.
+    cutoff
+        No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
+    seed, jobs, memory_bytes
+        As in :class:`~mtpp.solvers.limits.Limits`.
+    process_bytes
+        Resident memory of the process that works at it, and of those that it starts; None: no limit.
+    """
+
+    time_limit_s: float | None = 60.0
+    target_ratio: Fraction = Fraction(1)
+    bounds: tuple[str, ...] = BY_DEFAULT
+    algorithm: str = "auto"
+    each: bool = False
+    proofs_only: bool = False
+    cutoff: int | None = None
+    seed: int = 0
+    jobs: int = 1
+    memory_bytes: int | None = None
+    process_bytes: int | None = None
