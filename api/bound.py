@@ -78,7 +78,7 @@ def bound(
     Parameters
     ----------
     models
-        One or several: models of :func:`mtpp.read`, paths of files, and folders of models.
+        One, or a list: models of :func:`mtpp.read` or anything that it reads, and folders of models.
     k
         Number of stages at most, or several of them.
     bounds
@@ -125,7 +125,7 @@ def bound(
 
     deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = BoundRequest(
-        models=of_cells.models_of(models),
+        models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
         reading=of_cells.reading_of(reading),
         limits=CellLimits(

@@ -131,7 +131,7 @@ def certify(
     Parameters
     ----------
     models
-        One or several: models of :func:`mtpp.read`, paths of files, and folders of models.
+        One, or a list: models of :func:`mtpp.read` or anything that it reads, and folders of models.
     k
         Number of stages at most, or several of them.
     algorithm
@@ -191,7 +191,7 @@ def certify(
 
     deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = CertifyRequest(
-        models=of_cells.models_of(models),
+        models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
         reading=of_cells.reading_of(reading),
         limits=CellLimits(

@@ -275,7 +275,7 @@ def compare(
     Parameters
     ----------
     models
-        One or several: models of :func:`mtpp.read`, paths of files, and folders of models.
+        One, or a list: models of :func:`mtpp.read` or anything that it reads, and folders of models.
     k
         Number of stages at most, or several of them.
     algorithms
@@ -325,7 +325,7 @@ def compare(
     begin = time.monotonic()
     memory_bytes = given.quantity(memory_limit, "memory_limit", parse_bytes)
     request = CompareRequest(
-        models=of_cells.models_of(models),
+        models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
         variants=variants_of(None if algorithms is None else given.names(algorithms, "algorithms")),
         reading=of_cells.reading_of(reading),

@@ -163,7 +163,7 @@ def export(
     Parameters
     ----------
     model
-        A model of :func:`mtpp.read`, or the path of a file.
+        A model of :func:`mtpp.read`, or anything that it reads.
     k
         Number of stages at most.
     path
@@ -207,7 +207,7 @@ def export(
     target = given.path_text(path, "path")
     check_export(target)
     request = ExportRequest(
-        models=of_cells.models_of(model),
+        models=of_cells.models_of(model, observer),
         stage_counts=(given.stage_count(k),),
         bounds=of_cells.bounds_of(given.text(bound, "bound")),
         path=target,

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mtpp.api import parameters as given
 from mtpp.api.model import Model, Reading
 from mtpp.errors import InputError
 
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
 
-def models_of(models: Any) -> tuple[str | Model, ...]:
-    """Return models at hand and the paths of others: of one, or of several.
+
+def models_of(models: Any, observer: Observer | None = None) -> tuple[str | Model, ...]:
+    """Return models at hand and the paths of others: of one, or of several in a list.
 
     Raises
     ------
     InputError
-        If there is none, or something is neither.
+        If there is none, or something is no model.
     """
-    several = [models] if isinstance(models, str | os.PathLike | Model) else models
-    if isinstance(several, bytes | dict) or not isinstance(several, Iterable):
-        several = [several]
-    found = tuple(one if isinstance(one, Model) else given.path_text(one, "models") for one in several)
+    listed = isinstance(models, list | tuple | set | Iterator)
+    found = tuple(_model_of(one, observer) for one in (models if listed else [models]))
     if not found:
         raise InputError("there is none", parameter="models", remedy="give a file, a folder or a model")
     return found
+
+
+def _model_of(one: Any, observer: Observer | None) -> str | Model:
+    """Return a path, or the model that :func:`mtpp.read` makes of something in memory."""
+    from mtpp.api.reading import as_model
+
+    if isinstance(one, str | os.PathLike):
+        return given.path_text(one, "models")
+    try:
+        return as_model(one, observer)
+    except InputError as error:
+        if error.parameter != "source":
+            raise
+        raise InputError(error.problem, parameter="models", where=error.where, remedy=error.remedy) from None
 
 
 def stage_counts_of(k: Any) -> tuple[int, ...]:

@@ -15,17 +15,11 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_LOADED_LATER_BYTES = 96 * 2**20
-"""Memory of solvers and their compiled loops once they are imported."""
-
 _READING_OVER_S, _READING_OVER_SHARE = 0.7, 0.05
 """Seconds and part of a time limit by which reading may be late: a small model gives a first result all the same."""
 
 _OVER_S, _OVER_SHARE = 0.9, 0.1
 """Seconds and part of a time limit by which a result may be late; there is none where it would be later."""
-
-_SEARCH_SHARE = 0.6
-"""Of what is left of a limit, for what an exhaustive search keeps; the rest is for all that is done beside it."""
 
 _WRITING_SHARE = 0.4
 """Of the seconds that a graph of many ops was read in, for stage costs, the plan's JSON and its table."""
@@ -85,10 +79,10 @@ def search_memory(text: str | None) -> int:
     Without a limit half of what is free.
     """
     from mtpp.host.free_memory import memory_budget
-    from mtpp.host.memory_limit import memory_left
+    from mtpp.host.memory_limit import memory_left, search_share
 
     left = memory_left() if text is not None else None
-    return memory_budget() if left is None else int(_SEARCH_SHARE * max(0, left - _LOADED_LATER_BYTES))
+    return memory_budget() if left is None else search_share(left)
 
 
 @contextmanager

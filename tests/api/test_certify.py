@@ -77,6 +77,14 @@ def test_models_at_hand(folder: Path) -> None:
     assert [row.upper for row in table] == [61 * MS, 25 * MS]
 
 
+def test_graphs_in_memory(folder: Path) -> None:
+    """Whatever can be read can be certified."""
+    document = json.loads((folder / "a.json").read_text())
+    (row,) = certify(document, 2, jobs=1)
+    assert row.upper == 61 * MS
+    assert len(certify([document, folder / "b.json", json.loads(json.dumps(document))], 2, jobs=1)) == 3
+
+
 def test_a_model_and_its_file_are_two(folder: Path) -> None:
     """The model may be for another system than the file is read for."""
     table = certify([model(folder / "a.json"), folder / "a.json"], 2, jobs=1)
