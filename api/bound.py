@@ -47,7 +47,8 @@ def bound_cells(request: BoundRequest, observer: Observer) -> BoundTable:
         If a model cannot be read; before the first cell.
     """
     from mtpp.api.cells.rows import bounds_alone
-    from mtpp.api.cells.run import CellRun, work_at_cells
+    from mtpp.api.cells.run import CellRun
+    from mtpp.api.cells.work import work_at_cells
     from mtpp.solvers.certify.cells.serial import run_here
 
     limits = replace(request.limits, each=True)

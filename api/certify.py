@@ -68,7 +68,7 @@ def certify_cells(request: CertifyRequest, observer: Observer) -> CertificateTab
     InputError
         If a model cannot be read, the store cannot be used, or the cluster cannot be reached; before the first cell.
     """
-    from mtpp.api.cells.run import work_at_cells
+    from mtpp.api.cells.work import work_at_cells
 
     with _run_of(request, observer) as run:
         cells = work_at_cells(request.models, request.stage_counts, request.reading, run, observer)

@@ -1,4 +1,4 @@
-"""How lower bounds look without partitions: for one k how each did, for several a column each."""
+"""Tables of lower bounds without partitions: a line per bound for one k, a column each for several."""
 
 from __future__ import annotations
 

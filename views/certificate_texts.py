@@ -1,4 +1,4 @@
-"""What the views of a table of certificates call graphs and write ticks like."""
+"""Graph labels and tick formatting for certificate tables."""
 
 from __future__ import annotations
 

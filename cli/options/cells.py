@@ -17,7 +17,7 @@ from mtpp.host.process_age import process_age_s
 
 if TYPE_CHECKING:
     from mtpp.api.cells.limits import CellLimits
-    from mtpp.inference.graph import CostGraph
+    from mtpp.cli.options.limits import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -90,7 +90,7 @@ class ProcessOverheads(Overheads):
 
         return writing_s(read_s, ops)
 
-    def first_result_s(self, graph: CostGraph, start_s: float = 0) -> float:
+    def first_result_s(self, graph: Graph, start_s: float = 0) -> float:
         """Return the seconds from a graph at hand to a first result about it, written."""
         from mtpp.cli.options.limits import first_result_s
 

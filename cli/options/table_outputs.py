@@ -17,7 +17,7 @@ def check_table_outputs(*, output: str | None = None, plot: str | None = None, e
         If there is no place for one, or its name does not say what it is to be.
     """
     from mtpp.api.mip_export import check_export
-    from mtpp.formats.io.sink import check_output
+    from mtpp.api.output import check_output
     from mtpp.views.certificate_plot import check_plot
 
     if output not in (None, "-"):
