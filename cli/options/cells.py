@@ -86,7 +86,7 @@ class ProcessOverheads(Overheads):
 
     def writing_s(self, read_s: float, ops: int) -> float:
         """Return the seconds to write a result about so many ops, whose graph was read in *read_s*."""
-        from mtpp.cli.planning import writing_s
+        from mtpp.cli.options.limits import writing_s
 
         return writing_s(read_s, ops)
 
