@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.certificate_table import BoundTable, outcome_of
-from mtpp.api.overheads import Overheads
+from mtpp.api.cells.certificate_table import BoundTable, outcome_of
+from mtpp.api.cells.overheads import Overheads
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model, Reading
+    from mtpp.api.inputs.model import Model, Reading
     from mtpp.api.observer import Observer
     from mtpp.solvers.certify.cell_limits import CellLimits
 

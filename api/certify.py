@@ -9,8 +9,8 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.certificate_table import CertificateTable, outcome_of
-from mtpp.api.overheads import Overheads
+from mtpp.api.cells.certificate_table import CertificateTable, outcome_of
+from mtpp.api.cells.overheads import Overheads
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.cells.run import CellRun
-    from mtpp.api.model import Model, Reading
+    from mtpp.api.inputs.model import Model, Reading
     from mtpp.api.observer import Observer
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.overheads import Overheads
+from mtpp.api.cells.overheads import Overheads
 from mtpp.errors import InputError, Interrupted
 from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
@@ -15,8 +15,8 @@ from mtpp.units import PICOSECONDS, format_picoseconds
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from mtpp.api.model import Model, Reading
-    from mtpp.api.model_files import ModelFiles
+    from mtpp.api.inputs.model import Model, Reading
+    from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.api.observer import Observer, Steps
     from mtpp.inference.instance import Instance
     from mtpp.inference.model_file import ModelFile
@@ -68,7 +68,7 @@ def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedR
     InputError
         If a model cannot be read, or no op of any of them takes time; before the first run.
     """
-    from mtpp.api.model_files import ModelFiles, ReadingLimits
+    from mtpp.api.inputs.model_files import ModelFiles, ReadingLimits
     from mtpp.host.interruption import Interruption
     from mtpp.solvers.certify.comparison import ComparedRuns
 
@@ -102,7 +102,7 @@ def _worthwhile(models: Sequence[ModelFile], observer: Observer) -> list[ModelFi
 
 def _system_of(request: CompareRequest) -> System:
     """Return the machine of all models; raise InputError if there are several."""
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
 
     first, *others = (one.system if isinstance(one, Model) else request.reading.system for one in request.models)
     if any(system != first for system in others):

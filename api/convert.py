@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.graphs.graph_format import GraphFormat
 
@@ -59,7 +59,7 @@ def converted_text(
     Parameters
     ----------
     assignment
-        None, or what :func:`mtpp.api.user_assignment.labels_given` takes.
+        None, or what :func:`mtpp.api.inputs.user_assignment.labels_given` takes.
     parameter
         Name by which the caller knows it.
 
@@ -72,7 +72,7 @@ def converted_text(
         assert writer.write is not None
         return writer.write(model.graph)
     from mtpp.api.evaluate import scored
-    from mtpp.api.user_assignment import labels_given
+    from mtpp.api.inputs.user_assignment import labels_given
 
     assert writer.write_stages is not None
     labels = labels_given(model.graph, assignment, parameter)
@@ -125,11 +125,11 @@ def convert(
     >>> mtpp.convert(graph, to="csv", plan={"a": 0, "b": 1}).splitlines()[0]
     'stage,op,kind,work_ms,param_bytes,output_bytes,sent_bytes'
     """
+    from mtpp.api.inputs.own_files import refuse_own_file
+    from mtpp.api.inputs.reading import as_model
     from mtpp.api.observer import Observer
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.api.own_files import refuse_own_file
     from mtpp.api.parameters import path_text, text_or_none
-    from mtpp.api.reading import as_model
 
     target = None if path is None else path_text(path, "path")
     writer = writer_of(target or "", text_or_none(to, "to"), stages=plan is not None)

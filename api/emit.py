@@ -10,8 +10,8 @@ from mtpp.api.observer import Observer, listener
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
-    from mtpp.api.stage_plan import PlanFiles, PlannedModel
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.exporters.request import Request
 
 
@@ -57,8 +57,8 @@ def emit(
     >>> emit(model, mtpp.partition(model, 2), "cut-names").splitlines()[1]
     ' "format": "mtpp-cuts",'
     """
+    from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.parameters import names
-    from mtpp.api.stage_plan import plan_files
 
     forms = names(form, "form")
     return emit_files(plan_files(model, plan, dims, max_input_size), forms, listener(observer))
@@ -122,9 +122,9 @@ def forms_text(request: Request, forms: Sequence[str]) -> str:
 def _read_request(files: PlanFiles, observer: Observer) -> Request:
     """Read a model or graph in any format, and the stages of its ops."""
     from mtpp.api.evaluate import given_plan
-    from mtpp.api.model import Model
-    from mtpp.api.stage_plan import read_planned_model
-    from mtpp.api.user_assignment import labels_of_assignment
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.stage_plan import read_planned_model
+    from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph
     from mtpp.formats.onnx import looks_like_onnx

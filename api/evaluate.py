@@ -13,7 +13,7 @@ from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.api.plan import PartitionPlan
     from mtpp.views.stage_comparison import StageComparison
@@ -105,9 +105,9 @@ def compare_stages(
     """
     from pathlib import PurePath
 
+    from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.partition import PartitionRequest, search
     from mtpp.api.plan import PartitionPlan
-    from mtpp.api.user_assignment import labels_of_assignment
     from mtpp.host.cores import available_cores
     from mtpp.solvers.registry import ALIASES, PARTITIONERS
     from mtpp.views.stage_comparison import StageComparison
@@ -181,10 +181,10 @@ def evaluate(
     >>> plan.bottleneck_s, [stage.work_s for stage in plan.stages]
     (0.003, [0.001, 0.0025])
     """
+    from mtpp.api.inputs.reading import as_model
+    from mtpp.api.inputs.user_assignment import labels_given, labels_of_cuts
     from mtpp.api.observer import Observer
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
-    from mtpp.api.reading import as_model
-    from mtpp.api.user_assignment import labels_given, labels_of_cuts
 
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
 
 _METADATA_KEYS = (
@@ -141,8 +141,8 @@ def inspect(model: Any, *, ops: bool = False, observer: Observer | None = None) 
     >>> found.op_count, found.kinds[0]["kind"]
     (122, 'Conv')
     """
+    from mtpp.api.inputs.reading import as_model
     from mtpp.api.parameters import flag
-    from mtpp.api.reading import as_model
 
     listed = flag(ops, "ops")
     return Inspection(inspection_document(as_model(model, observer), ops=listed))

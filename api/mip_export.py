@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model, Reading
+    from mtpp.api.inputs.model import Model, Reading
     from mtpp.api.observer import Observer
     from mtpp.inference.instance import Instance
 
@@ -118,7 +118,7 @@ def export_mip(request: ExportRequest, observer: Observer) -> ExportedMip:
     InputError
         Unless there is one model, one k, and one bound that is a MIP.
     """
-    from mtpp.api.model_files import ModelFiles
+    from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.host.interrupts import unwinding
 
     if len(request.bounds) != 1:

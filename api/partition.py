@@ -12,7 +12,7 @@ from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer, Search
     from mtpp.api.plan import PartitionPlan
     from mtpp.host.interruption import Interruption
@@ -353,9 +353,9 @@ def partition(
     559.4
     """
     from mtpp.api import parameters as given
-    from mtpp.api.block_groups import block_groups
+    from mtpp.api.inputs.block_groups import block_groups
+    from mtpp.api.inputs.reading import as_model
     from mtpp.api.observer import Observer
-    from mtpp.api.reading import as_model
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
     from mtpp.units import parse_bytes

@@ -13,7 +13,7 @@ from mtpp.errors import InconsistentBound, InputError
 from mtpp.inference.certificate import Certificate, LowerBound
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.inference.plan import Plan
     from mtpp.views.shown_plan import ShownPlan
 
@@ -360,8 +360,8 @@ class PartitionPlan:
         InputError
             If the file cannot be written, or if it is the model's own or that of its measured costs.
         """
+        from mtpp.api.inputs.own_files import refuse_own_file
         from mtpp.api.output import write_text_atomically
-        from mtpp.api.own_files import refuse_own_file
         from mtpp.api.parameters import path_text
 
         target = path_text(path, "path")
@@ -432,8 +432,8 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
     >>> again.bottleneck == plan.bottleneck, again.verified
     (True, False)
     """
+    from mtpp.api.inputs.reading import source_of
     from mtpp.api.parameters import quantity
-    from mtpp.api.reading import source_of
     from mtpp.checker.document import check_plan
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.plan import as_plan, read_plan

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.model import MAX_INPUT_BYTES, Model
+from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
 from mtpp.api.observer import Observer, listener
 from mtpp.errors import InputError, Interrupted
 
@@ -183,10 +183,10 @@ def profile(
     >>> measured.graph.op_count, measured.graph.time_unit
     (122, 'us')
     """
-    from mtpp.api.model_file import model_file
-    from mtpp.api.model_terms import bytes_or_none, sizes
+    from mtpp.api.inputs.model_path import model_file
+    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
+    from mtpp.api.inputs.reading import system_from
     from mtpp.api.parameters import MOST_SEED, flag, whole
-    from mtpp.api.reading import system_from
 
     file, read_for = model_file(model)
     request = ProfileModelRequest(
@@ -216,7 +216,7 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
     Interrupted
         If Ctrl-C ended the work.
     """
-    from mtpp.api.model_file import read_onnx
+    from mtpp.api.inputs.model_path import read_onnx
     from mtpp.host.free_memory import free_bytes
     from mtpp.runtime.profiling.profile_model import profile_model
     from mtpp.runtime.profiling.profile_request import ProfileRequest

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.model import Model
+from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.deadline import Deadline
@@ -279,7 +279,7 @@ def _warn_of_limits(comparison: Comparison, observer: Observer) -> None:
 
 
 def _model_path(model: Any) -> str:
-    from mtpp.api.model_file import model_file
+    from mtpp.api.inputs.model_path import model_file
 
     file, _ = model_file(model)
     if not isinstance(file, str):

@@ -15,8 +15,8 @@ from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
-    from mtpp.api.stage_plan import PlanFiles, PlannedModel
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.runtime.checking.split_check import SplitCheck
@@ -153,8 +153,8 @@ def split(
     >>> [stage.file for stage in parts.manifest.stages]
     ['stage-0.onnx', 'stage-1.onnx']
     """
+    from mtpp.api.inputs.stage_plan import plan_files
     from mtpp.api.parameters import MOST_SEED, flag, path_text, whole
-    from mtpp.api.stage_plan import plan_files
 
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
     wanted = flag(check, "check")
@@ -178,7 +178,7 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
         As :func:`split`.
     """
     from mtpp.api.emit import check_forms, forms_text, request_of
-    from mtpp.api.stage_plan import read_planned_model
+    from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.formats.onnx.stages.folder import check_folder
 
     if request.folder is not None:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer
 from mtpp.api.parameters import deadline_of, shortened, whole
-from mtpp.api.training_parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
-from mtpp.api.training_task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
+from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
+from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 
 if TYPE_CHECKING:

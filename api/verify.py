@@ -13,7 +13,7 @@ from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.alarm import TimeIsUp, alarm
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.checker.report import Check, Report
     from mtpp.checker.table_report import TableReport
     from mtpp.inference.graph import CostGraph
@@ -140,9 +140,9 @@ def verify(
         Path of a document, its bytes, the parsed document, or an object whose method ``document()`` or
         ``to_document()`` returns that. Nothing is written to a file.
     model
-        The model that the result is about: a path, a :class:`mtpp.api.model.Model`, or a graph. Not needed for plans
-        that embed their graph. For tables also several of them, or folders; models that the rows name are found. A
-        graph that comes from no file is taken as the one that the plan is for.
+        The model that the result is about: a path, a :class:`mtpp.api.inputs.model.Model`, or a graph. Not needed for
+        plans that embed their graph. For tables also several of them, or folders; models that the rows name are found.
+        A graph that comes from no file is taken as the one that the plan is for.
     system
         System that the result has to be for: one, the name of a preset, or a TOML file. None: its own choice.
     dims
@@ -195,10 +195,10 @@ def verify(
     >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
     ['bottleneck']
     """
-    from mtpp.api.document_source import document_source
-    from mtpp.api.model_terms import bytes_or_none, sizes
+    from mtpp.api.inputs.document_source import document_source
+    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
+    from mtpp.api.inputs.reading import system_from
     from mtpp.api.parameters import deadline_of, flag, path_text
-    from mtpp.api.reading import system_from
     from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
 

@@ -49,8 +49,8 @@ def command(
     invalid: exit code 1. With --against, what is printed is the comparison; -o still writes the scored plan.
     """
     from mtpp.api.evaluate import compare_stages, score
+    from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.api.output import check_output
-    from mtpp.api.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.cli.options.limits import search_memory
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console

@@ -13,7 +13,7 @@ from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.partition import PartitionRequest
     from mtpp.api.plan import PartitionPlan
 
@@ -83,7 +83,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
 
 def _request(model: Model, options: dict[str, Any]) -> PartitionRequest:
     """Return what the options ask for, but for the time limit."""
-    from mtpp.api.block_groups import block_groups
+    from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.partition import PartitionRequest, parse_group
     from mtpp.cli.options.limits import search_memory
     from mtpp.host.cores import available_cores

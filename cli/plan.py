@@ -24,7 +24,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from mtpp.api.training_task import TrainingPlanRequest
+    from mtpp.api.training.task import TrainingPlanRequest
     from mtpp.cli.terminal.console import Console
     from mtpp.views.training_results import Swept, TrainingTask
 
@@ -48,13 +48,13 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     MODEL is a file of layers with their configurations (see docs/formats.md), or - for standard input. Exit code 1:
     no plan fits; the least memory that would do is printed.
     """
+    from mtpp.api.output import check_output
     from mtpp.api.plan_training import plan_task
-    from mtpp.api.training_task import read_training_task
+    from mtpp.api.training.task import read_training_task
     from mtpp.cli.options.limits import reading
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.formats.io.sink import check_output
     from mtpp.views.training_plan import plan_json, training_plan_text
     from mtpp.views.training_sweep import sweep_json, sweep_text
     from mtpp.views.training_texts import no_plan_text

@@ -44,7 +44,8 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     """
     from mtpp.api.output import check_output
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
-    from mtpp.cli.options.shared import bytes_option, input_limit, parse_dims
+    from mtpp.cli.options.shared import parse_dims
+    from mtpp.cli.options.values import bytes_option, input_limit
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.profile import profile_text

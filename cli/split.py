@@ -48,9 +48,10 @@ def command(
     --emit alone, MODEL may be a graph in any format.
     """
     from mtpp.api.emit import emit_files
+    from mtpp.api.inputs.stage_plan import PlanFiles
     from mtpp.api.split import SplitRequest, split_files
-    from mtpp.api.stage_plan import PlanFiles
-    from mtpp.cli.options.shared import input_limit, parse_dims
+    from mtpp.cli.options.shared import parse_dims
+    from mtpp.cli.options.values import input_limit
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
     from mtpp.views.split import split_text

@@ -40,7 +40,7 @@ _EXPORTS = {
     "partition": "mtpp.api.partition",
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
-    "read": "mtpp.api.reading",
+    "read": "mtpp.api.inputs.reading",
     "run_pipeline": "mtpp.api.run_pipeline",
     "split": "mtpp.api.split",
     "verify": "mtpp.api.verify",
@@ -84,13 +84,13 @@ if TYPE_CHECKING:
     from mtpp.api.compare import compare
     from mtpp.api.convert import convert
     from mtpp.api.evaluate import evaluate
+    from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
     from mtpp.api.observer import Observer
     from mtpp.api.partition import partition
     from mtpp.api.plan import load
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile
-    from mtpp.api.reading import read
     from mtpp.api.run_pipeline import run_pipeline
     from mtpp.api.split import split
     from mtpp.api.verify import verify

@@ -1,4 +1,4 @@
-"""What ``mtpp inspect`` says about the shape of a graph: how it is composed in series and parallel."""
+"""Shape of a graph as ``mtpp inspect`` shows it: its composition in series and parallel."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api import parameters as given
-from mtpp.api.model import Model, Reading
+from mtpp.api.inputs.model import Model, Reading
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def models_of(models: Any, observer: Observer | None = None) -> tuple[str | Mode
 
 def _model_of(one: Any, observer: Observer | None) -> str | Model:
     """Return a path, or the model that :func:`mtpp.read` makes of something in memory."""
-    from mtpp.api.reading import as_model
+    from mtpp.api.inputs.reading import as_model
 
     if isinstance(one, str | os.PathLike):
         return given.path_text(one, "models")

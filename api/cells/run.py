@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from mtpp.api.overheads import Overheads
+from mtpp.api.cells.overheads import Overheads
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:

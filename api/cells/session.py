@@ -13,7 +13,7 @@ from mtpp.api.cells.rows import certificate_row, of_file
 
 if TYPE_CHECKING:
     from mtpp.api.cells.run import CellRun
-    from mtpp.api.model_files import ModelFiles
+    from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.api.observer import Observer, Steps
     from mtpp.inference.certificate_table import CertificateRow
     from mtpp.inference.instance import Instance

@@ -10,7 +10,7 @@ from mtpp.errors import MtppError
 if TYPE_CHECKING:
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.cells.run import CellRun
-    from mtpp.api.model import Model, Reading
+    from mtpp.api.inputs.model import Model, Reading
     from mtpp.api.observer import Observer
 
 _WORKER_S = 1.1
@@ -31,7 +31,7 @@ def work_at_cells(
     """
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.cells.session import CellSession
-    from mtpp.api.model_files import ModelFiles, ReadingLimits
+    from mtpp.api.inputs.model_files import ModelFiles, ReadingLimits
     from mtpp.host.interruption import Interruption
 
     with observer.steps() as progress:

@@ -66,8 +66,8 @@ def given_models(models: object) -> tuple[str | GivenModel, ...]:
 
 
 def _given_model(model: object) -> str | GivenModel:
-    from mtpp.api.model import Model
-    from mtpp.api.reading import source_of
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.reading import source_of
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.model import MAX_INPUT_BYTES
+from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:

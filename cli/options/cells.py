@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.api.overheads import Overheads
+from mtpp.api.cells.overheads import Overheads
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
@@ -107,7 +107,7 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
     """
     from mtpp.api.cells.limits import CellLimits, bound_names
     from mtpp.api.cells.parameters import algorithm_of
-    from mtpp.cli.options.shared import bytes_option
+    from mtpp.cli.options.values import bytes_option
 
     return CellLimits(
         time_limit_s=options["time_limit"],

@@ -59,7 +59,7 @@ def memory_limit_option(more: str = "") -> Callable[[F], F]:
 
 
 def _limit_memory(ctx: click.Context, param: click.Parameter, text: str | None) -> str | None:
-    from mtpp.cli.options.shared import bytes_option
+    from mtpp.cli.options.values import bytes_option
     from mtpp.errors import InputError
     from mtpp.host.memory_limit import LEAST_BYTES, memory_limited
 

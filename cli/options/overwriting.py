@@ -3,25 +3,17 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Protocol
 
+from mtpp.api.inputs.file_contents import holds_weights, is_result, may_be_model
 from mtpp.errors import InputError
 
 MODELS, STAGES = "models", "stages"
 """Folders that can be given in place of a file: of models, the weights beside them included, and of stages."""
 
-_RESULT = re.compile(
-    rb'\s*\{\s*"format"\s*:\s*"mtpp-'
-    rb'(plan|certificates|comparison|stage-comparison|training-plan|training-sweep|run|split|inspection|verification)"'
-)
-"""The beginning of what a command wrote as its result: no model, though it may lie among models."""
-
-_HEAD_BYTES = 4096
 _MAIN = "--output"
 """Has the first right to a file that several options name, in whichever order they were given."""
 
@@ -140,17 +132,10 @@ def _holds_weights(target: str, model: str) -> bool:
     A model's weights lie in or below its folder and are reached by no symbolic link, so they go by the name of the file
     itself, unless that has further names.
     """
-    if _is_result(target):
+    if is_result(target):
         return False
-    from mtpp.formats.onnx.external_data import external_files, mentions
-
-    real = _real(target)
-    linked = os.stat(target).st_nlink > 1
-    if not linked and not _inside(real, _real(os.path.dirname(model) or ".")):
-        return False
-    if not mentions(model, b"location" if linked else os.fsencode(os.path.basename(real))):
-        return False
-    return any(_same(target, str(file)) for file in external_files(model))
+    beside = _inside(_real(target), _real(os.path.dirname(model) or "."))
+    return (beside or os.stat(target).st_nlink > 1) and holds_weights(target, model)
 
 
 def _models(path: str) -> Iterator[str]:
@@ -162,26 +147,7 @@ def _models(path: str) -> Iterator[str]:
 
 def _is_read(member: str, folder: str) -> bool:
     """Return whether a command that reads a folder reads this file of it."""
-    if _is_result(member):
-        return False
-    if folder != MODELS:
-        return True
-    from mtpp.formats.graphs.registry import FORMATS, READERS
-    from mtpp.formats.io.folder import may_be_graph
-
-    suffix = Path(member.removesuffix(".gz")).suffix.lower()
-    told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in READERS)
-    return told or may_be_graph(Path(member))
-
-
-def _is_result(path: str) -> bool:
-    """Return whether a file begins like a result of a command, which is no input of a folder."""
-    from mtpp.formats.io.source import read_head
-
-    try:
-        return _RESULT.match(read_head(path, _HEAD_BYTES)) is not None
-    except InputError:
-        return False
+    return not is_result(member) and (folder != MODELS or may_be_model(member))
 
 
 def _same(first: str, second: str) -> bool:

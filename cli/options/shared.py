@@ -10,12 +10,11 @@ import click
 
 from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.values import input_limit
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model, Reading
-    from mtpp.formats.io.source import Source
-    from mtpp.inference.system import System
+    from mtpp.api.inputs.model import Model, Reading, Source, System
 
 _DIM_DIGITS = 19
 F = TypeVar("F", bound=Callable[..., Any])
@@ -180,15 +179,15 @@ def read_model(
     source: Source | None = None,
     spare_dims: bool = False,
 ) -> Model:
-    """Read the model at *path* with what :func:`model_options` collected; see :func:`mtpp.api.model.read_model`."""
-    from mtpp.api.model import read_model
+    """Read the model at *path* with what :func:`model_options` collected; see :mod:`mtpp.api.inputs.model`."""
+    from mtpp.api.inputs.model import read_model
 
     return read_model(path, reading_of_model(options), warn, source=source, spare_dims=spare_dims)
 
 
 def reading_of_model(options: dict[str, Any]) -> Reading:
     """Return what :func:`model_options` collected."""
-    from mtpp.api.model import Reading
+    from mtpp.api.inputs.model import Reading
 
     return Reading(
         system_of(options),
@@ -200,25 +199,9 @@ def reading_of_model(options: dict[str, Any]) -> Reading:
     )
 
 
-def input_limit(text: str) -> int:
-    """Read ``--max-input-size``, in bytes."""
-    from mtpp.units import parse_bytes
-
-    limit: int = option_value("--max-input-size", parse_bytes, text)
-    return limit
-
-
-def bytes_option(option: str, text: str | None) -> int | None:
-    """Read an option that is a size, in bytes; None if it is not given."""
-    from mtpp.units import parse_bytes
-
-    size: int | None = option_value(option, parse_bytes, text)
-    return size
-
-
 def system_of(options: dict[str, Any]) -> System:
     """Return the system that ``--system`` and its overrides describe."""
-    from mtpp.api.reading import system_from
+    from mtpp.api.inputs.reading import system_from
 
     return system_from(
         options["system"],
@@ -228,17 +211,6 @@ def system_of(options: dict[str, Any]) -> System:
         peak=options["peak"],
         stage_memory=options["stage_memory"],
     )
-
-
-def option_value(option: str, parse: Callable[[str], Any], text: str | None) -> Any:
-    """Read an option's value; what is wrong with it is said of the option. None if it is not given."""
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except InputError as error:
-        place = ": ".join(part for part in (error.source, error.where) if part)
-        raise InputError(error.problem, source=option, where=place or None, remedy=error.remedy) from None
 
 
 def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.api.training_parameters import CHOICES, MOST_DEVICES
+from mtpp.api.training.parameters import CHOICES, MOST_DEVICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
@@ -15,7 +15,7 @@ from mtpp.cli.options.shared import FiniteRange, stack
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.training_task import TrainingPlanRequest, TrainingSystem
+    from mtpp.api.training.task import TrainingPlanRequest, TrainingSystem
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -123,7 +123,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
 
 def training_request(model: str, options: Mapping[str, Any]) -> TrainingPlanRequest:
     """Return the request that all these options make; a limit counts from the start of the process."""
-    from mtpp.api.training_parameters import request_of
+    from mtpp.api.training.parameters import request_of
     from mtpp.cli.terminal.clock import deadline_from_start
 
     names = ("planner", "knapsack", "convention", "exact_micro_batches", "time_unit", "jobs")
@@ -134,7 +134,7 @@ def training_request(model: str, options: Mapping[str, Any]) -> TrainingPlanRequ
 
 def _system(options: Mapping[str, Any]) -> TrainingSystem:
     """Return what :func:`system_options` collected."""
-    from mtpp.api.training_parameters import batch_parameters, system_parameters
+    from mtpp.api.training.parameters import batch_parameters, system_parameters
 
     batch = ("max_micro_batches", "batch_size", "micro_batch_size", "gradient_accumulation")
     try:

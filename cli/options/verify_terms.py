@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.options.file_types import SYSTEM
-from mtpp.cli.options.shared import input_limit, parse_dims, reading_of, stack, system_of
+from mtpp.cli.options.shared import parse_dims, reading_of, stack, system_of
+from mtpp.cli.options.values import input_limit
 from mtpp.cli.terminal.clock import deadline_from_start
 
 if TYPE_CHECKING:

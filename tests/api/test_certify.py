@@ -14,11 +14,11 @@ import pytest
 from graph_strategies import chain
 from processes import run
 
-from mtpp.api import certificate_table
 from mtpp.api import certify as module
+from mtpp.api.cells import certificate_table
 from mtpp.api.cells.parameters import reading_of
 from mtpp.api.certify import certify
-from mtpp.api.model import Model, read_model
+from mtpp.api.inputs.model import Model, read_model
 from mtpp.api.observer import MtppWarning, Observer
 from mtpp.errors import InputError, Interrupted
 from mtpp.formats.graphs.native import write_native

@@ -15,7 +15,7 @@ from processes import run
 from mtpp.api import compare as module
 from mtpp.api.cells.parameters import reading_of
 from mtpp.api.compare import compare
-from mtpp.api.model import read_model
+from mtpp.api.inputs.model import read_model
 from mtpp.api.observer import MtppWarning
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native

@@ -15,8 +15,8 @@ from oracles import brute_force_optimum
 from processes import run
 
 import mtpp
+from mtpp.api.inputs.reading import read
 from mtpp.api.observer import Observer
-from mtpp.api.reading import read
 from mtpp.formats.graphs.native import to_document
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.system import load_system

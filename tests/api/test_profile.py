@@ -14,7 +14,7 @@ from processes import run
 from profiled_models import chain, looped
 
 import mtpp.api.profile
-from mtpp.api.model import Reading, read_model
+from mtpp.api.inputs.model import Reading, read_model
 from mtpp.api.observer import Observer
 from mtpp.api.profile import profile
 from mtpp.errors import InputError

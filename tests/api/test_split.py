@@ -16,7 +16,7 @@ import mtpp.api.emit
 import mtpp.api.run_pipeline
 import mtpp.api.split
 from mtpp.api.emit import emit
-from mtpp.api.model import Reading, read_model
+from mtpp.api.inputs.model import Reading, read_model
 from mtpp.api.run_pipeline import run_pipeline
 from mtpp.api.split import SplitResult, split
 from mtpp.errors import InputError, InvalidPartition

@@ -21,7 +21,7 @@ from training_models import random_problem
 from training_plan_documents import training_plan_document
 
 import mtpp.api.verify
-from mtpp.api.model import Model, Reading, read_model
+from mtpp.api.inputs.model import Model, Reading, read_model
 from mtpp.api.observer import Observer
 from mtpp.api.verify import verify
 from mtpp.datasets import sample_path

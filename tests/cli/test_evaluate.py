@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from processes import run
 
-from mtpp.api.user_assignment import labels_of_assignment
+from mtpp.api.inputs.user_assignment import labels_of_assignment
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance

@@ -18,7 +18,7 @@ from onnx import TensorProto, helper
 from processes import MTPP, environment, run
 from random_onnx_models import random_model
 
-from mtpp.api.stage_plan import PlanFiles, PlannedModel, read_planned_model
+from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel, read_planned_model
 from mtpp.cli.flags import flag_of
 from mtpp.cli.split import command
 from mtpp.cli.terminal.console import Console

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.model import Model, Reading, read_model
+from mtpp.api.inputs.model import Model, Reading, read_model
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:

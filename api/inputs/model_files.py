@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from mtpp.api.model import Model, Reading, read_model
-from mtpp.api.overheads import Overheads
-from mtpp.api.reading_in_time import reading, refuse_too_late
+from mtpp.api.cells.overheads import Overheads
+from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
 from mtpp.host.deadline import Deadline

@@ -6,7 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import flag, path_text, quantity, shortened, text_or_none, whole_or_none
-from mtpp.api.training_task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
+from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
 from mtpp.solvers.planners.registry import PLANNERS

@@ -10,7 +10,7 @@ from mtpp.errors import LimitReached
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.overheads import Overheads
+    from mtpp.api.cells.overheads import Overheads
     from mtpp.inference.graph import CostGraph
 
 _READING_OVER_S, _READING_OVER_SHARE = 0.7, 0.05

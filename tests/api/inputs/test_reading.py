@@ -16,7 +16,7 @@ from graph_strategies import chain, random_graph
 from processes import run
 
 import mtpp
-from mtpp.api.model import Model
+from mtpp.api.inputs.model import Model
 from mtpp.api.observer import MtppWarning
 from mtpp.datasets import sample_path
 from mtpp.formats.graphs.native import to_document

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.model import MAX_INPUT_BYTES
+from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
@@ -91,9 +91,9 @@ def plan_files(model: Any, plan: Any, dims: Mapping[str, int] | None, max_input_
     InputError
         If one is of the wrong type.
     """
-    from mtpp.api.document_source import document_source
-    from mtpp.api.model_file import model_file
-    from mtpp.api.model_terms import bytes_or_none, sizes
+    from mtpp.api.inputs.document_source import document_source
+    from mtpp.api.inputs.model_path import model_file
+    from mtpp.api.inputs.model_terms import bytes_or_none, sizes
 
     file, read_for = model_file(model)
     stages, _ = document_source(plan, "plan")
@@ -116,9 +116,9 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     InvalidPartition
         If an op has no stage, or needs what a later stage makes.
     """
-    from mtpp.api.model import Model
-    from mtpp.api.model_file import read_onnx
-    from mtpp.api.user_assignment import assignment_document
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.model_path import read_onnx
+    from mtpp.api.inputs.user_assignment import assignment_document
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.inference.system import load_system
 
@@ -168,8 +168,8 @@ def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict
 def _stages_of_plan(
     document: Any, source: Source, model: Model, planned: Mapping[str, int], observer: Observer
 ) -> StagePlan:
+    from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.parameters import MOST_STAGES
-    from mtpp.api.user_assignment import labels_of_assignment
     from mtpp.formats.io.json_shape import attributed, require_object, require_text, require_whole
     from mtpp.inference.partition import Partition
 
@@ -273,7 +273,7 @@ def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, p
 
 def _stages_of_assignment(model: Model, source: Source, observer: Observer) -> StagePlan:
     from mtpp.api.evaluate import given_plan
-    from mtpp.api.user_assignment import labels_of_assignment
+    from mtpp.api.inputs.user_assignment import labels_of_assignment
 
     labels = labels_of_assignment(model.graph, source.display, source)
     plan = given_plan(model, labels, None)

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.formats.io.source import Source
+    from mtpp.formats.io.source import Source as Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
-    from mtpp.inference.system import System
+    from mtpp.inference.system import System as System
 
 MAX_INPUT_BYTES = 2 * 2**30
 """Size beyond which a file is refused unless told otherwise."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.model import Model
+    from mtpp.api.inputs.model import Model
 
 
 def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:

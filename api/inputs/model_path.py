@@ -18,10 +18,10 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
     Raises
     ------
     InputError
-        If it is nothing that :func:`mtpp.api.reading.read` takes.
+        If it is nothing that :func:`mtpp.api.inputs.reading.read` takes.
     """
-    from mtpp.api.model import Model
-    from mtpp.api.reading import source_of
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.reading import source_of
 
     if isinstance(model, Model):
         source = model.source

@@ -139,7 +139,7 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
 
 
 def _model_of(request: TrainingPlanRequest) -> tuple[TrainingModel, Source]:
-    from mtpp.api.reading import source_of
+    from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.source import source_of_bytes
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.formats.training.native import write_training_model

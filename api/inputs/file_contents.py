@@ -1,0 +1,49 @@
+"""Kinds of files among the inputs of a command: models, their weights, and results of earlier runs."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from mtpp.errors import InputError
+
+_RESULT = re.compile(
+    rb'\s*\{\s*"format"\s*:\s*"mtpp-'
+    rb'(plan|certificates|comparison|stage-comparison|training-plan|training-sweep|run|split|inspection|verification)"'
+)
+"""The beginning of what a command wrote as its result: no model, though it may lie among models."""
+
+_HEAD_BYTES = 4096
+
+
+def holds_weights(target: str, model: str) -> bool:
+    """Return whether an existing file holds weights of an ONNX model; its name is looked for before that is parsed."""
+    from mtpp.formats.onnx.external_data import external_files, mentions
+
+    if not os.path.isfile(target) or not os.path.isfile(model):
+        return False
+    linked = os.stat(target).st_nlink > 1
+    if not mentions(model, b"location" if linked else os.fsencode(os.path.basename(os.path.realpath(target)))):
+        return False
+    return any(file.exists() and os.path.samefile(target, file) for file in external_files(model))
+
+
+def may_be_model(path: str) -> bool:
+    """Return whether a command that reads a folder of models reads this file of it."""
+    from mtpp.formats.graphs.registry import FORMATS, READERS
+    from mtpp.formats.io.folder import may_be_graph
+
+    suffix = Path(path.removesuffix(".gz")).suffix.lower()
+    told = any(suffix in one.shared_suffixes for one in FORMATS if one.name in READERS)
+    return told or may_be_graph(Path(path))
+
+
+def is_result(path: str) -> bool:
+    """Return whether a file begins like a result of a command, which is no input of a folder."""
+    from mtpp.formats.io.source import read_head
+
+    try:
+        return _RESULT.match(read_head(path, _HEAD_BYTES)) is not None
+    except InputError:
+        return False

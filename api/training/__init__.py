@@ -1,0 +1,1 @@
+"""Training tasks: parameters checked, the model read, the planning problem made."""
