@@ -12,7 +12,7 @@ from mtpp.api.parameters import MOST_SEED, path_text, shortened, whole
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.graph_recipes import Recipe
+    from mtpp.api.recipes import Recipe
     from mtpp.inference.graph import CostGraph
     from mtpp.training.model import TrainingModel
 
@@ -27,7 +27,7 @@ def generate(recipe: Recipe, *, seed: int = 0, count: int = 1) -> Iterator[CostG
     Parameters
     ----------
     recipe
-        A family with its sizes, one of :mod:`mtpp.api.inputs.graph_recipes`.
+        A family with its sizes, one of :mod:`mtpp.api.recipes`.
     count
         Number of graphs.
 
@@ -38,7 +38,7 @@ def generate(recipe: Recipe, *, seed: int = 0, count: int = 1) -> Iterator[CostG
 
     Examples
     --------
-    >>> from mtpp.api.inputs.graph_recipes import Chain
+    >>> from mtpp.api.recipes import Chain
     >>> [graph.name for graph in generate(Chain(n=9), seed=4, count=2)]
     ['chain-9-4', 'chain-9-5']
     """
@@ -127,7 +127,7 @@ def write_training_model_file(model: TrainingModel, path: str | os.PathLike[str]
 
 def _check(recipe: Any, seed: Any, count: Any) -> None:
     if not hasattr(recipe, "draw"):
-        remedy = "give one of mtpp.api.inputs.graph_recipes"
+        remedy = "give one of mtpp.api.recipes"
         raise InputError(f"{shortened(recipe)} is no recipe", parameter="recipe", remedy=remedy)
     whole(seed, "seed", least=0, most=MOST_SEED)
     whole(count, "count", most=MOST_GRAPHS)

@@ -10,7 +10,7 @@ from mtpp.cli.generate_training import transformer_training
 from mtpp.cli.options.generating import choice_option, number_option, run_options, size_option, write_graphs
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.graph_recipes import Size
+    from mtpp.api.recipes import Size
 
 
 @click.group("generate", commands=[transformer_training])
@@ -29,7 +29,7 @@ def command() -> None:
 @run_options
 def regal_style(family: str | None, n: Size, **run: Any) -> None:
     """Draw random graphs after the recipe of the REGAL data set (Archer et al. 2024, appendix C.2)."""
-    from mtpp.api.inputs.graph_recipes import RegalStyle
+    from mtpp.api.recipes import RegalStyle
 
     write_graphs(RegalStyle(n, family), **run)
 
@@ -45,7 +45,7 @@ def regal_style(family: str | None, n: Size, **run: Any) -> None:
 @run_options
 def transformer(seed: int, count: int, output: str, quiet: bool, verbose: bool, **shape: Any) -> None:
     """Make transformers op by op, with the shapes of real ones; nothing is random but sizes given as ranges."""
-    from mtpp.api.inputs.graph_recipes import Transformer
+    from mtpp.api.recipes import Transformer
 
     recipe = Transformer(**shape)
     if count > 1 and not recipe.varies:
@@ -61,7 +61,7 @@ def transformer(seed: int, count: int, output: str, quiet: bool, verbose: bool, 
 @run_options
 def multi_branch(branches: Size, length: Size, blocks: Size, links: Size, **run: Any) -> None:
     """Draw parallel branches, block after block: cells as in Inception or NASNet, towers as in CLIP."""
-    from mtpp.api.inputs.graph_recipes import MultiBranch
+    from mtpp.api.recipes import MultiBranch
 
     write_graphs(MultiBranch(branches, length, blocks, links), **run)
 
@@ -73,7 +73,7 @@ def multi_branch(branches: Size, length: Size, blocks: Size, links: Size, **run:
 @run_options
 def chain(n: Size, skips: Size, longest_skip: int | None, **run: Any) -> None:
     """Draw paths of ops, with or without edges that skip some."""
-    from mtpp.api.inputs.graph_recipes import Chain
+    from mtpp.api.recipes import Chain
 
     write_graphs(Chain(n, skips, longest_skip), **run)
 
@@ -84,6 +84,6 @@ def chain(n: Size, skips: Size, longest_skip: int | None, **run: Any) -> None:
 @run_options
 def in_tree(leaves: Size, fan_in: Size, **run: Any) -> None:
     """Draw trees that reduce many results to one."""
-    from mtpp.api.inputs.graph_recipes import InTree
+    from mtpp.api.recipes import InTree
 
     write_graphs(InTree(leaves, fan_in), **run)

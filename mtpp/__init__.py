@@ -34,7 +34,9 @@ _EXPORTS = {
     "certify": "mtpp.api.certify",
     "compare": "mtpp.api.compare",
     "convert": "mtpp.api.convert",
+    "emit": "mtpp.api.emit",
     "evaluate": "mtpp.api.evaluate",
+    "generate": "mtpp.api.generate",
     "inspect": "mtpp.api.inspect",
     "load": "mtpp.api.plan",
     "partition": "mtpp.api.partition",
@@ -43,7 +45,9 @@ _EXPORTS = {
     "read": "mtpp.api.inputs.reading",
     "run_pipeline": "mtpp.api.run_pipeline",
     "split": "mtpp.api.split",
+    "sweep_training": "mtpp.api.sweep_training",
     "verify": "mtpp.api.verify",
+    "warmup": "mtpp.api.warmup",
     "Infeasible": "mtpp.errors",
     "InputError": "mtpp.errors",
     "Interrupted": "mtpp.errors",
@@ -64,7 +68,9 @@ __all__ = [
     "compare",
     "convert",
     "datasets",
+    "emit",
     "evaluate",
+    "generate",
     "inspect",
     "load",
     "partition",
@@ -73,7 +79,9 @@ __all__ = [
     "read",
     "run_pipeline",
     "split",
+    "sweep_training",
     "verify",
+    "warmup",
 ]
 
 TYPE_CHECKING = False
@@ -83,7 +91,9 @@ if TYPE_CHECKING:
     from mtpp.api.certify import certify
     from mtpp.api.compare import compare
     from mtpp.api.convert import convert
+    from mtpp.api.emit import emit
     from mtpp.api.evaluate import evaluate
+    from mtpp.api.generate import generate
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
     from mtpp.api.observer import Observer
@@ -93,7 +103,9 @@ if TYPE_CHECKING:
     from mtpp.api.profile import profile
     from mtpp.api.run_pipeline import run_pipeline
     from mtpp.api.split import split
+    from mtpp.api.sweep_training import sweep_training
     from mtpp.api.verify import verify
+    from mtpp.api.warmup import warmup
     from mtpp.errors import Infeasible, InputError, Interrupted
 
 

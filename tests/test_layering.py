@@ -63,6 +63,9 @@ MOST_MODULES = 25
 RIDDLE = re.compile(r"(What|How|Whether|Which|Where)\b")
 """Beginning of a docstring that names no thing."""
 
+OTHERS = {"tests", "support", "samples", "benchmarks", "docs", "examples"}
+"""Folders that are no packages."""
+
 NAMELESS = ("utils", "util", "helpers", "helper", "common", "misc")
 
 
@@ -214,7 +217,7 @@ def test_architecture_is_one_page_and_names_rooms_that_exist(checkout: Path) -> 
     table = text[text.index("## The rooms") : text.index("## Adding things")]
     named = {name.rstrip("/") for name in re.findall(r"`([a-z_]+(?:/[a-z_]+)*)/`", table)}
     folders = {path.parent.relative_to(checkout).as_posix() for path in modules(checkout).values()}
-    last = {folder.rpartition("/")[2] for folder in folders} | {"tests", "support", "samples", "benchmarks", "docs"}
+    last = {folder.rpartition("/")[2] for folder in folders} | OTHERS
     assert {name for name in named if name.rpartition("/")[2] not in last} == set()
     known = {name.rpartition("/")[2] for name in named} | {"kernels"}  # beside each family that calls them
     assert {folder for folder in folders if "/" in folder and folder.rpartition("/")[2] not in known} == set()

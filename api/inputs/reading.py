@@ -12,6 +12,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 
 _LARGEST_DIM = 10**18
@@ -40,8 +41,8 @@ def read(
     Parameters
     ----------
     source
-        Path of a file (``"-"`` is standard input), its bytes, an ``onnx.ModelProto``, a ``networkx.DiGraph`` with the
-        attributes of a node-link graph, or a parsed JSON document of a graph.
+        Path of a file (``"-"`` is standard input), its bytes, a cost graph, an ``onnx.ModelProto``, a
+        ``networkx.DiGraph`` with the attributes of a node-link graph, or a parsed JSON document of a graph.
     dims
         Sizes of symbolic dimensions of an ONNX model by name.
     system
@@ -202,6 +203,8 @@ def source_of(
         return source_of_bytes(bytes(source), "<bytes>", max_bytes=limit)
     if isinstance(source, Mapping):
         return source_of_bytes(_json_bytes(source, parameter), "<dict>", max_bytes=limit)
+    if _is_of(source, "mtpp", "CostGraph"):
+        return source_of_bytes(_cost_graph_bytes(source, parameter), f"<{source.name}>", max_bytes=limit)
     if _is_of(source, "onnx", "ModelProto"):
         return source_of_bytes(_model_bytes(source, parameter), "<ModelProto>", max_bytes=limit)
     if _is_of(source, "networkx", "Graph"):
@@ -209,13 +212,23 @@ def source_of(
     raise InputError(
         f"{shortened(source)} is nothing that is read",
         parameter=parameter,
-        remedy="give a path, bytes, a parsed document, an onnx.ModelProto or a networkx.DiGraph",
+        remedy="give a path, bytes, a parsed document, a CostGraph, an onnx.ModelProto or a networkx.DiGraph",
     )
 
 
 def _is_of(value: Any, library: str, name: str) -> bool:
     """Return whether a value is of a class of a library, which need not be imported to tell."""
     return any(kind.__name__ == name and kind.__module__.partition(".")[0] == library for kind in type(value).__mro__)
+
+
+def _cost_graph_bytes(graph: CostGraph, parameter: str) -> bytes:
+    """Return a graph in the native format: what is read is a copy, whatever becomes of the original."""
+    from mtpp.formats.graphs.native import write_native
+
+    try:
+        return write_native(graph).encode()
+    except InputError as error:
+        raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
 
 
 def _model_bytes(model: Any, parameter: str) -> bytes:

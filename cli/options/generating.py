@@ -12,7 +12,7 @@ from mtpp.cli.options.shared import noise_options
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.graph_recipes import Recipe, Size
+    from mtpp.api.recipes import Recipe, Size
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -17,8 +17,8 @@ from mtpp.api.generate import (
     training_model_text,
     write_training_model_file,
 )
-from mtpp.api.inputs.graph_recipes import Chain, InTree, MultiBranch, RegalStyle, Transformer
 from mtpp.api.observer import Observer
+from mtpp.api.recipes import Chain, InTree, MultiBranch, RegalStyle, Transformer
 from mtpp.errors import InputError
 from mtpp.formats.graphs.native import read_native
 

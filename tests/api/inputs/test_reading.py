@@ -193,3 +193,12 @@ def test_the_command_hands_over_the_same_graph(chain_file: Path) -> None:
     """What the function reads is what the command inspects."""
     printed = json.loads(run("inspect", chain_file, "--ops", "--format", "json").stdout)
     assert [op["name"] for op in printed["ops"]] == list(mtpp.read(chain_file).graph.op_names)
+
+
+def test_a_cost_graph_is_read_as_a_copy() -> None:
+    """Its figures are those of its file, and neither graph can be changed afterwards."""
+    graph = chain([10, 20, 30, 40], [1, 1, 1], "ms")
+    model = mtpp.read(graph)
+    assert mtpp.partition(model, k=2).bottleneck == mtpp.partition(to_document(graph), k=2).bottleneck
+    with pytest.raises(ValueError, match="read-only"):
+        model.graph.param_bytes[:] = 7

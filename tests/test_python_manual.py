@@ -1,0 +1,38 @@
+"""Every block of the manual for Python runs as it stands."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from processes import ROOT, environment
+
+from mtpp.datasets import sample_path
+
+BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+COMMANDS = (
+    *("partition", "verify", "bound", "certify", "compare", "evaluate", "inspect", "convert", "profile", "split"),
+    *("run_pipeline", "plan_training", "generate", "warmup"),
+)
+
+
+@pytest.mark.parametrize("block", BLOCKS, ids=[re.findall(r"mtpp\.(\w+)\(", block)[0] for block in BLOCKS])
+def test_blocks_run(block: str, tmp_path: Path) -> None:
+    """In a process of its own, in a folder with the sample model; what a block asserts holds."""
+    os.symlink(sample_path("resnet50"), tmp_path / "resnet50.onnx")
+    (tmp_path / "block.py").write_text(f'if __name__ == "__main__":\n{re.sub("(?m)^", "    ", block)}')
+    done = subprocess.run(
+        [sys.executable, "block.py"], cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_every_command_has_its_lines() -> None:
+    """What each of the fourteen commands does is a call in some block of at most a dozen lines."""
+    called = set(re.findall(r"mtpp\.(\w+)\(", "\n".join(BLOCKS)))
+    assert called.issuperset(COMMANDS)
+    assert max(len([line for line in block.splitlines() if line.strip()]) for block in BLOCKS) <= 12
