@@ -122,7 +122,7 @@ def bound(
     from mtpp.api import parameters as given
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
 
     deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = BoundRequest(
@@ -138,7 +138,7 @@ def bound(
         ),
         deadline=deadline,
     )
-    listener = observer or Observer()
-    table = bound_cells(request, listener)
-    table.raise_if_empty(listener)
+    heard = listener(observer)
+    table = bound_cells(request, heard)
+    table.raise_if_empty(heard)
     return table

@@ -187,7 +187,7 @@ def certify(
     from mtpp.api import parameters as given
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
 
     deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = CertifyRequest(
@@ -208,7 +208,7 @@ def certify(
         store=None if store is None else given.path_text(store, "store"),
         scheduler=given.text_or_none(scheduler, "scheduler"),
     )
-    listener = observer or Observer()
-    table = certify_cells(request, listener)
-    table.raise_if_empty(listener)
+    heard = listener(observer)
+    table = certify_cells(request, heard)
+    table.raise_if_empty(heard)
     return table

@@ -239,10 +239,9 @@ class Comparison:
         InputError
             If the file cannot be written.
         """
-        from mtpp.api.parameters import path_text
-        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.api.output import save_result
 
-        write_text_atomically(path_text(path, "path"), self.to_json())
+        save_result(path, self.to_json())
 
     def __repr__(self) -> str:
         """Return the table of means as a terminal shows it, without colours."""
@@ -317,7 +316,7 @@ def compare(
     """
     from mtpp.api import parameters as given
     from mtpp.api.cells import parameters as of_cells
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
     from mtpp.units import parse_bytes
@@ -337,11 +336,11 @@ def compare(
             memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
         ),
     )
-    listener = observer or Observer()
-    compared = compare_algorithms(request, listener)
+    heard = listener(observer)
+    compared = compare_algorithms(request, heard)
     if compared.interrupted and not compared.cells:
         raise Interrupted("interrupted before the first run")
-    warn_of_gaps(compared, listener)
+    warn_of_gaps(compared, heard)
     return Comparison(compared, time.monotonic() - begin)
 
 

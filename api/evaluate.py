@@ -183,7 +183,7 @@ def evaluate(
     """
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.user_assignment import labels_given, labels_of_cuts
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
 
     if (assignment is None) == (cuts is None):
@@ -191,4 +191,4 @@ def evaluate(
     most = whole_or_none(k, "k", most=MOST_STAGES)
     read = as_model(model, observer)
     labels = labels_given(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
-    return score(read, labels, most, observer or Observer())
+    return score(read, labels, most, listener(observer))

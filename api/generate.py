@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.observer import Observer
+from mtpp.api.observer import Observer, listener
 from mtpp.api.parameters import MOST_SEED, path_text, shortened, whole
 from mtpp.errors import InputError
 
@@ -73,7 +73,7 @@ def generate_files(
         If the graphs cannot be drawn or written; those before stay.
     """
     _check(recipe, seed, count)
-    output, told = path_text(path, "path"), observer or Observer()
+    output, told = path_text(path, "path"), listener(observer)
     if count > 1 or output.endswith(("/", os.sep)) or os.path.isdir(output):
         return _write_folder(recipe, range(seed, seed + count), _made_folder(output), told)
     from mtpp.formats.io.sink import check_output

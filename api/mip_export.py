@@ -202,7 +202,7 @@ def export(
     """
     from mtpp.api import parameters as given
     from mtpp.api.cells import parameters as of_cells
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
 
     target = given.path_text(path, "path")
     check_export(target)
@@ -216,7 +216,7 @@ def export(
         cutoff=given.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
         seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
     )
-    found = export_mip(request, observer or Observer())
+    found = export_mip(request, listener(observer))
     found.save(target)
     return found
 

@@ -355,7 +355,7 @@ def partition(
     from mtpp.api import parameters as given
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
     from mtpp.units import parse_bytes
@@ -381,7 +381,7 @@ def partition(
     ).with_algorithm(given.text(algorithm, "algorithm"))
     if given.flag(together_blocks, "together_blocks"):
         wanted = replace(wanted, together=(*wanted.together, *block_groups(wanted.model)))
-    return find_partition(wanted, observer or Observer(), spent_s=time.monotonic() - begin)
+    return find_partition(wanted, listener(observer), spent_s=time.monotonic() - begin)
 
 
 def _groups(together: Any) -> list[Any]:

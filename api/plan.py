@@ -361,13 +361,13 @@ class PartitionPlan:
             If the file cannot be written, or if it is the model's own or that of its measured costs.
         """
         from mtpp.api.inputs.own_files import refuse_own_file
-        from mtpp.api.output import write_text_atomically
+        from mtpp.api.output import save_result
         from mtpp.api.parameters import path_text
 
         target = path_text(path, "path")
         if self.model is not None:
             refuse_own_file(target, self.model)
-        write_text_atomically(target, self.json_text(embed=embed))
+        save_result(target, self.json_text(embed=embed))
 
     @property
     def _timed(self) -> bool:

@@ -9,7 +9,7 @@ from functools import cached_property, partial
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.observer import Observer
+from mtpp.api.observer import Observer, listener
 from mtpp.api.parameters import deadline_of
 from mtpp.api.training.parameters import batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
@@ -131,8 +131,8 @@ def plan_training(
         "jobs": jobs,
     }
     request = request_of(model, system, deadline, parameters)
-    listener = observer or Observer()
-    planned = plan_task(read_training_task(request, listener), request, listener)
+    heard = listener(observer)
+    planned = plan_task(read_training_task(request, heard), request, heard)
     if planned.no_plan is not None:
         raise no_plan_error(planned.no_plan, planned.task.source.display)
     return TrainingPlanResult(planned)
@@ -250,11 +250,10 @@ class TrainingPlanResult:
         InputError
             If it cannot be written.
         """
-        from mtpp.api.parameters import path_text
-        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.api.output import save_result
         from mtpp.views.training_plan import plan_json
 
-        write_text_atomically(path_text(path, "path"), plan_json(self.planned))
+        save_result(path, plan_json(self.planned))
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal

@@ -105,10 +105,9 @@ class Profile:
         InputError
             If the file cannot be written.
         """
-        from mtpp.api.output import write_text_atomically
-        from mtpp.api.parameters import path_text
+        from mtpp.api.output import save_result
 
-        write_text_atomically(path_text(path, "path"), self.json_text())
+        save_result(path, self.json_text(), graph=True)
 
     def __repr__(self) -> str:
         from mtpp.views.profile import profile_text

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.observer import Observer
+from mtpp.api.observer import Observer, listener
 from mtpp.api.parameters import deadline_of, shortened, whole
 from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
@@ -107,9 +107,9 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
         "jobs": jobs,
     }
     request = request_of(model, system, deadline, parameters)
-    listener = observer or Observer()
-    task = read_training_task(request, listener)
-    swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, listener)
+    heard = listener(observer)
+    task = read_training_task(request, heard)
+    swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, heard)
     if swept.problem is not None:
         if swept.stopped == "interrupted":
             raise Interrupted
@@ -174,11 +174,10 @@ class Sweep:
         InputError
             If it cannot be written.
         """
-        from mtpp.api.parameters import path_text
-        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.api.output import save_result
         from mtpp.views.training_sweep import sweep_json
 
-        write_text_atomically(path_text(path, "path"), sweep_json(self.swept))
+        save_result(path, sweep_json(self.swept))
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal

@@ -144,9 +144,10 @@ def verify(
         plans that embed their graph. For tables also several of them, or folders; models that the rows name are found.
         A graph that comes from no file is taken as the one that the plan is for.
     system
-        System that the result has to be for: one, the name of a preset, or a TOML file. None: its own choice.
+        System that the result has to be for: one, the name of a preset, or a TOML file. None: that of the model where
+        it is a :class:`mtpp.api.inputs.model.Model`, else the result's own choice.
     dims
-        Sizes of symbolic dimensions that it has to be for.
+        Sizes of symbolic dimensions that it has to be for; None as for *system*.
     costs
         File with the measured costs that it was made with.
     time_unit
@@ -196,8 +197,8 @@ def verify(
     ['bottleneck']
     """
     from mtpp.api.inputs.document_source import document_source
+    from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.inputs.reading import system_from
     from mtpp.api.parameters import deadline_of, flag, path_text
     from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
@@ -212,8 +213,8 @@ def verify(
         shallow=flag(shallow, "shallow"),
         costs=None if costs is None else path_text(costs, "costs"),
         read_as=ReadAs(time_unit=_unit(time_unit)),
-        system_due={} if system is None else system_values(system_from(system)),
-        dims_due=sizes(dims),
+        system_due=system_values(due) if (due := _system_due(system, model)) is not None else {},
+        dims_due=sizes(dims) if dims is not None or not isinstance(model, Model) else dict(model.dims),
         memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
         trusted_size=in_memory or largest is not None,
     )
@@ -242,6 +243,16 @@ def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
         raise LimitReached(problem, source=request.display, remedy="raise ‹time_limit_s›") from None
     except KeyboardInterrupt:
         raise Interrupted("the verification was interrupted") from None
+
+
+def _system_due(system: Any, model: Any) -> System | None:
+    """Return the system that a result has to be for: the one asked for, else that of the model at hand."""
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.reading import system_from
+
+    if system is not None:
+        return system_from(system)
+    return model.system if isinstance(model, Model) else None
 
 
 def system_values(system: System) -> dict[str, Any]:

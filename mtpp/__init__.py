@@ -16,7 +16,8 @@ def _end(number: int, frame: object) -> None:
 # Ctrl-C has to end the program in one line from its first line on, which is here: `python -m mtpp` is known by what it
 # leaves in sys.argv while it looks for the package, the command by its name. Programs that import mtpp keep their own
 # handlers. `_signal` is what `signal` wraps; importing that takes milliseconds, in which a signal may come.
-_module = _sys.orig_argv[_sys.orig_argv.index("-m") + 1 :][:1] if _sys.argv[:1] == ["-m"] else []
+_asked = _sys.orig_argv if _sys.argv[:1] == ["-m"] else []
+_module = _asked[_asked.index("-m") + 1 :][:1] if "-m" in _asked else []
 if _module == ["mtpp"] or _os.path.basename(_sys.argv[0] if _sys.argv else "") in ("mtpp", "mtpp.exe"):
     import _signal
 
@@ -51,7 +52,12 @@ _EXPORTS = {
     "Infeasible": "mtpp.errors",
     "InputError": "mtpp.errors",
     "Interrupted": "mtpp.errors",
+    "InvalidPartition": "mtpp.errors",
+    "LimitReached": "mtpp.errors",
+    "MtppError": "mtpp.errors",
+    "MtppWarning": "mtpp.api.observer",
     "Observer": "mtpp.api.observer",
+    "Reading": "mtpp.api.inputs.model",
 }
 """Public names and the modules that have them; imported when they are first asked for."""
 
@@ -62,7 +68,12 @@ __all__ = [
     "Infeasible",
     "InputError",
     "Interrupted",
+    "InvalidPartition",
+    "LimitReached",
+    "MtppError",
+    "MtppWarning",
     "Observer",
+    "Reading",
     "bound",
     "certify",
     "compare",
@@ -94,9 +105,10 @@ if TYPE_CHECKING:
     from mtpp.api.emit import emit
     from mtpp.api.evaluate import evaluate
     from mtpp.api.generate import generate
+    from mtpp.api.inputs.model import Reading
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import MtppWarning, Observer
     from mtpp.api.partition import partition
     from mtpp.api.plan import load
     from mtpp.api.plan_training import plan_training
@@ -106,7 +118,7 @@ if TYPE_CHECKING:
     from mtpp.api.sweep_training import sweep_training
     from mtpp.api.verify import verify
     from mtpp.api.warmup import warmup
-    from mtpp.errors import Infeasible, InputError, Interrupted
+    from mtpp.errors import Infeasible, InputError, Interrupted, InvalidPartition, LimitReached, MtppError
 
 
 def __getattr__(name: str) -> object:
@@ -126,4 +138,4 @@ def __getattr__(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Return the public names."""
-    return sorted({*globals(), *__all__})
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

@@ -192,6 +192,7 @@ def _shortened(name: str, limit: int) -> str:
 
 def _bar(share: float, console: RichConsole) -> str:
     if not (console.encoding or "").lower().startswith("utf"):
-        return "#" * round(share * _BAR_WIDTH)
+        return "#" * round(min(share, 1.0) * _BAR_WIDTH)
+    share = min(share, 1.0)  # a document may claim anything
     eighths = round(share * _BAR_WIDTH * 8)
     return "█" * (eighths // 8) + (_EIGHTHS[eighths % 8] if eighths % 8 else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -68,6 +69,11 @@ class CellTable:
 
         return certificates_json(self.cells)
 
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that :meth:`save` writes; :func:`mtpp.verify` takes the table itself as well."""
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
+
     def save(self, path: str | Path) -> None:
         """Write the document to a file, whole or not at all.
 
@@ -76,10 +82,9 @@ class CellTable:
         InputError
             If the file cannot be written.
         """
-        from mtpp.api.parameters import path_text
-        from mtpp.formats.io.sink import write_text_atomically
+        from mtpp.api.output import save_result
 
-        write_text_atomically(path_text(path, "path"), self.to_json())
+        save_result(path, self.to_json())
 
     def raise_if_empty(self, observer: Observer) -> None:
         """Raise what ended the run before there was any row; where there are some, warn of a failure.

@@ -14,6 +14,8 @@ _RESULT = re.compile(
 )
 """The beginning of what a command wrote as its result: no model, though it may lie among models."""
 
+_GRAPH = re.compile(rb'\s*\{\s*"format"\s*:\s*"mtpp-graph"')
+
 _HEAD_BYTES = 4096
 
 
@@ -45,5 +47,15 @@ def is_result(path: str) -> bool:
 
     try:
         return _RESULT.match(read_head(path, _HEAD_BYTES)) is not None
+    except InputError:
+        return False
+
+
+def is_graph(path: str) -> bool:
+    """Return whether a file begins like a graph with costs in the native format."""
+    from mtpp.formats.io.source import read_head
+
+    try:
+        return _GRAPH.match(read_head(path, _HEAD_BYTES)) is not None
     except InputError:
         return False

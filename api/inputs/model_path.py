@@ -24,7 +24,7 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
     from mtpp.api.inputs.reading import source_of
 
     if isinstance(model, Model):
-        source = model.source
+        source = model.source_with_data()  # raises if the file has changed since
         return (source if source.path is None else source.display), dict(model.dims)
     if isinstance(model, str | os.PathLike):
         return path_text(model, parameter), {}

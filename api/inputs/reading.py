@@ -87,11 +87,12 @@ def read(
     ('a', 'b')
     """
     from mtpp.api import parameters as given
-    from mtpp.api.observer import Observer
+    from mtpp.api.observer import listener
     from mtpp.units import parse_bytes
 
     limit = given.quantity(max_input_size, "max_input_size", parse_bytes)
-    assert limit is not None
+    if limit is None:
+        raise InputError("None is no size", parameter="max_input_size", remedy='write "2GiB"')
     how = Reading(
         system_from(
             system,
@@ -111,7 +112,7 @@ def read(
         bandwidth_given=bandwidth is not None,
     )
     found = source_of(source, limit, "source")
-    return read_model(found.display, how, (observer or Observer()).warn, source=found)
+    return read_model(found.display, how, listener(observer).warn, source=found)
 
 
 def as_model(model: Any, observer: Observer | None = None) -> Model:

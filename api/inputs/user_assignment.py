@@ -85,7 +85,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     known = {name: v for v, name in enumerate(graph.op_names)}
     labels: list[int | None] = [None] * graph.op_count
     for name, stage in document.items():
-        where = f"{prefix}/{name.replace('~', '~0').replace('/', '~1')}"
+        where = f"{prefix}/{str(name).replace('~', '~0').replace('/', '~1')}"
         if name not in known:
             raise InputError("the model has no such op", source=display, where=where)
         if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < MOST_STAGES:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import math
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 from mtpp.host.deadline import Deadline
+
+_LONGEST_S = 1e8
+"""Seconds that a timer of the system takes."""
 
 
 class TimeIsUp(BaseException):
@@ -21,15 +24,17 @@ def alarm(deadline: Deadline) -> Iterator[None]:
     """Raise :class:`TimeIsUp` inside the block once *deadline* has passed.
 
     The signal SIGALRM does it, between two bytecodes of Python: a compiled loop that looks at nothing runs on to its
-    end first. Outside the main thread, without a limit, and on systems without that signal the block runs as it is.
-    Blocks do not nest.
+    end first. Outside the main thread, without a limit, and on systems without that signal the block runs as it is, and
+    so it does where the caller has set a timer that is due before. A later one goes on afterwards.
     """
-    seconds = deadline.remaining_s()
+    seconds = min(deadline.remaining_s(), _LONGEST_S)
     possible = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
-    if not possible or math.isinf(seconds):
+    others_s = signal.getitimer(signal.ITIMER_REAL)[0] if possible else 0.0
+    if not possible or seconds >= _LONGEST_S or 0 < others_s <= seconds:
         yield
         return
     armed = True
+    began, others = time.monotonic(), (0.0, 0.0)
 
     def ring(number: int, frame: FrameType | None) -> None:
         if armed:
@@ -37,9 +42,11 @@ def alarm(deadline: Deadline) -> Iterator[None]:
 
     previous = signal.signal(signal.SIGALRM, ring)
     try:
-        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
+        others = signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
         yield
     finally:
         armed = False  # a signal that is under way already must not strike what follows
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, previous)
+        if others[0]:
+            signal.setitimer(signal.ITIMER_REAL, max(1e-6, others[0] - (time.monotonic() - began)), others[1])

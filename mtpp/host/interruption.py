@@ -18,7 +18,8 @@ class Interruption(AbstractContextManager["Interruption"]):
     """While it is entered, the first signal sets :attr:`requested` and the second ends the process.
 
     From its end until the result is delivered, signals wait: what was found is written first. Outside the main thread,
-    where Python delivers no signals, nothing ever sets it.
+    where Python delivers no signals, nothing ever sets it. SIGTERM is taken in the program alone: other programs that
+    use the library have handlers of their own.
     """
 
     def __init__(self) -> None:
@@ -29,7 +30,7 @@ class Interruption(AbstractContextManager["Interruption"]):
     def __enter__(self) -> Interruption:
         if threading.current_thread() is not threading.main_thread():
             return self
-        for number in _SIGNALS:
+        for number in _SIGNALS if interrupts.installed() else _SIGNALS[:1]:
             self._previous[number] = signal.signal(number, self._note)
         return self
 

@@ -84,6 +84,11 @@ def end_now() -> NoReturn:
     os._exit(INTERRUPTED)
 
 
+def installed() -> bool:
+    """Return whether this process is the program, and not another one that uses the library."""
+    return _State.installed
+
+
 def told() -> bool:
     """Return whether standard error says already that the run was interrupted."""
     return _State.told

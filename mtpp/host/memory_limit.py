@@ -75,6 +75,8 @@ class MemoryLimit:
         self._short = Event()
         self._over = Event()
         self._share = _DATA_SHARE
+        # A process that is large already, such as a notebook's, must not be left without memory for a thread.
+        self._not_resident = max(_NOT_RESIDENT_BYTES, data_bytes() - self._read() + _NOT_RESIDENT_BYTES // 2)
 
     @property
     def short(self) -> bool:
@@ -91,7 +93,7 @@ class MemoryLimit:
         elif resident >= self.limit_bytes and self.children_expendable:
             kill_descendants()
         room = int(self._share * self.limit_bytes) - resident
-        most = int(self._share * self.limit_bytes) + _NOT_RESIDENT_BYTES
+        most = int(self._share * self.limit_bytes) + self._not_resident
         _set_data_limit(max(0, min(data_bytes() + max(0, room), most)))
         return resident
 
