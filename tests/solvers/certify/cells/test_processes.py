@@ -140,7 +140,7 @@ def test_a_cell_that_overruns_is_killed_and_keeps_what_it_proved(tmp_path: Path)
     """The process and its own child are gone; the state is what was last told."""
     marks = tmp_path / "pids"
     limits = CellLimits(0.5, Fraction(1), ("simple",))
-    (outcome,) = outcomes(cell(f"hang {marks}", limits=limits), grace_s=2.0)
+    (outcome,) = outcomes(cell(f"hang {marks}", limits=limits), grace_s=6.0)
     assert outcome.finished
     assert outcome.state is not None
     assert (outcome.state.upper, outcome.state.lower.value) == (61 * 10**9, 61 * 10**9)
