@@ -131,8 +131,11 @@ def main() -> NoReturn:
 
 
 def leave(code: int, *, at_once: bool = False) -> NoReturn:
-    """End the process: at once where work that was given up would be waited for, or much would be freed one by one."""
-    if at_once or abandoned():
+    """End the process: at once where work that was given up would be waited for, or much would be freed one by one.
+
+    Another program that has called the command line in its own process goes on.
+    """
+    if interrupts.installed() and (at_once or abandoned()):
         interrupts.ignore()
         for stream in (sys.stdout, sys.stderr):
             with suppress(OSError, ValueError, AttributeError):

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import signal
+import sys
+import threading
 from pathlib import Path
 
 import pytest
 from processes import run
 
-from mtpp.cli.main import COMMANDS
+from mtpp.cli.main import COMMANDS, main
 from mtpp.formats.graphs.native import read_native
+from mtpp.host.deadline import Deadline
+from mtpp.host.overrun import Overrun, abandoned, run_in_time
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))
@@ -165,3 +170,19 @@ def test_warmup_compiles() -> None:
     done = run("warmup")
     assert done.returncode == 0
     assert done.stdout.startswith("ready: ")
+
+
+def test_a_program_that_calls_the_command_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Work that was given up in its process, by whatever it called before, does not end it."""
+    release = threading.Event()
+    with pytest.raises(Overrun):
+        run_in_time(release.wait, Deadline(-100.0), lambda: "time-limit")
+    try:
+        assert abandoned()
+        handler = signal.getsignal(signal.SIGTERM)
+        monkeypatch.setattr(sys, "argv", ["mtpp", "partition", "nothing.onnx", "-k", "2"])
+        with pytest.raises(SystemExit, match="2"):
+            main()
+        signal.signal(signal.SIGTERM, handler)
+    finally:
+        release.set()
