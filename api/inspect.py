@@ -6,6 +6,8 @@ import copy
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from mtpp.units import PICOSECONDS
+
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
@@ -47,7 +49,7 @@ class Inspection:
     @property
     def work_s(self) -> float | None:
         """Seconds of all ops together; None where the graph's costs have no unit of time."""
-        return None if self._document["time_unit"] == "1" else self._document["work"] / 10**12
+        return None if self._document["time_unit"] == "1" else self._document["work"] / PICOSECONDS["s"]
 
     @property
     def param_bytes(self) -> int:

@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InconsistentBound, InputError
 from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.inference.plan import Plan
     from mtpp.views.shown_plan import ShownPlan
-
-_TICKS_PER_S = 10**12
 
 
 def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> dict[str, Any]:
@@ -245,7 +244,7 @@ class PartitionPlan:
     @property
     def bottleneck_s(self) -> float | None:
         """Seconds of the most expensive stage; None where the graph's costs have no unit of time."""
-        return self.bottleneck / _TICKS_PER_S if self._timed else None
+        return self.bottleneck / PICOSECONDS["s"] if self._timed else None
 
     @property
     def ticks_per_unit(self) -> int:
@@ -276,7 +275,7 @@ class PartitionPlan:
         ops: list[list[str]] = [[] for _ in range(self.k)]
         for name, stage in self._document["assignment"].items():
             ops[stage].append(name)
-        ticks_per_s = _TICKS_PER_S if self._timed else None
+        ticks_per_s = PICOSECONDS["s"] if self._timed else None
         figures = ("cost", "work", "input", "output", "overflow", "param_bytes", "peak_bytes")
         return tuple(
             Stage(index=b, ops=tuple(ops[b]), ticks_per_s=ticks_per_s, **{figure: row[figure] for figure in figures})

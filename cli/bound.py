@@ -44,8 +44,9 @@ def command(
     itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
     """
     from mtpp.api.bound import BoundRequest, bound_cells
-    from mtpp.cli.options.cells import ProcessOverheads, cell_limits
+    from mtpp.cli.options.cells import cell_limits
     from mtpp.cli.options.mip_export import check_export_options, write_mip
+    from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start

@@ -41,7 +41,8 @@ def command(
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
     from mtpp.api.certify import CertifyRequest, certify_cells
-    from mtpp.cli.options.cells import ProcessOverheads, cell_limits
+    from mtpp.cli.options.cells import cell_limits
+    from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start

@@ -39,8 +39,9 @@ def command(
     bound, so 1 is optimal and lower is better. Ctrl-C ends the run with the table of what is done.
     """
     from mtpp.api.compare import CompareRequest, RunLimits, compare_algorithms, variants_of, warn_of_gaps
-    from mtpp.cli.options.cells import ProcessOverheads, listed
+    from mtpp.cli.options.cells import listed
     from mtpp.cli.options.limits import search_memory
+    from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.console import Console

@@ -50,9 +50,10 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
     """
+    from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
     from mtpp.api.output import check_output
     from mtpp.api.partition import find_partition, prepare
-    from mtpp.cli.options.limits import reading, refuse_too_late, searching_s
+    from mtpp.cli.options.overheads import ProcessOverheads, searching_s
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
@@ -69,7 +70,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         read = read_model(model, options, console.warn)
         request = _request(read, options)
         prepared = prepare(request)
-    refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph)
+    refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
     deliver_plan(plan, console, output, output_format, embed=options["embed"])

@@ -48,10 +48,10 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     MODEL is a file of layers with their configurations (see docs/formats.md), or - for standard input. Exit code 1:
     no plan fits; the least memory that would do is printed.
     """
+    from mtpp.api.inputs.reading_in_time import reading
     from mtpp.api.output import check_output
     from mtpp.api.plan_training import plan_task
     from mtpp.api.training.task import read_training_task
-    from mtpp.cli.options.limits import reading
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver

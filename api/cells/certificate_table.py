@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import Interrupted, renamed
+from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,9 +198,6 @@ class BoundRow:
     seconds: float
 
 
-_TICKS_PER_S = 10**12
-
-
 @dataclass(frozen=True, repr=False)
 class BoundTable(CellTable):
     """Lower bounds alone: iterates over rows of one bound each; ``cells`` has a row per model and k, with proofs.
@@ -234,7 +232,7 @@ class BoundTable(CellTable):
                 row.k,
                 name,
                 figure.value,
-                None if figure.value is None or row.time_unit == "1" else figure.value / _TICKS_PER_S,
+                None if figure.value is None or row.time_unit == "1" else figure.value / PICOSECONDS["s"],
                 bound_entry(name).tier,
                 figure.solved,
                 figure.seconds,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mtpp.inference.graph import CostGraph
+    from mtpp.inference.graph import CostGraph as CostGraph
 
 
 class Overheads:

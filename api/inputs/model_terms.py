@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.api.parameters import quantity, shortened, whole
+from mtpp.api.parameters import quantity, shortened, text, whole
 from mtpp.errors import InputError
 
 _LARGEST_SIZE = 10**18
@@ -21,9 +21,9 @@ def sizes(value: Any, parameter: str = "dims") -> dict[str, int]:
     """
     if value is None:
         return {}
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise InputError(f"{shortened(value)} is no mapping from names to sizes", parameter=parameter)
-    return {name: whole(size, parameter, most=_LARGEST_SIZE) for name, size in value.items()}
+    if not isinstance(value, Mapping):
+        raise InputError(f"{shortened(value)} is not a mapping", parameter=parameter, remedy='write {"batch": 1}')
+    return {text(name, parameter): whole(size, parameter, most=_LARGEST_SIZE) for name, size in value.items()}
 
 
 def bytes_or_none(value: Any, parameter: str) -> int | None:

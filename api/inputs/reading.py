@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 
-_LARGEST_DIM = 10**18
-
 
 def read(
     source: Any,
@@ -87,6 +85,7 @@ def read(
     ('a', 'b')
     """
     from mtpp.api import parameters as given
+    from mtpp.api.inputs.model_terms import sizes
     from mtpp.api.observer import listener
     from mtpp.units import parse_bytes
 
@@ -102,7 +101,7 @@ def read(
             peak=peak,
             stage_memory=stage_memory,
         ),
-        _dims(dims),
+        sizes(dims),
         costs=None if costs is None else given.path_text(costs, "costs"),
         from_format=given.text_or_none(from_format, "from_format") or _implied_format(source),
         time_unit=given.text_or_none(time_unit, "time_unit"),
@@ -167,16 +166,6 @@ def _told_of(parameter: str, parse: Callable[[str], System], value: str) -> Syst
     except InputError as error:
         place = ": ".join(part for part in (error.source, error.where) if part)
         raise InputError(error.problem, parameter=parameter, where=place or None, remedy=error.remedy) from None
-
-
-def _dims(dims: Any) -> dict[str, int]:
-    from mtpp.api.parameters import shortened, text, whole
-
-    if dims is None:
-        return {}
-    if not isinstance(dims, Mapping):
-        raise InputError(f"{shortened(dims)} is not a mapping", parameter="dims", remedy='write {"batch": 1}')
-    return {text(name, "dims"): whole(size, "dims", most=_LARGEST_DIM) for name, size in dims.items()}
 
 
 def _implied_format(source: Any) -> str | None:

@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.api.cells.overheads import Overheads
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
 from mtpp.cli.options.stage_counts import StageCounts
-from mtpp.host.process_age import process_age_s
 
 if TYPE_CHECKING:
     from mtpp.api.cells.limits import CellLimits
-    from mtpp.cli.options.limits import Graph
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -75,26 +72,6 @@ def total_time_option() -> Callable[[F], F]:
         "--total-time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
         help="Seconds for the whole run, from process start; cells that had no turn by then have no row.",
     )  # fmt: skip
-
-
-class ProcessOverheads(Overheads):
-    """Limits of the command line hold from the start of the process until its result is written."""
-
-    def spent_s(self) -> float:
-        """Return the age of this process."""
-        return process_age_s()
-
-    def writing_s(self, read_s: float, ops: int) -> float:
-        """Return the seconds to write a result about so many ops, whose graph was read in *read_s*."""
-        from mtpp.cli.options.limits import writing_s
-
-        return writing_s(read_s, ops)
-
-    def first_result_s(self, graph: Graph, start_s: float = 0) -> float:
-        """Return the seconds from a graph at hand to a first result about it, written."""
-        from mtpp.cli.options.limits import first_result_s
-
-        return first_result_s(graph, start_s)
 
 
 def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
