@@ -137,8 +137,7 @@ def export_mip(request: ExportRequest, observer: Observer) -> ExportedMip:
 
     instance = files.read(models[0].path).instance(k)
     cutoff = _bottleneck(instance, request) + 1 if request.cutoff is None else request.cutoff
-    rounds = reduce_instance(instance)
-    reduced = rounds[-1].contraction.instance if rounds else instance
+    reduced = reduce_instance(instance).instance
     with unwinding(), tempfile.TemporaryDirectory() as folder:
         draft = Path(folder) / f"model{_ending(request.path)}"
         written = export_mps(reduced, bound, draft, cutoff=cutoff, position=request.position)

@@ -37,6 +37,28 @@ class Contraction:
         """Return the same partition over the ops of the original instance; its stage costs are the same."""
         return Partition.from_stages(self.original, partition.assignment[self.group_of])
 
+    def of(self, instance: Instance) -> Contraction:
+        """Merge the same groups of *instance*, which has the ops and tensors of :attr:`original` at other costs or k.
+
+        Notes
+        -----
+        O(n + pins·log pins) time: spares the search for what has to be merged.
+        """
+        return self if instance is self.original else merge(instance, self.group_of, self.instance.op_count)
+
+
+def lift_through(levels: Sequence[Contraction], partition: Partition) -> Partition:
+    """Return a partition of the last level as one of the first level's original; its stage costs are the same.
+
+    Parameters
+    ----------
+    levels
+        Each the contraction of the one before; may be empty.
+    """
+    for level in reversed(levels):
+        partition = level.lift(partition)
+    return partition
+
 
 def contract_named(instance: Instance, groups: Sequence[Sequence[str]]) -> Contraction:
     """Merge each group of op names; see :func:`contract`.

@@ -9,6 +9,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
 _FIRST_STEPS = 1 << 22
 """Of the first turn; in each, part of the steps is for limits closer to the bound. The next has twice as many."""
@@ -36,7 +37,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         observer=limits.observer,
         interrupted=limits.interrupted,
     )
-    prover = Prover(instance, [], search)
+    prover = Prover(ReducedInstance(instance), search)
     upper, steps = limits.upper, _FIRST_STEPS
     while prover.lower < min(upper, limits.target) and not prover.exhausted(upper) and not limits.ended():
         upper = prover.close(upper, steps)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -27,7 +27,8 @@ from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
 from mtpp.solvers.local_search.initial_partition import first_partition
-from mtpp.solvers.reduction.reduction import Reduction, merge_record, reduce_instance
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import partitioner
 from mtpp.solvers.solve import search_in_time
 
@@ -148,7 +149,8 @@ class _CellWork:
         self._given_up = self._short = False
         self._tell_first()
         reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
-        self._rounds = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline) or []
+        reduced = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline)
+        self._reduced = reduced or ReducedInstance(instance)
         self._state = self._partitioned()
 
     def run(self) -> Certification:
@@ -222,7 +224,7 @@ class _CellWork:
                 deadline=self._deadline.share(_WEAK_SHARE),
                 interrupted=self._interrupted,
             )
-            inner = self._inner
+            inner = self._reduced.instance
             result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
             proven = self._proven(result)
             value = None if proven is None else proven.value
@@ -273,10 +275,10 @@ class _CellWork:
 
         def work() -> BoundResult:
             return entry.load()(
-                self._inner,
+                self._reduced.instance,
                 BoundLimits(
                     upper,
-                    None if state.partition is None else _carried(state.partition, self._rounds),
+                    None if state.partition is None else self._reduced.carry(state.partition),
                     0 if limits.each else known.value,
                     None if limits.each else _enough(upper, limits.target_ratio),
                     deadline=deadline.share(_ENDS_AT),
@@ -306,7 +308,7 @@ class _CellWork:
                 self._observer.bound(lower.value)
         partition, upper, algorithm = state.partition, state.upper, state.upper_algorithm
         if result.partition is not None and upper is not None:
-            lifted = _lifted(result.partition, self._rounds)
+            lifted = self._reduced.lift(result.partition)
             cost = bottleneck(self._instance, lifted)
             if cost < upper:
                 partition, upper, algorithm = lifted, cost, name
@@ -320,18 +322,12 @@ class _CellWork:
             bounds=state.bounds | {name: figure},
         )
 
-    @property
-    def _inner(self) -> Instance:
-        """What the instance is reduced to."""
-        return self._rounds[-1].contraction.instance if self._rounds else self._instance
-
     def _proven(self, result: BoundResult) -> LowerBound | None:
         """Return a bound on the reduced instance as one on the instance, whose proof says what was merged."""
         lower = result.lower
         if lower is None or lower.method == "simple" or "merges" in lower.proof:
             return lower
-        merges = merge_record(self._rounds, self._instance.first_members.tolist())
-        return replace(lower, proof={"merges": merges, **lower.proof})
+        return replace(lower, proof={"merges": self._reduced.record(), **lower.proof})
 
     @property
     def _cutoff(self) -> int:
@@ -373,15 +369,3 @@ def _value(bound: LowerBound) -> int:
 def _enough(upper: int, target_ratio: Fraction) -> int:
     """Return the least bound that proves the ratio."""
     return -(-upper * target_ratio.denominator // target_ratio.numerator)
-
-
-def _carried(partition: Partition, rounds: Sequence[Reduction]) -> Partition:
-    for merges in rounds:
-        partition = merges.carry(partition)
-    return partition
-
-
-def _lifted(partition: Partition, rounds: Sequence[Reduction]) -> Partition:
-    for merges in reversed(rounds):
-        partition = merges.contraction.lift(partition)
-    return partition

@@ -5,14 +5,13 @@ from __future__ import annotations
 from math import ceil
 
 from mtpp.inference.certificate import LowerBound
-from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
-from mtpp.solvers.reduction.reduction import Reduction, merge_record
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
 DEFAULT_MEMORY_BYTES = 2**30
 """What the downsets of a search may take where nobody says otherwise."""
@@ -44,10 +43,8 @@ class Prover:
 
     Parameters
     ----------
-    instance
-        As it is given; the proof speaks of it.
-    rounds
-        Merges that leave its optimum as it is: the searches run on what they lead to.
+    reduced
+        The searches run on it after all merges; the proof speaks of it before them.
     limits
         Of the whole search: ``lower_bound`` is where the bound begins, ``memory_bytes`` is for the downsets kept.
 
@@ -65,14 +62,13 @@ class Prover:
         Steps made.
     """
 
-    def __init__(self, instance: Instance, rounds: list[Reduction], limits: SearchLimits) -> None:
-        self.inner = rounds[-1].contraction.instance if rounds else instance
+    def __init__(self, reduced: ReducedInstance, limits: SearchLimits) -> None:
+        self.inner = reduced.instance
         self.lower = limits.lower_bound
         self.bound: LowerBound | None = None
         self.found: Partition | None = None
         self.steps = 0
-        self._instance = instance
-        self._rounds = rounds
+        self._reduced = reduced
         self._limits = limits
         self._problem = downset_problem(self.inner)
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
@@ -94,7 +90,7 @@ class Prover:
         search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
         self._run(search, self.steps + steps)
         if search.state == "none":
-            raise proven_infeasible(self._instance)
+            raise proven_infeasible(self._reduced.original)
         return search.partition() if search.state == "found" else None
 
     def exhausted(self, upper: int) -> bool:
@@ -161,7 +157,7 @@ class Prover:
             self._upper = bottleneck(self.inner, self.found)
             self._limits.observer.incumbent(self._upper)
             found = self.found
-            self._limits.keeper.offer(self._upper, "downset", lambda: self._lifted(found))
+            self._limits.keeper.offer(self._upper, "downset", lambda: self._reduced.lift(found))
         elif search.state == "none":
             self.lower = search.limit + 1
             self._halve = False
@@ -204,16 +200,11 @@ class Prover:
         if highest is not None:
             self._settle(highest)
 
-    def _lifted(self, partition: Partition) -> Partition:
-        for merges in reversed(self._rounds):
-            partition = merges.contraction.lift(partition)
-        return partition
-
     def _proof(self, search: DownsetSearch) -> LowerBound:
         proof = {
-            "merges": merge_record(self._rounds, self._instance.first_members.tolist()),
+            "merges": self._reduced.record(),
             "cutoff": search.limit + 1,
-            "k": self._instance.k,
+            "k": self.inner.k,
             "rules": self._problem.rules,
             **search.record(),
         }

@@ -14,7 +14,7 @@ from math import ceil
 import numpy as np
 
 from mtpp.errors import Infeasible
-from mtpp.inference.contraction import Contraction
+from mtpp.inference.contraction import Contraction, lift_through
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Keeper, Lifted
@@ -78,13 +78,7 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
 
 def _lifting(keeper: Keeper, levels: list[Contraction]) -> Keeper:
     """Return a keeper for the instance that *levels* lead to."""
-
-    def lift(partition: Partition) -> Partition:
-        for level in reversed(levels):
-            partition = level.lift(partition)
-        return partition
-
-    return Lifted(keeper, lift) if levels else keeper
+    return Lifted(keeper, partial(lift_through, levels)) if levels else keeper
 
 
 def _first(

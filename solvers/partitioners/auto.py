@@ -8,7 +8,6 @@ from math import ceil, isqrt
 from mtpp.errors import Infeasible
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -17,7 +16,8 @@ from mtpp.solvers.local_search.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.local_search.portfolio import Portfolio
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import brkga
-from mtpp.solvers.reduction.reduction import Reduction, reduce_instance
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
 from mtpp.solvers.threads import Threads
 
@@ -44,17 +44,16 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     Up to :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops never worse than ``slice``: it starts there. Without a
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices.
     """
-    rounds = reduce_instance(instance, ended=limits.ended)
-    inner = rounds[-1].contraction.instance if rounds else instance
-    if inner.op_count <= LARGE:
-        return search(instance, rounds, limits, Prover(instance, rounds, limits))
+    reduced = reduce_instance(instance, ended=limits.ended)
+    if reduced.instance.op_count <= LARGE:
+        return search(reduced, limits, Prover(reduced, limits))
     with Threads(limits.jobs) as threads:
-        inside = _inside(limits, rounds)
-        return lifted(solve_by_levels(inner, inside, threads, order_share=_ORDER_SHARE), rounds)
+        found = solve_by_levels(reduced.instance, _inside(limits, reduced), threads, order_share=_ORDER_SHARE)
+    return replace(found, partition=reduced.lift(found.partition))
 
 
-def search(instance: Instance, rounds: list[Reduction], limits: SearchLimits, prover: Prover) -> SearchResult:
-    """Return the best partition of *instance* that a portfolio on what *rounds* reduce it to finds, with its proof.
+def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> SearchResult:
+    """Return the best partition of the original that a portfolio on the reduced instance finds, with its proof.
 
     Raises
     ------
@@ -62,44 +61,30 @@ def search(instance: Instance, rounds: list[Reduction], limits: SearchLimits, pr
         As :func:`partition`.
     """
     with Threads(limits.jobs) as threads:
-        start = _first(instance, rounds, limits, threads, prover)
+        start = _first(reduced, limits, threads, prover)
         limits.observer.incumbent(start.bottleneck)
-        inside = _inside(limits, rounds)
-        portfolio = Portfolio(prover.inner, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
+        inside = _inside(limits, reduced)
+        portfolio = Portfolio(reduced.instance, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
         portfolio.prove_first()
-        seed = None if portfolio.ended else _evolved(instance, limits, limits.evaluations - portfolio.evaluations)
+        evaluations = limits.evaluations - portfolio.evaluations
+        seed = None if portfolio.ended else _evolved(reduced.original, limits, evaluations)
         if seed is not None:
-            portfolio.add(replace(seed, partition=_carried(seed.partition, rounds)))
+            portfolio.add(replace(seed, partition=reduced.carry(seed.partition)))
         found = portfolio.improve()
-    return replace(lifted(found, rounds), lower=prover.bound)
+    return replace(found, partition=reduced.lift(found.partition), lower=prover.bound)
 
 
-def lifted(found: SearchResult, rounds: list[Reduction]) -> SearchResult:
-    """Return the result for the instance before the merges."""
-    for merges in reversed(rounds):
-        found = replace(found, partition=merges.contraction.lift(found.partition))
-    return found
-
-
-def _inside(limits: SearchLimits, rounds: list[Reduction]) -> SearchLimits:
+def _inside(limits: SearchLimits, reduced: ReducedInstance) -> SearchLimits:
     """Return the limits of a search after the merges: what it finds is kept as it is before them."""
-
-    def lift(partition: Partition) -> Partition:
-        for merges in reversed(rounds):
-            partition = merges.contraction.lift(partition)
-        return partition
-
-    return replace(limits, keeper=Lifted(limits.keeper, lift)) if rounds else limits
+    return replace(limits, keeper=Lifted(limits.keeper, reduced.lift)) if reduced.rounds else limits
 
 
-def _first(
-    instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads, prover: Prover
-) -> SearchResult:
+def _first(reduced: ReducedInstance, limits: SearchLimits, threads: Threads, prover: Prover) -> SearchResult:
     """Return a first partition of the reduced instance, by exhaustive search where nothing else finds one."""
-    kept = min(limits.evaluations // 2, default_sweeps(instance))
+    kept = min(limits.evaluations // 2, default_sweeps(reduced.original))
     tries = limits.evaluations - kept
     try:
-        return _better_start(instance, rounds, replace(limits, evaluations=tries), threads)
+        return _better_start(reduced, replace(limits, evaluations=tries), threads)
     except Infeasible:
         n = prover.inner.op_count
         limits.observer.phase("downset")
@@ -110,13 +95,13 @@ def _first(
         return SearchResult(partition, cost, "downset", tries + ceil(prover.steps / n), "budget")
 
 
-def _better_start(instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads) -> SearchResult:
+def _better_start(reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> SearchResult:
     """Return a first partition of the reduced instance: none worse than the cut of either instance's own order."""
-    start = first_result(instance, limits, threads)
-    if not rounds:
+    start = first_result(reduced.original, limits, threads)
+    if not reduced.rounds:
         return start
-    inner = rounds[-1].contraction.instance
-    start = replace(start, partition=_carried(start.partition, rounds))
+    inner = reduced.instance
+    start = replace(start, partition=reduced.carry(start.partition))
     start = replace(start, bottleneck=bottleneck(inner, start.partition))
     cut = slice_order(inner, inner.order, start.bottleneck)
     return start if cut is None else replace(start, partition=cut.partition, bottleneck=cut.bottleneck)
@@ -143,10 +128,3 @@ def _evolved(instance: Instance, limits: SearchLimits, left: int) -> SearchResul
         return brkga.partition(instance, part)
     except Infeasible:
         return None
-
-
-def _carried(partition: Partition, rounds: list[Reduction]) -> Partition:
-    """Return a partition of the reduced instance that is none worse."""
-    for merges in rounds:
-        partition = merges.carry(partition)
-    return partition

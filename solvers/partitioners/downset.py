@@ -7,7 +7,7 @@ from dataclasses import replace
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
-from mtpp.solvers.partitioners.auto import lifted, search
+from mtpp.solvers.partitioners.auto import search
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
 
@@ -33,14 +33,14 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     deadline the result depends on the seed and the number of evaluations alone, as long as the memory suffices; an
     evaluation is as many steps as there are ops.
     """
-    rounds = reduce_instance(instance, ended=limits.ended)
-    prover = Prover(instance, rounds, limits)
+    reduced = reduce_instance(instance, ended=limits.ended)
+    prover = Prover(reduced, limits)
     part = replace(
         limits,
         evaluations=max(1, min(default_sweeps(instance), int(_START_SHARE * limits.evaluations))),
         deadline=limits.deadline.share(_START_SHARE),
     )
-    found = search(instance, rounds, part, prover)
+    found = search(reduced, part, prover)
     n = prover.inner.op_count
     before = prover.steps
     steps = max(0, limits.evaluations - found.evaluations) * n
@@ -53,7 +53,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             break
     if upper < found.bottleneck:
         assert prover.found is not None
-        found = lifted(replace(found, partition=prover.found, bottleneck=upper, found_by="downset"), rounds)
+        found = replace(found, partition=reduced.lift(prover.found), bottleneck=upper, found_by="downset")
     stopped = "optimal" if prover.lower >= upper else limits.stop or "budget"
     spent = -(-(prover.steps - before) // n)
     return replace(found, evaluations=found.evaluations + spent, stopped=stopped, lower=prover.bound)

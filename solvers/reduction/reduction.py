@@ -48,26 +48,18 @@ Where the activations depend on the order of the ops, nothing does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Collection
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.host.memory_limit import memory_left
-from mtpp.inference.contraction import Contraction, merge
+from mtpp.inference.contraction import merge
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.partition import Partition
 from mtpp.solvers.reduction.kernels.pair_merges import MergeArrays, Search, find_pairs
 from mtpp.solvers.reduction.merge_regions import RegionFinder
-
-PAIR_RULES = ("pull-down", "pull-up", "first-reader", "last-producer")
-"""In the order in which the kernel numbers them."""
-
-REGION_RULES = ("region-down", "region-up")
-
-ALL_RULES = PAIR_RULES + REGION_RULES
+from mtpp.solvers.reduction.reduced_instance import ALL_RULES, PAIR_RULES, REGION_RULES, ReducedInstance, Reduction
 
 _PATH_STEPS = 1_000
 """Pins that a search for paths may look at: it keeps the reduction linear, and only costs an opportunity."""
@@ -82,63 +74,9 @@ _WORTHWHILE = 2_000
 """A round that merges fewer than one op in so many is the last: on a million ops another one takes half a second."""
 
 
-class Reduction(NamedTuple):
-    """One round of merges.
-
-    Attributes
-    ----------
-    contraction
-        The smaller instance and the way back.
-    leader
-        The op of each group that stays where it is while the others move to it, int32, shape (groups,).
-    target
-        The op that each op of the larger instance moves to, itself if it stays, int32, shape (n,).
-    rule
-        Number in :data:`ALL_RULES` of the rule that says so, −1 for those that stay, int32, shape (n,).
-    """
-
-    contraction: Contraction
-    leader: Int32Array
-    target: Int32Array
-    rule: Int32Array
-
-    def carry(self, partition: Partition) -> Partition:
-        """Return a partition of the smaller instance that is none worse than *partition* of the larger one."""
-        return Partition.from_stages(self.contraction.instance, partition.assignment[self.leader])
-
-    def merges(self) -> list[tuple[str, list[int], int]]:
-        """Return rule, ops that move and leader of each merge, in an order that keeps what the rules promise.
-
-        Notes
-        -----
-        Leaders that move themselves move first. O(n).
-        """
-        target = self.target.tolist()
-        rule = self.rule.tolist()
-        done = [to == op for op, to in enumerate(target)]
-        found: list[tuple[str, list[int], int]] = []
-        regions: dict[int, list[int]] = {}
-        for op in range(len(target)):
-            way = []
-            while not done[op]:
-                done[op] = True
-                way.append(op)
-                op = target[op]
-            for mover in reversed(way):
-                name, leader = ALL_RULES[rule[mover]], target[mover]
-                if name in PAIR_RULES:
-                    found.append((name, [mover], leader))
-                elif leader in regions:
-                    regions[leader].append(mover)
-                else:
-                    regions[leader] = [mover]
-                    found.append((name, regions[leader], leader))
-        return found
-
-
 def reduce_instance(
     instance: Instance, rules: Collection[str] = ALL_RULES, *, ended: Callable[[], bool] = lambda: False
-) -> list[Reduction]:
+) -> ReducedInstance:
     """Apply the rules until none fits, or too few to be worth the time where there are thousands of ops.
 
     Parameters
@@ -150,8 +88,8 @@ def reduce_instance(
 
     Returns
     -------
-    Rounds, each on the instance of the one before, the first on *instance*; none if nothing can be merged. The optimum
-    of the last is that of *instance*, and its partitions lift to partitions of the same costs.
+    The instance after all rounds of merges, itself if nothing can be merged. Its optimum is that of *instance*, and
+    its partitions lift to partitions of the same costs.
 
     Notes
     -----
@@ -159,43 +97,20 @@ def reduce_instance(
     enough ops to look for them, are tried when no pair is left.
     """
     pairs = np.array([name in rules for name in PAIR_RULES], dtype=np.uint8)
-    rounds: list[Reduction] = []
+    reduced = ReducedInstance(instance)
     if instance.peaks_in_order:
-        return rounds
+        return reduced
     while not ended():
-        target, rule = find_moves(instance, pairs, _PATH_STEPS)
-        if not np.any(rule >= 0) and instance.op_count <= _MOST_OPS and _fits(instance):
-            target, rule = _regions(instance, rules, ended)
+        inner = reduced.instance
+        target, rule = find_moves(inner, pairs, _PATH_STEPS)
+        if not np.any(rule >= 0) and inner.op_count <= _MOST_OPS and _fits(inner):
+            target, rule = _regions(inner, rules, ended)
         if not np.any(rule >= 0):
-            return rounds
-        rounds.append(_merged(instance, target, rule))
-        if np.count_nonzero(rule >= 0) * _WORTHWHILE < instance.op_count:
-            return rounds
-        instance = rounds[-1].contraction.instance
-    return rounds
-
-
-def merge_record(rounds: Sequence[Reduction], representative: Sequence[int] | None = None) -> list[list[str | int]]:
-    """Write the merges of all rounds as data: for each the rule, the ops that move, and last the op they move to.
-
-    Parameters
-    ----------
-    representative
-        What the ops of the first instance are called in the record; by default by their numbers.
-
-    Returns
-    -------
-    In an order in which each rule's condition holds on the graph as merged so far. An op stands for whatever it was
-    merged with before.
-    """
-    record: list[list[str | int]] = []
-    if not rounds:
-        return record
-    name = list(range(rounds[0].contraction.original.op_count) if representative is None else representative)
-    for merges in rounds:
-        record.extend([rule, *(name[op] for op in movers), name[leader]] for rule, movers, leader in merges.merges())
-        name = [name[leader] for leader in merges.leader.tolist()]
-    return record
+            break
+        reduced = ReducedInstance(instance, (*reduced.rounds, _merged(inner, target, rule)))
+        if np.count_nonzero(rule >= 0) * _WORTHWHILE < inner.op_count:
+            break
+    return reduced
 
 
 def find_moves(instance: Instance, allowed: NDArray[np.uint8], steps: int) -> tuple[Int32Array, Int32Array]:

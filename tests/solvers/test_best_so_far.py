@@ -58,11 +58,12 @@ def test_the_best_is_kept() -> None:
 def test_what_is_found_after_merges_is_kept_as_it_is_before_them() -> None:
     """A keeper for the smaller instance lifts what it is offered."""
     instance = instance_of()
-    (merges, *_) = reduce_instance(instance)
-    small = merges.contraction.instance
+    reduced = reduce_instance(instance)
+    small = reduced.instance
+    assert small.op_count < instance.op_count
     partition = Partition.from_stages(small, np.zeros(small.op_count, dtype=np.int32))
     kept = BestSoFar()
-    Lifted(kept, merges.contraction.lift).offer(1, "it", lambda: partition)
+    Lifted(kept, reduced.lift).offer(1, "it", lambda: partition)
     found = kept.partition()
     assert found is not None
     assert len(found[0].assignment) == instance.op_count
@@ -137,8 +138,8 @@ def test_a_first_partition_keeps_to_the_stage_memory() -> None:
 def test_merging_and_contracting_end_when_they_are_told() -> None:
     """Nothing is merged when the time is over at the beginning, and less when it ends on the way."""
     instance = instance_of(600)
-    assert reduce_instance(instance, ended=lambda: True) == []
+    assert reduce_instance(instance, ended=lambda: True).rounds == ()
     assert coarsen(instance, 10, ended=lambda: True) == []
     looks = iter([False, False] + [True] * 10**6)
     some = reduce_instance(instance, ended=lambda: next(looks))
-    assert 0 < len(some) <= len(reduce_instance(instance))
+    assert 0 < len(some.rounds) <= len(reduce_instance(instance).rounds)

@@ -18,7 +18,7 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
-from mtpp.solvers.reduction.reduction import merge_record, reduce_instance
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 SOURCE, SINK = "source", "sink"
 MULTIPLIERS = [
@@ -63,8 +63,7 @@ def claim_of(
 
 def merges_of(graph: CostGraph, system: System, k: int) -> list[list[Any]]:
     """Return the merges that the reduction makes."""
-    instance = Instance.build(graph, system, k)
-    return merge_record(reduce_instance(instance), instance.first_members.tolist())
+    return reduce_instance(Instance.build(graph, system, k)).record()
 
 
 def weights(graph: MergedGraph, system: System, *, streamed: bool) -> tuple[list[int], int]:

@@ -22,7 +22,8 @@ from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
-from mtpp.solvers.reduction.reduction import ALL_RULES, merge_record, reduce_instance
+from mtpp.solvers.reduction.reduced_instance import ALL_RULES
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 STREAMS = System("streams", 1, 1, 10**12, 15, 3)
 LIMITED = System("limited", 1, 1, 10**12, None, 3, stage_memory_bytes=14)
@@ -60,15 +61,15 @@ def test_what_the_reduction_does_holds(system: System) -> None:
     for seed in range(150):
         graph = merging_graph(seed, 16, time_unit="ps", largest_params=0 if system is NO_MEMORY else 4)
         first = contract(Instance.build(graph, system, 3), [[3, 7]] if seed % 2 else [])
-        rounds = reduce_instance(first.instance)
+        reduced = reduce_instance(first.instance)
         names = first.group_of.tolist()
         stands_for = [names.index(v) for v in range(first.instance.op_count)]
-        merges = merge_record(rounds, stands_for)
+        merges = reduced.record(stands_for)
         ticks = in_ticks(graph)
         classes = together_classes(ticks, [["op3", "op7"]] if seed % 2 else [])
         merged = replay_merges(ticks, classes, system.to_document(), merges)
         assert isinstance(merged, MergedGraph), (seed, merged)
-        last = rounds[-1].contraction.instance if rounds else first.instance
+        last = reduced.instance
         pins = [last.pins[b:e].tolist() for b, e in zip(last.pin_offsets[:-1], last.pin_offsets[1:], strict=True)]
         rows = [(cost, u, rest) for cost, (u, *rest) in zip(last.transfer.tolist(), pins, strict=True) if rest]
         theirs = [(cost, u, list(readers)) for cost, u, readers in merged.tensors]

@@ -118,11 +118,9 @@ def drawn_case(seed: int) -> Case:
 def views(case: Case, start: Partition | None) -> list[tuple[Instance, Partition | None]]:
     """Return the instance as it is and as the reduction leaves it, each with the partition."""
     found = [(case.instance, start)]
-    rounds = reduce_instance(case.instance)
-    if rounds:
-        for merges in rounds:
-            start = None if start is None else merges.carry(start)
-        found.append((rounds[-1].contraction.instance, start))
+    reduced = reduce_instance(case.instance)
+    if reduced.rounds:
+        found.append((reduced.instance, None if start is None else reduced.carry(start)))
     return found
 
 

@@ -15,7 +15,8 @@ from mtpp.inference.contraction import contract
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
-from mtpp.solvers.reduction.reduction import merge_record, reduce_instance
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 EXACT = [name for name, entry in BOUNDS.items() if entry.tier == "exact"]
 
@@ -40,16 +41,15 @@ def test_proofs_pass(name: str, reduced: bool) -> None:
         instance = Instance.build(graph, system, k)
         if groups:
             instance = contract(instance, groups).instance
-        rounds = reduce_instance(instance) if reduced and name != "simple" else []
-        inner = rounds[-1].contraction.instance if rounds else instance
+        smaller = reduce_instance(instance) if reduced and name != "simple" else ReducedInstance(instance)
         limits = BoundLimits(optimum, deadline=Deadline(2))  # some get better for very long
-        lower = BOUNDS[name].load()(inner, limits).lower
+        lower = BOUNDS[name].load()(smaller.instance, limits).lower
         if lower is None:
             continue
         assert lower.value <= optimum, seed
         proof = dict(lower.proof)
-        if rounds:
-            proof["merges"] = merge_record(rounds, instance.first_members.tolist())
+        if smaller.rounds:
+            proof["merges"] = smaller.record()
         claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(proof)))
         check, tier = check_bound(claim, lower.method, lower.tier, optimum, None)
         assert check.passed, (seed, check.detail)

@@ -29,8 +29,7 @@ def bounds_of(name: str, instance: Instance, upper: int) -> BoundResult:
 def assert_below(name: str, instance: Instance, optimum: int) -> int:
     """Hold a bound of the instance, reduced or not, against the optimum; return it, 0 if nothing was proven."""
     best = 0
-    rounds = reduce_instance(instance)
-    for one in [instance, *(reduction.contraction.instance for reduction in rounds[-1:])]:
+    for one in dict.fromkeys([instance, reduce_instance(instance).instance]):
         for upper in {min(bottleneck, instance.most_ticks) for bottleneck in (optimum, 2 * optimum + 1, oracles.NEVER)}:
             result = bounds_of(name, one, upper)
             assert result.solved

@@ -25,7 +25,7 @@ from mtpp.solvers.reduction.reduction import reduce_instance
 def prover_of(instance: Instance, **limits: object) -> Prover:
     """Return a prover with all merges and the simple bound."""
     lower = simple_bound(instance).value
-    return Prover(instance, reduce_instance(instance), SearchLimits(UNLIMITED, lower_bound=lower, **limits))  # type: ignore[arg-type]
+    return Prover(reduce_instance(instance), SearchLimits(UNLIMITED, lower_bound=lower, **limits))  # type: ignore[arg-type]
 
 
 @settings(max_examples=150)

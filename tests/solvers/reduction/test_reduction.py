@@ -18,18 +18,19 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System
-from mtpp.solvers.reduction.reduction import ALL_RULES, Reduction, merge_record, reduce_instance
+from mtpp.solvers.reduction.reduced_instance import ALL_RULES, ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
 
 EACH_AND_ALL = [*((rule,) for rule in ALL_RULES), ALL_RULES]
 GRAPHS_PER_CASE = 400
 
 
-def groups_of(graph: CostGraph, rounds: list[Reduction]) -> list[list[int]]:
+def groups_of(graph: CostGraph, reduced: ReducedInstance) -> list[list[int]]:
     """Return the ops of the graph that each op at the end stands for."""
     groups: dict[int, list[int]] = {}
     for v in range(graph.op_count):
         place = v
-        for merges in rounds:
+        for merges in reduced.rounds:
             place = int(merges.contraction.group_of[place])
         groups.setdefault(place, []).append(v)
     return list(groups.values())
@@ -42,9 +43,7 @@ def member_names(instance: Instance) -> list[set[str]]:
 
 def reduced(graph: CostGraph, rules: Collection[str] = ALL_RULES, system: System = NO_MEMORY) -> list[set[str]]:
     """Return what is left of a graph for two stages."""
-    instance = Instance.build(graph, system, 2)
-    rounds = reduce_instance(instance, rules)
-    return member_names(rounds[-1].contraction.instance if rounds else instance)
+    return member_names(reduce_instance(Instance.build(graph, system, 2), rules).instance)
 
 
 def abstract(ops: dict[str, int], tensors: list[tuple[str, str, int]]) -> CostGraph:
@@ -65,9 +64,9 @@ def test_the_optimum_stays(case: int) -> None:
     for seed in range(GRAPHS_PER_CASE):
         draw = random.Random(1000 * case + seed)
         graph, k = merging_graph(1000 * case + seed, draw.randint(2, 8)), draw.randint(1, 4)
-        rounds = reduce_instance(Instance.build(graph, NO_MEMORY, k), rules)
-        assert {str(merge[0]) for merge in merge_record(rounds)} <= set(rules)
-        together = [ops for ops in groups_of(graph, rounds) if len(ops) > 1]
+        smaller = reduce_instance(Instance.build(graph, NO_MEMORY, k), rules)
+        assert {str(merge[0]) for merge in smaller.record()} <= set(rules)
+        together = [ops for ops in groups_of(graph, smaller) if len(ops) > 1]
         merged += bool(together)
         kept = oracles.brute_force_optimum(graph, NO_MEMORY, k, together)
         assert kept == oracles.brute_force_optimum(graph, NO_MEMORY, k), (case, seed)
@@ -78,8 +77,8 @@ def test_the_optimum_stays(case: int) -> None:
 @given(graphs(min_ops=2, max_ops=7), st.integers(1, 4))
 def test_the_optimum_stays_whatever_the_graph(graph: CostGraph, k: int) -> None:
     """The same on graphs of every time unit, with costs that hardly ever allow a merge."""
-    rounds = reduce_instance(Instance.build(graph, NO_MEMORY, k))
-    kept = oracles.brute_force_optimum(graph, NO_MEMORY, k, groups_of(graph, rounds))
+    smaller = reduce_instance(Instance.build(graph, NO_MEMORY, k))
+    kept = oracles.brute_force_optimum(graph, NO_MEMORY, k, groups_of(graph, smaller))
     assert kept == oracles.brute_force_optimum(graph, NO_MEMORY, k)
 
 
@@ -90,7 +89,7 @@ def test_no_stage_of_any_partition_gets_dearer(rules: tuple[str, ...]) -> None:
     for seed in range(40):
         graph = merging_graph(seed, 6)
         instance = Instance.build(graph, NO_MEMORY, 3)
-        rounds = reduce_instance(instance, rules)
+        rounds = reduce_instance(instance, rules).rounds
         for partition in partitions(graph, instance) if rounds else ():
             before = stage_costs(instance, partition).cost
             for merges in rounds:
@@ -105,7 +104,7 @@ def test_no_stage_of_any_partition_gets_dearer(rules: tuple[str, ...]) -> None:
 def test_moves_end_at_ops_that_stay() -> None:
     """Whoever follows the moves of a round comes to the leader of the op's group; nobody goes in circles."""
     for seed in range(50):
-        for merges in reduce_instance(Instance.build(merging_graph(seed, 30), NO_MEMORY, 4)):
+        for merges in reduce_instance(Instance.build(merging_graph(seed, 30), NO_MEMORY, 4)).rounds:
             for op, group in enumerate(merges.contraction.group_of.tolist()):
                 end, steps = op, 0
                 while merges.target[end] != end:
@@ -118,28 +117,28 @@ def test_the_record_replays_to_the_same_groups() -> None:
     """Merging along the record, any member standing for its group, gives the groups of the last instance."""
     for seed in range(50):
         graph = merging_graph(seed, 20)
-        rounds = reduce_instance(Instance.build(graph, NO_MEMORY, 4))
+        smaller = reduce_instance(Instance.build(graph, NO_MEMORY, 4))
         group = list(range(20))
-        for rule, *movers, leader in merge_record(rounds):
+        for rule, *movers, leader in smaller.record():
             assert rule in ALL_RULES
             assert len({group[int(op)] for op in [*movers, leader]}) == len(movers) + 1
             moved = {group[int(op)] for op in movers}
             group = [group[int(leader)] if g in moved else g for g in group]
         replayed = {frozenset(v for v in range(20) if group[v] == g) for g in group}
-        assert replayed == {frozenset(ops) for ops in groups_of(graph, rounds)}
+        assert replayed == {frozenset(ops) for ops in groups_of(graph, smaller)}
 
 
 def test_the_record_names_ops_as_asked() -> None:
     """Ops of a first instance that was merged before go by whatever number stands for them in the graph."""
     instance = Instance.build(chain([9, 0, 9], [1, 5]), NO_MEMORY, 2)
-    assert merge_record(reduce_instance(instance)) == [["pull-down", 1, 2]]
-    assert merge_record(reduce_instance(instance), [40, 50, 60]) == [["pull-down", 50, 60]]
-    assert merge_record([]) == []
+    assert reduce_instance(instance).record() == [["pull-down", 1, 2]]
+    assert reduce_instance(instance).record([40, 50, 60]) == [["pull-down", 50, 60]]
+    assert ReducedInstance(instance).record() == []
 
 
 def test_a_chain_of_cheap_ops_becomes_one() -> None:
     """Every link costs more than what is before it: nothing should ever be cut, and one round sees to it."""
-    rounds = reduce_instance(Instance.build(chain([1] * 999, [2 * i + 2 for i in range(998)]), NO_MEMORY, 3))
+    rounds = reduce_instance(Instance.build(chain([1] * 999, [2 * i + 2 for i in range(998)]), NO_MEMORY, 3)).rounds
     assert [merges.contraction.instance.op_count for merges in rounds] == [1]
 
 
@@ -189,7 +188,7 @@ def test_many_ops_move_to_one_in_a_single_round() -> None:
     tensors = [Tensor(f"in{name}", "hub", (name,), None, 3) for name in readers]
     tensors += [Tensor(f"out{name}", name, ("end",), None, 2) for name in readers]
     graph = CostGraph.build(name="hub", time_unit="1", ops=ops, tensors=tensors)
-    rounds = reduce_instance(Instance.build(graph, NO_MEMORY, 2), ["pull-up"])
+    rounds = reduce_instance(Instance.build(graph, NO_MEMORY, 2), ["pull-up"]).rounds
     assert [merges.contraction.instance.op_count for merges in rounds] == [2]
 
 
@@ -233,7 +232,7 @@ def test_any_partition_carries_over_none_the_worse(graph: CostGraph, data: st.Da
     labels[instance.order] = stage
     partition = Partition.from_stages(instance, labels)
     worst = bottleneck(instance, partition)
-    for merges in reduce_instance(instance):
+    for merges in reduce_instance(instance).rounds:
         partition = merges.carry(partition)
         assert bottleneck(merges.contraction.instance, partition) <= worst
 
@@ -254,8 +253,7 @@ def test_the_optimum_stays_where_memory_matters(system: System) -> None:
         draw = random.Random(seed)
         graph = merging_graph(seed, draw.randint(2, 7), time_unit="ps", largest_params=8)
         instance = Instance.build(graph, system, draw.randint(1, 4))
-        rounds = reduce_instance(instance)
-        together = [ops for ops in groups_of(graph, rounds) if len(ops) > 1]
+        together = [ops for ops in groups_of(graph, reduce_instance(instance)) if len(ops) > 1]
         merged += bool(together) and instance.memory_matters
         kept = oracles.brute_force_optimum(graph, system, instance.k, together)
         assert kept == oracles.brute_force_optimum(graph, system, instance.k), seed
@@ -268,13 +266,11 @@ def test_no_stage_gets_dearer_or_too_large(system: System) -> None:
     for seed in range(40):
         graph = merging_graph(seed, 5, time_unit="ps", largest_params=8)
         instance = Instance.build(graph, system, 3)
-        rounds = reduce_instance(instance)
+        smaller = reduce_instance(instance)
         limit = system.stage_memory_bytes or 2**62
-        for partition in partitions(graph, instance) if rounds else ():
+        for partition in partitions(graph, instance) if smaller.rounds else ():
             before = stage_costs(instance, partition)
-            for merges in rounds:
-                partition = merges.carry(partition)
-            after = stage_costs(rounds[-1].contraction.instance if rounds else instance, partition)
+            after = stage_costs(smaller.instance, smaller.carry(partition))
             assert np.all(after.cost <= before.cost)
             assert np.all((after.param_bytes + after.peak_bytes <= limit) | (after.param_bytes <= before.param_bytes))
 

@@ -9,7 +9,8 @@ import pytest
 from merging_graphs import NO_MEMORY, merging_graph
 
 from mtpp.inference.instance import Instance
-from mtpp.solvers.reduction.reduction import PAIR_RULES, find_moves
+from mtpp.solvers.reduction.reduced_instance import PAIR_RULES
+from mtpp.solvers.reduction.reduction import find_moves
 
 ALL = np.ones(len(PAIR_RULES), dtype=np.uint8)
 
