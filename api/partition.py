@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer, Search
     from mtpp.api.plan import PartitionPlan
     from mtpp.host.interruption import Interruption
+    from mtpp.inference.contraction import Contraction
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
     from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -88,11 +89,27 @@ class PartitionRequest:
 
 
 class Prepared(NamedTuple):
-    """An algorithm, the instance of a model, and that with the ops merged that must share a stage."""
+    """An algorithm and the instance of a model.
+
+    Attributes
+    ----------
+    contraction
+        Of the instance by the groups of ops that must share a stage; None if there are none.
+    """
 
     entry: PartitionerEntry
     instance: Instance
-    contracted: Instance
+    contraction: Contraction | None
+
+    @property
+    def contracted(self) -> Instance:
+        """The instance with the groups merged."""
+        return self.contraction.instance if self.contraction else self.instance
+
+    def of(self, instance: Instance) -> Prepared:
+        """Return the same for *instance*, which is of the same model for another number of stages."""
+        contraction = None if self.contraction is None else self.contraction.of(instance)
+        return self._replace(instance=instance, contraction=contraction)
 
 
 def prepare(request: PartitionRequest) -> Prepared:
@@ -108,7 +125,7 @@ def prepare(request: PartitionRequest) -> Prepared:
     from mtpp.solvers import registry
     from mtpp.solvers.feasibility import refuse_infeasible
     from mtpp.solvers.memory.memory_arrays import memory_arrays
-    from mtpp.solvers.solve import contracted
+    from mtpp.solvers.solve import contract_groups
 
     model = request.model
     entry = registry.partitioner(request.algorithm)
@@ -119,14 +136,14 @@ def prepare(request: PartitionRequest) -> Prepared:
             remedy="it goes with " + ", ".join(one.name for one in registry.PARTITIONERS.values() if one.evolves),
         )
     instance = model.instance(request.k or 1)
-    inner = contracted(instance, request.together)
-    memory_arrays(inner)
+    prepared = Prepared(entry, instance, contract_groups(instance, request.together))
+    memory_arrays(prepared.contracted)
     if request.k is not None:
-        refuse_infeasible(inner)
+        refuse_infeasible(prepared.contracted)
     else:
         parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
         model.instance(model.graph.op_count)
-    return Prepared(entry, instance, inner)
+    return prepared
 
 
 def search(request: PartitionRequest, observer: Observer, prepared: Prepared | None = None) -> Plan:
@@ -150,24 +167,26 @@ def search(request: PartitionRequest, observer: Observer, prepared: Prepared | N
     from mtpp.solvers.compiling import compile_ahead, compiled
     from mtpp.solvers.solve import solve
 
-    entry, instance, inner = prepared or prepare(request)
+    prepared = prepared or prepare(request)
+    name = prepared.entry.name
     start: SearchResult | None = None
-    if not compiled(inner, [entry.name]):
+    if not compiled(prepared.contracted, [name]):
         observer.say("compiling (once) …")
         if request.compile_apart:
-            compile_ahead(entry.name, inner.system, request.deadline.remaining_s())
-    with Interruption() as interruption, observer.search(instance) as listener:
+            compile_ahead(name, prepared.instance.system, request.deadline.remaining_s())
+    with Interruption() as interruption, observer.search(prepared.instance) as listener:
         try:
             if request.max_bottleneck is not None:
-                instance, start = _fewest(request, listener, interruption)
-                listener.costs = instance
-            limits = _limits(request, instance, listener, interruption)
+                prepared, start = _fewest(request, prepared, listener, interruption)
+                listener.costs = prepared.instance
+            limits = _limits(request, prepared.instance, listener, interruption)
             return solve(
-                instance,
+                prepared.instance,
                 request.model.graph,
                 limits,
                 algorithm=request.algorithm,
                 together=request.together,
+                contraction=prepared.contraction,
                 start=start,
             )
         except Infeasible:
@@ -210,13 +229,14 @@ def _limits(
     )
 
 
-def _fewest(request: PartitionRequest, listener: Search, interruption: Interruption) -> tuple[Instance, SearchResult]:
+def _fewest(
+    request: PartitionRequest, prepared: Prepared, listener: Search, interruption: Interruption
+) -> tuple[Prepared, SearchResult]:
     """Return the instance with the fewest stages found that keep to the bottleneck, and the partition that shows it."""
     from mtpp.solvers.limits import SearchResult
     from mtpp.solvers.orders.fewest import find_fewest_stages
     from mtpp.solvers.orders.slicing import slice_order
     from mtpp.solvers.registry import default_orders
-    from mtpp.solvers.solve import contracted
 
     model = request.model
     assert request.max_bottleneck is not None
@@ -229,12 +249,11 @@ def _fewest(request: PartitionRequest, listener: Search, interruption: Interrupt
         orders = default_orders(replace(widest, k=max(2, widest.op_count // 50)))
         limits = replace(limits, evaluations=orders)
     listener.phase("fewest stages")
-    inner = contracted(widest, request.together)
-    k, order = find_fewest_stages(inner, limit, limits)
-    instance = model.instance(k)
-    cut = slice_order(contracted(instance, request.together), order)
+    k, order = find_fewest_stages(prepared.of(widest).contracted, limit, limits)
+    fewest = prepared.of(model.instance(k))
+    cut = slice_order(fewest.contracted, order)
     assert cut is not None
-    return instance, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
+    return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
 
 
 def parse_bottleneck(text: str, time_unit: str) -> Exact:

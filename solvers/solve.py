@@ -29,6 +29,7 @@ def solve(
     *,
     algorithm: str = registry.DEFAULT,
     together: Sequence[Sequence[str]] = (),
+    contraction: Contraction | None = None,
     start: SearchResult | None = None,
 ) -> Plan:
     """Search for a partition of *graph* and prove a lower bound.
@@ -41,6 +42,8 @@ def solve(
         Its ``lower_bound`` is replaced by the one that is proven here.
     together
         Groups of op names that must share a stage; bound and search respect them.
+    contraction
+        Of *instance* by these groups, where :func:`contract_groups` has made it before.
     start
         A partition that is at hand (of the contracted instance, if there are groups); the result is not worse.
 
@@ -54,7 +57,7 @@ def solve(
         If the bound is above the bottleneck found: a bug.
     """
     entry = registry.partitioner(algorithm)
-    contraction = contract_named(instance, together) if together else None
+    contraction = contraction or contract_groups(instance, together)
     inner = contraction.instance if contraction else instance
     refuse_infeasible(inner)
     lower = simple_bound(inner)
@@ -129,9 +132,12 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
     return SearchResult(partition, bottleneck, found_by, 1, stopped, lower=best.lower)
 
 
-def contracted(instance: Instance, together: Sequence[Sequence[str]]) -> Instance:
-    """Return the instance that :func:`solve` searches: *instance* with the groups merged."""
-    if not together:
-        return instance
-    contraction: Contraction = contract_named(instance, together)
-    return contraction.instance
+def contract_groups(instance: Instance, together: Sequence[Sequence[str]]) -> Contraction | None:
+    """Merge the groups in what :func:`solve` searches; None if there are none.
+
+    Raises
+    ------
+    InputError
+        If a name is no op of the instance.
+    """
+    return contract_named(instance, together) if together else None

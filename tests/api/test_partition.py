@@ -18,6 +18,7 @@ import mtpp
 from mtpp.api.inputs.reading import read
 from mtpp.api.observer import Observer
 from mtpp.formats.graphs.native import to_document
+from mtpp.inference import contraction
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.system import load_system
 
@@ -49,6 +50,22 @@ def test_function_and_command_agree(chain_file: Path, options: tuple[str, ...], 
     """The document is the JSON that the command prints, but for the time it took."""
     plan = mtpp.partition(chain_file, **parameters)
     assert _without_time(json.loads(json.dumps(plan.document()))) == _without_time(_as_printed(chain_file, *options))
+
+
+@pytest.mark.parametrize("limit", [{"k": 2}, {"max_bottleneck": "60ms"}])
+def test_groups_are_looked_for_once(chain_file: Path, limit: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever numbers of stages a run goes through, the ops that share a stage are found for the first."""
+    calls = []
+
+    def counted(*arguments: Any) -> contraction.Contraction:
+        calls.append(arguments)
+        return original(*arguments)
+
+    original = contraction.contract
+    monkeypatch.setattr(contraction, "contract", counted)
+    plan = mtpp.partition(chain_file, **limit, together=["op1,op2"])
+    assert plan.document()["together"] == [["op1", "op2"]]
+    assert len(calls) == 1
 
 
 @pytest.mark.parametrize("seed", range(6))

@@ -147,3 +147,20 @@ def test_groups_that_wait_for_each_other_are_refused() -> None:
     )
     with pytest.raises(ValueError, match="wait for each other"):
         merge(Instance.build(graph, SYSTEM, 2), np.array([0, 1, 0], dtype=np.int32), 2)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_same_groups_of_another_instance(seed: int) -> None:
+    """For another k the groups merge to what a contraction from the beginning gives."""
+    graph = random_graph(seed, 12)
+    groups = [[1, 7], [2, 3, 9]]
+    first, other = Instance.build(graph, SYSTEM, 2), Instance.build(graph, SYSTEM, 5)
+    contraction = contract(first, groups)
+    assert contraction.of(first) is contraction
+    again, anew = contraction.of(other), contract(other, groups)
+    assert again.original is other
+    assert again.instance.k == 5
+    assert again.group_of.tolist() == anew.group_of.tolist()
+    for part in ("work", "param_bytes", "transfer", "tensor_bytes", "pin_offsets", "pins", "order"):
+        assert getattr(again.instance, part).tolist() == getattr(anew.instance, part).tolist()
+    assert list(again.instance.op_names) == list(anew.instance.op_names)
