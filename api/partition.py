@@ -46,8 +46,7 @@ class PartitionRequest:
     population, generations
         Of evolutionary searches.
     compile_apart
-        Whether another process may help to compile. It imports the main module of this one, as those of
-        :mod:`multiprocessing` do, and a script that does not expect that would run again.
+        Whether another process may help to compile, on a core of its own.
     """
 
     model: Model

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import atexit
+import pickle
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import count
-from multiprocessing import get_context
 
 from mtpp.errors import Infeasible
-from mtpp.host.child_process import die_with_parent
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import PEAK_MODES, System, load_system, override
@@ -124,20 +124,25 @@ def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
     wait_s
         For that process at most; it goes on by itself, and what is not ready is compiled here when it is needed.
     """
+    from mtpp.host.child_process import TalkingProcess, serving
     from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.registry import PARTITIONERS
 
     if algorithm not in _WHOLE:
         load_kernels([algorithm], system)
         return
-    other = get_context("spawn").Process(target=_compile_searches, args=(system,), daemon=True)
     with _deaf():  # it starts quietly
-        other.start()
+        other = TalkingProcess(
+            serving(__name__, compile_searches.__name__), lambda word: None, leads=False, stderr=None
+        )
+    atexit.register(other.close)
+    with suppress(OSError):  # it has died
+        other.send(system)
     roomy, *limited = tiny_instances(system)
     PARTITIONERS[algorithm].load()(roomy, SearchLimits(evaluations=40))  # which is proven optimal without a search
     for instance in (roomy, *limited):
         _search_downsets(instance)
-    other.join(min(max(0.0, wait_s), _LONGEST_WAIT_S))
+    other.wait(min(max(0.0, wait_s), _LONGEST_WAIT_S))
     for instance in limited:  # which takes what the other process has compiled
         with suppress(Infeasible):
             PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
@@ -156,10 +161,13 @@ def _deaf() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _compile_searches(system: System) -> None:
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the process that waits
-    load_kernels(_SEARCHES, system)
+def compile_searches() -> None:
+    """Compile the searches for the system that comes in: what the other process does."""
+    from mtpp.host.child_process import follow_parent, message_pipes
+
+    follow_parent()
+    requests, _ = message_pipes()
+    load_kernels(_SEARCHES, pickle.load(requests))
 
 
 def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -> None:

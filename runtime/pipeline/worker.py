@@ -8,24 +8,21 @@ that ends without a word has died; what it and its libraries printed is in a fil
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import traceback
 from contextlib import suppress
 from multiprocessing.connection import Connection
 
 from mtpp.errors import MtppError
-from mtpp.host.child_process import die_with_parent
+from mtpp.host.child_process import follow_parent
 from mtpp.runtime.pipeline.tokens import PeerGone
 
 
 def serve(descriptor: int, parent_id: int) -> None:
     """Do the job that comes in over the connection with that descriptor, for the process with that number."""
-    die_with_parent()
+    follow_parent()
     if os.getppid() != parent_id:  # it died before that
         return
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     parent = Connection(descriptor)
     with suppress(EOFError, OSError):  # the parent is gone, and nobody waits any more
         job = parent.recv()

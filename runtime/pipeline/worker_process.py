@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 from collections import deque
 from collections.abc import Sequence
@@ -15,12 +13,9 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol
 
 from mtpp.errors import MtppError
-from mtpp.host.child_process import end_family
+from mtpp.host.child_process import ChildProcess, serving
 
-_COMMAND = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-    "from mtpp.runtime.pipeline.worker import serve; serve(*map(int, sys.argv[2:]))"
-)
+_COMMAND = serving("mtpp.runtime.pipeline.worker")
 _LAST_LINES = 12
 _LAST_BYTES = 4000
 _LAST_BREATH_S = 15.0
@@ -51,8 +46,8 @@ class WorkerDied(MtppError):
         self.last_lines = tuple(last_lines)
 
 
-class WorkerProcess:
-    """A process that does one job. It starts anew: no thread or lock of this one is carried over.
+class WorkerProcess(ChildProcess):
+    """A process that does one job.
 
     Parameters
     ----------
@@ -70,14 +65,15 @@ class WorkerProcess:
         self._said = tempfile.TemporaryFile()  # noqa: SIM115, it lives as long as the process
         self.connection, theirs = Pipe()
         try:
-            path = json.dumps([os.path.abspath(entry) for entry in sys.path])
-            self._process = subprocess.Popen(
-                [sys.executable, "-c", _COMMAND, path, str(theirs.fileno()), str(os.getpid())],
+            super().__init__(
+                _COMMAND,
+                theirs.fileno(),
+                os.getpid(),
+                leads=True,
                 stdin=subprocess.DEVNULL,
                 stdout=self._said,
                 stderr=self._said,
                 pass_fds=(theirs.fileno(), *job.descriptors()),
-                start_new_session=True,  # so that it can be killed with all that it starts, and gets no Ctrl-C
                 env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},  # numpy computes nothing there
             )
         except BaseException:
@@ -88,11 +84,6 @@ class WorkerProcess:
             theirs.close()
         self.send(job)
 
-    @property
-    def pid(self) -> int:
-        """Of the process."""
-        return self._process.pid
-
     def send(self, message: Any) -> None:
         """Say something to the process; if it has died, that is heard when it is listened to."""
         with suppress(OSError):
@@ -100,27 +91,17 @@ class WorkerProcess:
 
     def death(self) -> WorkerDied:
         """Return how the process ended, for people; only after it has."""
-        try:
-            code = self._process.wait(_LAST_BREATH_S)  # killing it now would hide what it died of
-        except subprocess.TimeoutExpired:
-            end_family(self._process.pid)
-            code = self._process.wait()
+        self.wait(_LAST_BREATH_S)  # killing it now would hide what it died of
+        code = self.exit_code()
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
             remedy = "see that the machine has enough memory" if -code == signal.SIGKILL else None
             return WorkerDied(f"its process was killed by {name}", self._last_lines(), source=self.label, remedy=remedy)
         return WorkerDied(f"its process ended with exit code {code}", self._last_lines(), source=self.label)
 
-    def kill(self) -> None:
-        """End the process, and all that it started, at once."""
-        if self._process.returncode is None:
-            end_family(self._process.pid)
-            self._process.kill()
-
     def close(self) -> None:
         """Kill the process, wait until it is gone, and let go of what it was talked to through."""
-        self.kill()
-        self._process.wait()
+        super().close()
         self.connection.close()
         self._said.close()
 

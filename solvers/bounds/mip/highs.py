@@ -14,7 +14,6 @@ from __future__ import annotations
 import os
 import pickle
 import signal
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
@@ -25,6 +24,7 @@ import highspy
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.host.child_process import message_pipes
 from mtpp.solvers.bounds.mip.model import Job, MipModel
 
 FloatArray = NDArray[np.float64]
@@ -217,10 +217,7 @@ def _solve(job: Job, replies: BinaryIO) -> None:
 def serve() -> None:
     """Solve what comes in until the input ends, which it does with the parent at the latest."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
-    requests = sys.stdin.buffer
-    replies = os.fdopen(os.dup(1), "wb")
-    silence = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silence, 1)
+    requests, replies = message_pipes()
     jobs: SimpleQueue[Job] = SimpleQueue()
 
     def listen() -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import os
-import pickle
-import subprocess
-import sys
 import time
 import weakref
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
-from threading import Thread, local
+from threading import local
 from typing import Any
 
+from mtpp.host.child_process import TalkingProcess, serving
 from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
 
 GRACE_S = 1.0
@@ -28,9 +23,7 @@ _LOOK_S = 0.1
 _START_S = 60.0
 """Longest that a process may take to begin, on a machine that is busy."""
 
-_COMMAND = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from mtpp.solvers.bounds.mip.highs import serve; serve()"
-)
+_COMMAND = serving("mtpp.solvers.bounds.mip.highs")
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +50,7 @@ class SolverProcess:
     """A process that solves one model at a time; a new one takes its place when it has died."""
 
     def __init__(self) -> None:
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: TalkingProcess | None = None
         self._replies: SimpleQueue[Any] = SimpleQueue()
 
     @property
@@ -100,7 +93,8 @@ class SolverProcess:
             left = ends - time.monotonic()
             if left <= 0:
                 return Solved("time-limit", dual_bound, None)
-            self._send(Job(model, left, seed, start, target, enough))
+            assert self._process is not None
+            self._process.send(Job(model, left, seed, start, target, enough))
             while True:
                 message = self._receive(ends + GRACE_S, interrupted)
                 if message is None:
@@ -126,30 +120,17 @@ class SolverProcess:
     def close(self) -> None:
         """End the process, if there is one."""
         if self._process is not None:
-            _end(self._process)
+            self._process.close()
             self._process = None
 
     def _ready(self, ends: float, interrupted: Callable[[], bool]) -> bool:
-        if self._process is not None and self._process.poll() is None:
+        if self._process is not None and self._process.running:
             return True
         self.close()
-        path = json.dumps([os.path.abspath(entry) for entry in sys.path])
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", _COMMAND, path],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-        weakref.finalize(self, _end, self._process)
         self._replies = SimpleQueue()
-        Thread(target=_listen, args=(self._process, self._replies), daemon=True).start()
+        self._process = TalkingProcess(_COMMAND, self._replies.put, leads=False)  # killed with what this one is
+        weakref.finalize(self, self._process.close)
         return self._receive(min(ends, time.monotonic() + _START_S), interrupted) is not None
-
-    def _send(self, job: Job) -> None:
-        assert self._process is not None
-        assert self._process.stdin is not None
-        pickle.dump(job, self._process.stdin, protocol=pickle.HIGHEST_PROTOCOL)
-        self._process.stdin.flush()
 
     def _receive(self, until: float, interrupted: Callable[[], bool]) -> Any:
         """Return the next message, None where the process had to be killed; raises EOFError if it has died."""
@@ -165,25 +146,6 @@ class SolverProcess:
             if message is None:
                 raise EOFError
             return message
-
-
-def _listen(process: subprocess.Popen[bytes], replies: SimpleQueue[Any]) -> None:
-    """Pass on what the process says, then None."""
-    assert process.stdout is not None
-    try:
-        while True:
-            replies.put(pickle.load(process.stdout))
-    except (EOFError, OSError, ValueError, pickle.UnpicklingError):
-        replies.put(None)
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
-    for pipe in (process.stdin, process.stdout):
-        if pipe is not None:
-            with suppress(OSError):  # what was still to be written has no reader any more
-                pipe.close()
 
 
 _OWN = local()

@@ -119,7 +119,7 @@ class _Pool:
         if interrupted and not self._interrupted:
             self._interrupted = True
             for post in self._posts.values():
-                post.worker.send("end")
+                post.worker.tell("end")
                 post.kill_at = time.monotonic() + self._grace_s
         if not self._held:
             with suppress(Empty):
@@ -136,7 +136,7 @@ class _Pool:
     def close(self) -> None:
         """End all processes at once."""
         for post in self._posts.values():
-            post.worker.kill()
+            post.worker.close()
         self._posts.clear()
 
     def _hire(self) -> _Post:
@@ -147,13 +147,13 @@ class _Pool:
     def _give(self, post: _Post, cell: Cell, attempt: int = 1, state: Certification | None = None) -> None:
         post.cell, post.attempt, post.state, post.began, post.kill_at = cell, attempt, state, None, None
         if post.ready:
-            post.worker.send("cell", cell)
+            post.worker.tell("cell", cell)
 
     def _heard(self, post: _Post, kind: str, value: Any = None) -> Iterator[Outcome]:
         if kind == "ready":
             post.ready, self._failed_starts = True, 0
             if post.cell is not None:
-                post.worker.send("cell", post.cell)
+                post.worker.tell("cell", post.cell)
         elif post.cell is None:
             return
         elif kind == "began":
@@ -179,7 +179,7 @@ class _Pool:
         """Go on after a process died by itself."""
         del self._posts[post.worker]
         cause = post.worker.cause_of_death()
-        post.worker.kill()
+        post.worker.close()
         if not post.ready:
             self._failed_starts += 1
             if self._failed_starts >= _STARTS:
@@ -231,7 +231,7 @@ class _Pool:
                 words.append(message)
 
     def _dismiss(self, post: _Post) -> None:
-        post.worker.kill()
+        post.worker.close()
         del self._posts[post.worker]
 
 

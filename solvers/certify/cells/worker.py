@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import signal
 import time
 import traceback
 from dataclasses import replace
@@ -21,7 +20,7 @@ from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
 from mtpp.errors import Infeasible, MtppError
-from mtpp.host.child_process import die_with_parent, orphaned
+from mtpp.host.child_process import follow_parent, message_pipes, orphaned
 from mtpp.host.memory_limit import memory_limited
 from mtpp.host.process_age import process_age_s
 from mtpp.solvers.certify.cells.cell import Cell
@@ -52,15 +51,9 @@ class _Replies:
 
 def serve() -> None:
     """Work at the cells that come in until the input ends, which it does with the parent at the latest."""
-    die_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the user's interruption is for the parent
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    requests = os.fdopen(os.dup(0), "rb")
-    replies = _Replies(os.fdopen(os.dup(1), "wb"))
-    # What a library prints must not get between the messages.
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    os.dup2(nowhere, 0)
-    os.dup2(nowhere, 1)
+    follow_parent()
+    requests, stream = message_pipes()
+    replies = _Replies(stream)
     cells: SimpleQueue[Cell] = SimpleQueue()
     end = Event()
     Thread(target=_listen, args=(requests, cells, end), daemon=True).start()
