@@ -71,6 +71,11 @@ class DownsetProblem:
         """The rules that leave downsets out; see :func:`mtpp.solvers.downsets.kernels.downsets.search_downsets`."""
         return ["crossings", "fit"] if self.instance.peaks_in_order else ["crossings", "fit", "maximal"]
 
+    @property
+    def first_steps(self) -> int:
+        """Steps that a search takes before its first downset, for a look at crossings."""
+        return min(self.instance.k, self.instance.op_count) * len(self.network.kind) >> 4
+
 
 def downset_problem(instance: Instance) -> DownsetProblem:
     """Make *instance* ready; O(n + pins·log pins)."""
@@ -123,7 +128,7 @@ class DownsetSearch:
     def _look_at_crossings(self) -> None:
         """Find what has to cross between the stages; that may be more than the limit allows."""
         network = self._problem.network
-        self._registers[STEPS] += self._stages * len(network.kind) >> 4
+        self._registers[STEPS] += self._problem.first_steps
         least = least_crossings(self._problem.arrays, network, self._stages, self.limit)
         if least is None:
             self.state = "none"

@@ -47,6 +47,9 @@ class Prover:
         The searches run on it after all merges; the proof speaks of it before them.
     limits
         Of the whole search: ``lower_bound`` is where the bound begins, ``memory_bytes`` is for the downsets kept.
+    strictly
+        Whether a search is only begun where the steps suffice for a look at crossings; else the last one may take that
+        many more.
 
     Attributes
     ----------
@@ -62,7 +65,7 @@ class Prover:
         Steps made.
     """
 
-    def __init__(self, reduced: ReducedInstance, limits: SearchLimits) -> None:
+    def __init__(self, reduced: ReducedInstance, limits: SearchLimits, *, strictly: bool = False) -> None:
         self.inner = reduced.instance
         self.lower = limits.lower_bound
         self.bound: LowerBound | None = None
@@ -70,6 +73,7 @@ class Prover:
         self.steps = 0
         self._reduced = reduced
         self._limits = limits
+        self._strictly = strictly
         self._problem = downset_problem(self.inner)
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
         self._main: DownsetSearch | None = None
@@ -87,8 +91,11 @@ class Prover:
         Infeasible
             Proven: there is none.
         """
+        last_step = self.steps + steps
+        if not self._may_begin(last_step):
+            return None
         search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
-        self._run(search, self.steps + steps)
+        self._run(search, last_step)
         if search.state == "none":
             raise proven_infeasible(self._reduced.original)
         return search.partition() if search.state == "found" else None
@@ -112,7 +119,7 @@ class Prover:
                 self._main = None
             if self._main is None:
                 limit = self._next_limit(upper)
-                if limit is None:
+                if limit is None or not self._may_begin(last_step):
                     break
                 self._main = self._begun(limit, _MAIN_MEMORY)
             search = self._main
@@ -135,6 +142,13 @@ class Prover:
 
     def _worth_lifting(self, undecided: int) -> bool:
         return undecided - self.lower > max(1, self.lower // _CLOSE)
+
+    def _goes_on(self, last_step: int) -> bool:
+        """Tell whether there are steps left for one more search."""
+        return self.steps < last_step and self._may_begin(last_step) and self._limits.stop is None
+
+    def _may_begin(self, last_step: int) -> bool:
+        return not self._strictly or self.steps + self._problem.first_steps <= last_step
 
     def _begun(self, limit: int, memory_share: float) -> DownsetSearch:
         """Return a search at its beginning; what it takes to look at crossings counts as steps."""
@@ -170,7 +184,7 @@ class Prover:
     def _lift(self, undecided: int, last_step: int) -> None:
         """Raise the bound at limits not far above it while the search at *undecided* stays open."""
         self._lift_by_crossings(undecided, last_step)
-        while self._worth_lifting(undecided) and self.steps < last_step and self._limits.stop is None:
+        while self._worth_lifting(undecided) and self._goes_on(last_step):
             least = max(1, self.lower // _CLOSE)
             limit = min(self.lower + max(self._lift_by, least), (self.lower + undecided) // 2)
             search = self._begun(limit, _LIFT_MEMORY)
@@ -191,7 +205,7 @@ class Prover:
         """Raise the bound as far as that takes no search: by what has to cross between the stages."""
         highest: DownsetSearch | None = None
         low, high = self.lower, min(undecided, self._not_by_crossings)
-        while high - low > max(1, low // _CLOSE) and self.steps < last_step and self._limits.stop is None:
+        while high - low > max(1, low // _CLOSE) and self._goes_on(last_step):
             search = self._begun((low + high) // 2, 0)
             if search.state == "none":
                 highest, low = search, search.limit + 1

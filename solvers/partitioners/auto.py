@@ -92,7 +92,7 @@ def _first(reduced: ReducedInstance, limits: SearchLimits, threads: Threads, pro
         if partition is None:
             raise
         cost = bottleneck(prover.inner, partition)
-        return SearchResult(partition, cost, "downset", tries + ceil(prover.steps / n), "budget")
+        return SearchResult(partition, cost, "downset", tries + min(kept, ceil(prover.steps / n)), "budget")
 
 
 def _better_start(reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> SearchResult:

@@ -34,7 +34,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     evaluation is as many steps as there are ops.
     """
     reduced = reduce_instance(instance, ended=limits.ended)
-    prover = Prover(reduced, limits)
+    prover = Prover(reduced, limits, strictly=True)
     part = replace(
         limits,
         evaluations=max(1, min(default_sweeps(instance), int(_START_SHARE * limits.evaluations))),
@@ -43,7 +43,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     found = search(reduced, part, prover)
     n = prover.inner.op_count
     before = prover.steps
-    steps = max(0, limits.evaluations - found.evaluations) * n
+    left = max(0, limits.evaluations - found.evaluations)
+    steps = left * n
     upper = found.bottleneck
     limits.observer.phase("downset")
     while not prover.exhausted(upper) and limits.stop is None and prover.steps < before + steps:
@@ -55,5 +56,5 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         assert prover.found is not None
         found = replace(found, partition=reduced.lift(prover.found), bottleneck=upper, found_by="downset")
     stopped = "optimal" if prover.lower >= upper else limits.stop or "budget"
-    spent = -(-(prover.steps - before) // n)
+    spent = min(left, -(-(prover.steps - before) // n))  # the last step may be a long one
     return replace(found, evaluations=found.evaluations + spent, stopped=stopped, lower=prover.bound)

@@ -16,6 +16,7 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
+from mtpp.solvers.downsets.downset import downset_problem
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.partitioners import anneal, downset
@@ -93,5 +94,29 @@ def test_the_last_steps_of_a_budget_are_no_loop() -> None:
     instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 4)
     for budget in (*range(1, 60), 500):
         found = downset.partition(instance, SearchLimits(budget))
-        assert found.evaluations <= budget + 2  # a search is begun as a whole
+        assert found.evaluations <= budget
         assert found.stopped == "budget"
+
+
+@pytest.mark.parametrize("stages", [4, 12, 40])
+def test_a_budget_is_never_exceeded(stages: int) -> None:
+    """The more stages, the more a look at what crosses between them takes: it has to fit, too."""
+    for seed in range(3):
+        instance = Instance.build(random_graph(seed, 60, shuffled=False), LINK, stages)
+        for budget in (1, 2, 3, 5, 9, 14, 30, 59, 120):
+            assert downset.partition(instance, SearchLimits(budget, memory_bytes=2**24)).evaluations <= budget
+
+
+def test_a_search_that_is_strict_is_not_begun_in_vain() -> None:
+    """One step less than a look at crossings takes, and none is made."""
+    instance = Instance.build(random_graph(7, 60, shuffled=False), LINK, 12)
+    reduced = reduce_instance(instance)
+    first = downset_problem(reduced.instance).first_steps
+    limits = SearchLimits(UNLIMITED, lower_bound=simple_bound(instance).value)
+    prover = Prover(reduced, limits, strictly=True)
+    assert first > 1
+    assert prover.close(10**6, first - 1) == 10**6
+    assert prover.any_partition(first - 1) is None
+    assert prover.steps == 0
+    prover.close(10**6, first)
+    assert prover.steps == first
