@@ -223,14 +223,16 @@ class Portfolio:
         if not self._order_share:
             seeds = seeds[: min(_POOL, self._left())]
             size = len(seeds)
+        before = self._rate.rated
         population = first_population(size, n, self._stream, self._rate, seeds, known)
-        self._spend(size)
+        self._spend(self._rate.rated - before)
         order_moves = order_s(self._instance) / move_s(self._instance)
         orders = int(self._order_share * self._runs * length / order_moves) - size
         while orders > 0 and self._ended() is None:
-            population, rated = next_population(population, self._stream, self._rate, min(orders, self._left()))
-            self._spend(rated)
-            orders -= rated
+            before = self._rate.rated
+            population, made = next_population(population, self._stream, self._rate, min(orders, self._left()))
+            self._spend(self._rate.rated - before)
+            orders -= made
         self._population = population
         best = int(population.fitness[0])
         if best < self.pool[-1].bottleneck:

@@ -32,14 +32,14 @@ def partition_by_arrangement(instance: Instance, limits: SearchLimits, name: str
     with Threads(limits.jobs) as threads:
         rate = arrangement_rating(instance, threads, limits.ended, weighted=weighted)
         population = first_population(min(size, limits.evaluations), instance.op_count, stream, rate)
-        evaluations = len(population.chromosomes)
+        evaluations = rate.rated
         limits.observer.evaluated(evaluations)
         for _ in range(generations_of(limits) - 1):
             if limits.stop or evaluations >= limits.evaluations:
                 break
-            population, rated = next_population(population, stream, rate, limits.evaluations - evaluations)
-            evaluations += rated
-            limits.observer.evaluated(rated)
+            population, _ = next_population(population, stream, rate, limits.evaluations - evaluations)
+            limits.observer.evaluated(rate.rated - evaluations)
+            evaluations = rate.rated
     found = slice_order(instance, order_of(instance, population.best))
     if found is None:
         raise none_found(instance, "the order found")

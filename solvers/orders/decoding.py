@@ -12,7 +12,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.orders.evolution import FloatArray, Rate
+from mtpp.solvers.orders.evolution import FloatArray
 from mtpp.solvers.orders.kernels.decoders import arrangement_fitness, cut_fitness
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
@@ -21,31 +21,66 @@ from mtpp.solvers.threads import Threads
 _OPS_PER_PIECE = 1 << 12
 
 
-def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rate:
-    """Return the rating by bottleneck in ticks, int64: Algorithm 2 of Archer et al. (2024).
+class Rating:
+    """A rating of chromosomes in threads; once it is told to stop, all but the first are rated as useless.
 
-    Once *stopped* says so, all but the first chromosome are rated as useless.
+    Parameters
+    ----------
+    rate_rows
+        Given chromosomes, a cutoff or None, and the array that receives their ratings.
+    useless
+        The largest rating, of the dtype of all.
+    stopped
+        Tells whether to stop.
+
+    Attributes
+    ----------
+    rated
+        Chromosomes rated so far, without those that came too late.
     """
+
+    def __init__(
+        self,
+        rate_rows: Callable[[FloatArray, Any, NDArray[Any]], None],
+        useless: np.int64 | np.float64,
+        threads: Threads,
+        stopped: Callable[[], bool],
+    ) -> None:
+        self._rate_rows = rate_rows
+        self._useless = useless
+        self._threads = threads
+        self._stopped = stopped
+        self.rated = 0
+
+    def __call__(self, chromosomes: FloatArray, cutoff: Any) -> NDArray[Any]:
+        """Return the rating of each row; see :data:`~mtpp.solvers.orders.evolution.Rate`."""
+        fitness = np.full(len(chromosomes), self._useless)
+
+        def rate_piece(rows: slice) -> int:
+            if rows.start > 0 and self._stopped():
+                return 0
+            self._rate_rows(chromosomes[rows], cutoff, fitness[rows])
+            return len(fitness[rows])
+
+        self.rated += sum(self._threads.map(rate_piece, _pieces(chromosomes)))
+        return fitness
+
+
+def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rating:
+    """Return the rating by bottleneck in ticks, int64: Algorithm 2 of Archer et al. (2024)."""
     ordering, slicing = order_arrays(instance), slicing_arrays(instance)
     stages = min(instance.k, instance.op_count)  # more could only stay empty
     floor = simple_bound(instance).value
     ceiling = instance.most_ticks + 1
 
-    def rate(chromosomes: FloatArray, cutoff: Any) -> NDArray[Any]:
-        fitness = np.full(len(chromosomes), INFEASIBLE, dtype=np.int64)
+    def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
         limit = INFEASIBLE if cutoff is None else int(cutoff)
+        cut_fitness(chromosomes, stages, floor, ceiling, limit, ordering, slicing, fitness)
 
-        def piece(rows: slice) -> None:
-            if rows.start == 0 or not stopped():
-                cut_fitness(chromosomes[rows], stages, floor, ceiling, limit, ordering, slicing, fitness[rows])
-
-        threads.map(piece, _pieces(chromosomes))
-        return fitness
-
-    return rate
+    return Rating(rate_rows, np.int64(INFEASIBLE), threads, stopped)
 
 
-def arrangement_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool], *, weighted: bool) -> Rate:
+def arrangement_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool], *, weighted: bool) -> Rating:
     """Return the rating by h(π), float64: C.1 of Archer et al. (2024), mla-weighted or mla.
 
     An edge joins a producer and each of its consumers. Its weight is 1, or io(u, v): the transfer, in ticks, of the
@@ -54,18 +89,11 @@ def arrangement_rating(instance: Instance, threads: Threads, stopped: Callable[[
     ordering = order_arrays(instance)
     tails, heads, weights = arrangement_edges(instance, weighted=weighted)
 
-    def rate(chromosomes: FloatArray, cutoff: Any) -> NDArray[Any]:
-        fitness = np.full(len(chromosomes), np.inf)
+    def rate_rows(chromosomes: FloatArray, cutoff: Any, fitness: NDArray[Any]) -> None:
         limit = np.inf if cutoff is None else float(cutoff)
+        arrangement_fitness(chromosomes, limit, ordering, tails, heads, weights, fitness)
 
-        def piece(rows: slice) -> None:
-            if rows.start == 0 or not stopped():
-                arrangement_fitness(chromosomes[rows], limit, ordering, tails, heads, weights, fitness[rows])
-
-        threads.map(piece, _pieces(chromosomes))
-        return fitness
-
-    return rate
+    return Rating(rate_rows, np.float64(np.inf), threads, stopped)
 
 
 def arrangement_edges(instance: Instance, *, weighted: bool) -> tuple[Int32Array, Int32Array, FloatArray]:

@@ -73,7 +73,7 @@ def first_population(
 def next_population(
     population: Population, stream: np.random.Generator, rate: Rate, most: int
 ) -> tuple[Population, int]:
-    """Return the next generation and the number of chromosomes rated, at most *most* (above 0).
+    """Return the next generation and the number of new chromosomes that were to be rated, at most *most* (above 0).
 
     A new chromosome matters only if it enters the elite, so it is rated up to the worst of the elite; the search is
     the same as with full ratings.

@@ -38,7 +38,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     with Threads(limits.jobs) as threads:
         rate = cut_rating(instance, threads, limits.ended)
         population = first_population(min(size, limits.evaluations), instance.op_count, stream, rate)
-        evaluations = len(population.chromosomes)
+        evaluations = rate.rated
         best = int(population.fitness[0])
         observer.evaluated(evaluations)
         if best < INFEASIBLE:
@@ -47,9 +47,9 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         for _ in range(generations_of(limits) - 1):
             if stopped:
                 break
-            population, rated = next_population(population, stream, rate, limits.evaluations - evaluations)
-            evaluations += rated
-            observer.evaluated(rated)
+            population, _ = next_population(population, stream, rate, limits.evaluations - evaluations)
+            observer.evaluated(rate.rated - evaluations)
+            evaluations = rate.rated
             if population.fitness[0] < best:
                 best = int(population.fitness[0])
                 observer.incumbent(best)

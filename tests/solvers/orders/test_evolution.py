@@ -16,9 +16,11 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System, load_system
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.orders import decoding
 from mtpp.solvers.orders.decoding import arrangement_edges, arrangement_rating, cut_rating, order_of
 from mtpp.solvers.orders.evolution import FloatArray, Population, Rate, elite_size, first_population, next_population
 from mtpp.solvers.partitioners import brkga, mla, mla_weighted
+from mtpp.solvers.registry import partitioner
 from mtpp.solvers.threads import Threads
 
 SYSTEM = load_system()
@@ -135,6 +137,26 @@ def test_parallel_tensors_are_one_edge() -> None:
     instance = Instance.build(graph, SYSTEM, 2)
     assert [part.tolist() for part in arrangement_edges(instance, weighted=False)] == [[0], [1], [1.0]]
     assert [part.tolist() for part in arrangement_edges(instance, weighted=True)] == [[0], [1], [7.0]]
+
+
+@pytest.mark.parametrize("name", ["brkga", "mla", "mla-weighted"])
+def test_chromosomes_that_come_too_late_are_not_counted(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluations are those that were made before the search had to end, as the observer was told."""
+    instance = Instance.build(random_graph(5, 600), SYSTEM, 4)
+    rows: list[int] = []
+    for kernel in ("cut_fitness", "arrangement_fitness"):
+        rate = getattr(decoding, kernel)
+
+        def counted(chromosomes: FloatArray, *arguments: Any, rate: Any = rate) -> None:
+            rows.append(len(chromosomes))
+            rate(chromosomes, *arguments)
+
+        monkeypatch.setattr(decoding, kernel, counted)
+    limits = SearchLimits(10_000, population=100, interrupted=lambda: sum(rows) > 120)
+    found = partitioner(name).load()(instance, limits)
+    assert found.stopped == "interrupted"
+    assert found.evaluations == sum(rows)
+    assert sum(rows) < 150
 
 
 @pytest.mark.parametrize("solver", [brkga, mla, mla_weighted], ids=["brkga", "mla", "mla-weighted"])
