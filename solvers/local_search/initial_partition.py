@@ -27,34 +27,53 @@ _RUNS = 4
 
 
 def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> SearchResult:
-    """Return the cut of the graph's own order, or where that cannot keep to the stage memory another partition.
+    """Return what a :class:`FirstSearch` finds within the limits.
 
     Raises
     ------
     Infeasible
-        If none is found: neither a cut of the own order or of some random ones, nor a partition whose parameters
-        were balanced by annealing. That proves nothing about others.
+        As there.
     """
-    observer = limits.observer
-    observer.phase("first partition")
-    slicing = slicing_arrays(instance)
-    orders = _orders(instance, limits.seed)
-    tried = spent = 0
-    while tried == 0 or (spent < limits.evaluations and limits.stop is None):
-        (found,) = threads.map(lambda order: slice_order(instance, order, arrays=slicing), [next(orders)])
-        tried += 1
-        spent += 1
-        observer.evaluated(1)
-        if found is not None:
-            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", spent, "budget")
-        if tried == _ORDERS_BEFORE_BALANCING:
-            sweeps = min(_SWEEPS, limits.evaluations - spent)
-            balanced = _balanced_memory(instance, sweeps, limits, threads)
-            spent += sweeps
-            observer.evaluated(sweeps)
-            if balanced is not None:
-                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", spent, "budget")
-    raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
+    return FirstSearch(instance, limits.seed).go_on(limits, threads)
+
+
+class FirstSearch:
+    """Search for a first partition: a cut of the graph's own order, or where that is not to be had another one."""
+
+    def __init__(self, instance: Instance, seed: int) -> None:
+        self._instance = instance
+        self._slicing = slicing_arrays(instance)
+        self._orders = _orders(instance, seed)
+        self._tried = self._spent = 0
+
+    def go_on(self, limits: SearchLimits, threads: Threads) -> SearchResult:
+        """Go on until a partition keeps to the stage memory, or ``limits.evaluations`` were made from the beginning.
+
+        Raises
+        ------
+        Infeasible
+            If none is found: neither a cut of the own order or of some random ones, nor a partition whose parameters
+            were balanced by annealing. That proves nothing about others. What was tried is not tried again.
+        """
+        instance, observer = self._instance, limits.observer
+        observer.phase("first partition")
+        while self._tried == 0 or (self._spent < limits.evaluations and limits.stop is None):
+            (cut,) = threads.map(lambda order: slice_order(instance, order, arrays=self._slicing), [next(self._orders)])
+            self._tried += 1
+            self._spent += 1
+            observer.evaluated(1)
+            if cut is not None:
+                found_by = "slice" if self._tried == 1 else "random"
+                return SearchResult(cut.partition, cut.bottleneck, found_by, self._spent, "budget")
+            if self._tried == _ORDERS_BEFORE_BALANCING:
+                sweeps = min(_SWEEPS, limits.evaluations - self._spent)
+                balanced = _balanced_memory(instance, sweeps, limits, threads)
+                self._spent += sweeps
+                observer.evaluated(sweeps)
+                if balanced is not None:
+                    cost = stage_costs(instance, balanced).bottleneck
+                    return SearchResult(balanced, cost, "anneal", self._spent, "budget")
+        raise none_found(instance, f"{self._tried:,} orders" if self._tried > 1 else "the file's order")
 
 
 def first_partition(instance: Instance) -> SearchResult | None:

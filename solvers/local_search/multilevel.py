@@ -20,7 +20,7 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Keeper, Lifted
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.annealing import Schedule
-from mtpp.solvers.local_search.initial_partition import first_result
+from mtpp.solvers.local_search.initial_partition import FirstSearch, first_result
 from mtpp.solvers.local_search.portfolio import Portfolio
 from mtpp.solvers.local_search.restarts import Annealer, Start
 from mtpp.solvers.orders.slicing import slice_order
@@ -97,9 +97,10 @@ def _first(
     coarse = levels[-1].instance if levels else instance
     if not levels or instance.system.stage_memory_bytes is None:
         return first_result(coarse, limits, threads), levels, True
+    first = FirstSearch(coarse, limits.seed)
     try:
         tries = min(limits.evaluations, _FIRST_TRIES)
-        return first_result(coarse, replace(limits, evaluations=tries), threads), levels, True
+        return first.go_on(replace(limits, evaluations=tries), threads), levels, True
     except Infeasible:
         for depth in range(len(levels) - 1, -1, -1):
             if limits.ended():
@@ -109,7 +110,7 @@ def _first(
             if cut is not None:
                 start = SearchResult(cut.partition, cut.bottleneck, "slice", 1, "budget")
                 return start, levels[:depth] or [_itself(instance)], larger.op_count <= LARGE
-    return first_result(coarse, limits, threads), levels, True
+    return first.go_on(limits, threads), levels, True
 
 
 def _itself(instance: Instance) -> Contraction:

@@ -13,16 +13,18 @@ from hypothesis import given, settings
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
-from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph, Int32Array, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
+from mtpp.solvers.local_search import initial_partition, multilevel
 from mtpp.solvers.local_search.initial_partition import has_one_order
 from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
 from mtpp.solvers.partitioners import anneal, auto, slice
 from mtpp.solvers.registry import Partitioner
+from mtpp.solvers.threads import Threads
 
 SYSTEM = load_system()
 BOTH = pytest.mark.parametrize("solver", [anneal.partition, auto.partition], ids=["anneal", "auto"])
@@ -254,3 +256,25 @@ def test_odd_graphs(solver: Partitioner, k: int) -> None:
         instance = Instance.build(graph, SYSTEM, k)
         found = solver(instance, SearchLimits(300, lower_bound=simple_bound(instance).value))
         assert found.bottleneck == oracles.brute_force_optimum(graph, SYSTEM, k)
+
+
+@pytest.mark.usefixtures("by_levels")
+@pytest.mark.parametrize("budget", [40, 900])
+def test_orders_that_failed_are_not_tried_again(budget: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no level has a partition within the stage memory, the smallest is searched on, not once more."""
+    system = override(SYSTEM, stage_memory_bytes=10**6)
+    instance = Instance.build(random_graph(3, 40, time_unit="us"), system, 4)
+    tried: list[tuple[int, bytes]] = []
+
+    def cuts_nothing(instance: Instance, order: Int32Array, **arguments: object) -> None:
+        tried.append((instance.op_count, order.tobytes()))
+
+    monkeypatch.setattr(initial_partition, "slice_order", cuts_nothing)
+    monkeypatch.setattr(multilevel, "slice_order", cuts_nothing)
+    monkeypatch.setattr(initial_partition, "_balanced_memory", lambda *arguments: None)
+    with pytest.raises(Infeasible, match="none found"), Threads(1) as threads:
+        multilevel.solve_by_levels(instance, SearchLimits(budget), threads, order_share=0.0)
+    smallest = min(size for size, _ in tried)
+    coarse = [order for size, order in tried if size == smallest]
+    assert len(coarse) == budget - min(500, budget - 16)  # the rest is for balanced parameters
+    assert len(tried) > len(coarse)
