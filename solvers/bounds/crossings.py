@@ -45,14 +45,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.inference.certificate import LowerBound
-from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
-from mtpp.solvers.downsets.least_crossings import CrossingArc, crossing_network
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.downsets.least_crossings import CrossingArc, crossing_flow, crossing_network, fill_arcs
 
 MADE, READ, ACROSS = "made", "read", "across"
 
@@ -232,24 +231,21 @@ class _Windows:
         enough = _WITHOUT_END if kind == ACROSS else self._limit + 1
         capacity = np.zeros(len(network.kind), dtype=np.int64)
         capacity[network.kind == CrossingArc.OP_TO_OP] = _WITHOUT_END
-        _fill(
+        fill_arcs(
             capacity,
             network.kind == CrossingArc.MADE,
             network.item,
             np.where(makers[arrays.producer], arrays.transfer, 0),
         )
         capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], _WITHOUT_END, 0)
-        _fill(capacity, network.kind == CrossingArc.FROM_SOURCE, network.item, np.where(inside, _WITHOUT_END, 0))
-        _fill(capacity, network.kind == CrossingArc.TO_SINK, network.item, np.where(outside, _WITHOUT_END, 0))
-        residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
-        source = len(arrays.work) + len(arrays.transfer)
-        value = int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))
+        inject, absorb = np.where(inside, _WITHOUT_END, 0), np.where(outside, _WITHOUT_END, 0)
+        value, moved = crossing_flow(network, capacity, inject, absorb, enough)
         if value <= known:
             return None
-        return [kind, i, value, *self._rows(residual[1::2])]
+        return [kind, i, value, *self._rows(moved)]
 
     def _rows(self, moved: Int64Array) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the rows of a flow, *moved* being what goes through the first of each couple of arcs."""
+        """Return the rows of a flow, *moved* being what goes through each arc."""
         arrays, kind = self._arrays, self._network.kind
         made, read = moved[kind == CrossingArc.MADE], moved[kind == CrossingArc.READ]
         flow = []
@@ -266,7 +262,3 @@ class _Windows:
             for e in np.flatnonzero(drawn).tolist()
         ]
         return flow, pairs
-
-
-def _fill(capacity: Int64Array, where: NDArray[np.bool_], item: Int32Array, value: Int64Array) -> None:
-    capacity[where] = value[item[where]]

@@ -74,7 +74,8 @@ class DownsetProblem:
     @property
     def first_steps(self) -> int:
         """Steps that a search takes before its first downset, for a look at crossings."""
-        return min(self.instance.k, self.instance.op_count) * len(self.network.kind) >> 4
+        n = self.instance.op_count
+        return min(self.instance.k, n) * (len(self.network.kind) + 2 * n) >> 4
 
 
 def downset_problem(instance: Instance) -> DownsetProblem:

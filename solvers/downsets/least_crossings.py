@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import flow_arcs, flow_scratch, max_flow
 
 ROUNDS = 8
 """Rounds at most; the windows seldom shrink more often than two or three times."""
@@ -37,31 +37,31 @@ _WITHOUT_END = 2**62
 
 
 class CrossingArc(IntEnum):
-    """What a couple of arcs is: an op draws one that it reads from, makes a tensor, reads one; or joins a terminal."""
+    """What an arc is: an op draws one that it reads from, makes a tensor, reads one."""
 
     OP_TO_OP = 0
     MADE = 1
     READ = 2
-    FROM_SOURCE = 3
-    TO_SINK = 4
 
 
 class CrossingNetwork(NamedTuple):
-    """The network of the cuts, one node per op and per tensor, a source and a sink; make it once per instance.
+    """The network of the cuts, one node per op and per tensor; make it once per instance.
 
     Attributes
     ----------
-    offsets, arcs, heads
-        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
+    offsets, heads, twins, forward, backward
+        As in :class:`~mtpp.solvers.flows.kernels.max_flow.FlowArcs`.
     kind, item
-        What each pair of arcs is, and the op or tensor whose it is, both int32.
+        What each arc is that is no reverse, and the op or tensor whose it is, both int32.
     before, after
         Work of each op with its ancestors, and with its descendants, int64, shape (n,).
     """
 
     offsets: Int64Array
-    arcs: Int32Array
     heads: Int32Array
+    twins: Int32Array
+    forward: Int32Array
+    backward: Int32Array
     kind: Int32Array
     item: Int32Array
     before: Int64Array
@@ -78,26 +78,18 @@ def crossing_network(arrays: DownsetArrays) -> CrossingNetwork:
     ops, tensors = np.arange(n), np.arange(m)
     degree = np.diff(arrays.predecessor_offsets)
     reads = np.diff(arrays.consumer_offsets)
-    source, sink = n + m, n + m + 1
     reading = n + np.repeat(tensors, reads)
-    tails: list[NDArray[Any]] = [np.repeat(ops, degree), arrays.producer, reading, np.full(n, source), ops]
-    ends: list[NDArray[Any]] = [arrays.predecessors, n + tensors, arrays.consumers, ops, np.full(n, sink)]
-    items: list[NDArray[Any]] = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads), ops, ops]
-    tail = np.concatenate(tails)
-    head = np.concatenate(ends)
-    both = np.stack([tail, head], axis=1).ravel()
-    offsets = np.zeros(n + m + 3, dtype=np.int64)
-    np.cumsum(np.bincount(both, minlength=n + m + 2), out=offsets[1:])
+    tails: list[NDArray[Any]] = [np.repeat(ops, degree), arrays.producer, reading]
+    ends: list[NDArray[Any]] = [arrays.predecessors, n + tensors, arrays.consumers]
+    items: list[NDArray[Any]] = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads)]
     reverse = ops[::-1]
     edges = (n - 1 - np.repeat(ops, np.diff(arrays.successor_offsets)), n - 1 - arrays.successors)
     by_op = np.argsort(edges[0], kind="stable")
     later = np.zeros(n + 1, dtype=np.int64)
     np.cumsum(np.bincount(edges[0], minlength=n), out=later[1:])
     return CrossingNetwork(
-        offsets,
-        np.argsort(both, kind="stable").astype(np.int32),
-        np.stack([head, tail], axis=1).ravel().astype(np.int32),
-        np.repeat(np.arange(5), [len(part) for part in tails]).astype(np.int32),
+        *flow_arcs(np.concatenate(tails), np.concatenate(ends), n + m),
+        np.repeat(np.arange(3), [len(part) for part in tails]).astype(np.int32),
         np.concatenate(items).astype(np.int32),
         ancestor_work(arrays.work, arrays.predecessor_offsets, arrays.predecessors),
         ancestor_work(arrays.work[reverse], later, edges[1][by_op].astype(np.int32))[reverse],
@@ -165,13 +157,32 @@ def _least_crossing(
     capacity = np.zeros(len(network.kind), dtype=np.int64)
     kind, item = network.kind, network.item
     capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = _WITHOUT_END
-    _fill(capacity, kind == CrossingArc.MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
-    _fill(capacity, kind == CrossingArc.FROM_SOURCE, item, np.where(inside, enough, 0))
-    _fill(capacity, kind == CrossingArc.TO_SINK, item, np.where(outside, _WITHOUT_END, 0))
-    residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
-    source = len(arrays.work) + len(arrays.transfer)
-    return int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))
+    fill_arcs(capacity, kind == CrossingArc.MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
+    inject, absorb = np.where(inside, enough, 0), np.where(outside, _WITHOUT_END, 0)
+    return crossing_flow(network, capacity, inject, absorb, enough)[0]
 
 
-def _fill(capacity: Int64Array, where: NDArray[np.bool_], item: Int32Array, value: Int64Array) -> None:
+def crossing_flow(
+    network: CrossingNetwork, capacity: Int64Array, inject: Int64Array, absorb: Int64Array, enough: int
+) -> tuple[int, Int64Array]:
+    """Return the value of a flow, which need not be above *enough*, and what goes through each arc, int64.
+
+    Parameters
+    ----------
+    capacity
+        Of each arc, int64.
+    inject, absorb
+        What each op gives out and takes at most, int64; reduced by the flow.
+    """
+    residual = np.zeros(len(network.heads), dtype=np.int64)
+    residual[network.forward] = capacity
+    scratch = flow_scratch(len(network.offsets) - 1)
+    value = max_flow(
+        network.offsets, network.heads, network.twins, residual, inject, absorb, *scratch, enough, whole_phases=True
+    )
+    return int(value), residual[network.backward]
+
+
+def fill_arcs(capacity: Int64Array, where: NDArray[np.bool_], item: Int32Array, value: Int64Array) -> None:
+    """Give the arcs *where* the values of their items."""
     capacity[where] = value[item[where]]

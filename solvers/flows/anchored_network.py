@@ -26,7 +26,7 @@ class AnchoredNetwork(NamedTuple):
     Attributes
     ----------
     offsets, heads, twins
-        As :func:`~mtpp.solvers.flows.kernels.anchored_flow.anchored_flow` takes them.
+        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     capacity
         Of each arc: ticks, :data:`NO_LIMIT` or :data:`DRAWING`; int64.
     successor_offsets, successors, successor_arcs, predecessor_offsets, predecessors, predecessor_arcs

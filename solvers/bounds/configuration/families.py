@@ -19,11 +19,9 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.kernels.stage_families import (
     CUT,
     DOWN,
-    FROM_SOURCE,
     IN,
     OUT,
     PIN,
-    TO_SINK,
     UP,
     Families,
     Int8Array,
@@ -31,6 +29,7 @@ from mtpp.solvers.bounds.configuration.kernels.stage_families import (
     close_family,
 )
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
+from mtpp.solvers.flows.kernels.max_flow import flow_arcs
 
 Known = tuple[Int8Array, Int8Array, Int8Array]
 """State, before and after of one family, as in :mod:`mtpp.solvers.bounds.configuration.kernels.stage_families`."""
@@ -284,17 +283,8 @@ def stage_network(instance: Instance, cost: StageWeights) -> StageNetwork:
     for e, (tail, head) in enumerate(zip(edge_tails.tolist(), successors.tolist(), strict=True)):
         add(tail, head, UP, e)
         add(head, tail, DOWN, e)
-    for op in range(n):
-        add(nodes, op, FROM_SOURCE, op)
-        add(op, nodes + 1, TO_SINK, op)
-    nodes += 2
-    both = np.stack([np.array(tails), np.array(heads)], axis=1).ravel()
-    arc_offsets = np.zeros(nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(both, minlength=nodes), out=arc_offsets[1:])
     return StageNetwork(
-        arc_offsets,
-        np.argsort(both, kind="stable").astype(np.int32),
-        np.stack([np.array(heads), np.array(tails)], axis=1).ravel().astype(np.int32),
+        *flow_arcs(np.array(tails, dtype=np.int64), np.array(heads, dtype=np.int64), nodes),
         np.array(kinds, dtype=np.int32),
         np.array(items, dtype=np.int32),
         edge_tails,

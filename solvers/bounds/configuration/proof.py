@@ -89,6 +89,7 @@ def stage_proof(search: WeightSearch) -> StageProof | None:
     tensor_of_node = _tensors_of_nodes(sets.network)
     written: dict[int, Any] = {}
     residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
+    level = np.empty(len(sets.network.offsets) - 1, dtype=np.int32)
     work = sets.cost.weight.astype(object)
     transfer = instance.transfer.astype(object)
     for f, leaf in enumerate(sets.leaves):
@@ -115,6 +116,7 @@ def stage_proof(search: WeightSearch) -> StageProof | None:
                 gain,
                 cap,
                 residual,
+                level,
                 np.int64(2**62),
             )
             if reached < enough:
@@ -135,13 +137,14 @@ def _flow_rows(
 ) -> list[Any]:
     """Return the flow that the residual arcs hold: rows of tensors, and arcs between ops."""
     n = len(network.work)
-    amounts = residual[1::2]
-    used = np.flatnonzero((amounts > 0) & (network.kind <= DOWN))
+    amounts = residual[network.backward]
+    used = np.flatnonzero(amounts > 0)
+    tails, heads = network.heads[network.backward], network.heads[network.forward]
     rows: dict[int, dict[int, int]] = {}
     arcs: list[list[int]] = []
     for i in used.tolist():
         kind, item, amount = int(network.kind[i]), int(network.item[i]), int(amounts[i])
-        tail, head = int(network.heads[2 * i + 1]), int(network.heads[2 * i])
+        tail, head = int(tails[i]), int(heads[i])
         if kind == PIN:
             op, node, into = (tail, head, True) if tail < n else (head, tail, False)
             row = rows.setdefault(int(tensor_of_node[node - n]), {})
@@ -163,8 +166,7 @@ def _flow_rows(
 def _tensors_of_nodes(network: StageNetwork) -> Int64Array:
     n = len(network.work)
     owner = np.full(len(network.offsets) - 1 - n, -1, dtype=np.int64)
-    inner = np.flatnonzero((network.kind == CUT) & (network.heads[1::2] >= n))
-    for i in inner.tolist():
-        owner[network.heads[2 * i + 1] - n] = network.item[i]
-        owner[network.heads[2 * i] - n] = network.item[i]
+    tails, heads = network.heads[network.backward], network.heads[network.forward]
+    for i in np.flatnonzero((network.kind == CUT) & (tails >= n)).tolist():
+        owner[tails[i] - n] = owner[heads[i] - n] = network.item[i]
     return owner

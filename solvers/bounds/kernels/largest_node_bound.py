@@ -30,6 +30,10 @@ def largest_node_bound(
         Of which only more is of interest: the op is −1 if there is none.
     enough
         The search ends once so much is found.
+
+    Notes
+    -----
+    One maximum flow at most for each of *ops*; see :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow`.
     """
     value = np.zeros(len(weight), dtype=np.int64)
     found = np.int64(-1)

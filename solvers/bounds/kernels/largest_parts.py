@@ -58,7 +58,7 @@ def largest_parts(
     most_cost
         At least Σ weight + 2·Σ transfer. Multipliers are as fine as it, *limit* and Σ value allow below 2^61.
     most_cuts
-        Cuts per op.
+        Maximum flows per op, one a cut.
     tolerance
         Relative gap between a bound and what multipliers can make of it at best.
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.flows.anchored_network import AnchoredNetwork
-from mtpp.solvers.flows.kernels.anchored_flow import anchored_flow
+from mtpp.solvers.flows.kernels.max_flow import max_flow
 from mtpp.solvers.jit import kernel
 
 WITHOUT_END = 2**62
@@ -23,7 +23,7 @@ class CutScratch(NamedTuple):
     Attributes
     ----------
     residual, inject, absorb, level, queue, at, path
-        As :func:`~mtpp.solvers.flows.kernels.anchored_flow.anchored_flow` takes them.
+        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
     relation
         Of each op to the anchor, int32.
     stamp
@@ -188,7 +188,7 @@ def cut_around(
                 x = network.predecessors[e]
                 if x != v and relation[x] & AFTER:
                     residual[network.predecessor_arcs[e]] = WITHOUT_END
-    flow = anchored_flow(
+    flow = max_flow(
         network.offsets,
         network.heads,
         network.twins,
@@ -200,5 +200,6 @@ def cut_around(
         scratch.at,
         scratch.path,
         int(enough - least),
+        False,
     )
     return int(least + flow)

@@ -1,91 +1,173 @@
-"""Maximum flow in int64: Dinic's algorithm on flat arrays."""
+"""Maximum flow in int64 between nodes that give out and nodes that absorb: Dinic's algorithm without terminal nodes."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 
 
+class FlowArcs(NamedTuple):
+    """Arcs and their reverses, sorted by the node that they leave.
+
+    Attributes
+    ----------
+    offsets
+        Positions of the arcs that leave each node, CSR int64, shape (nodes + 1,).
+    heads, twins
+        Node that each arc enters, and position of its reverse, int32.
+    forward, backward
+        Positions of each arc that was given, and of its reverse, int32.
+    """
+
+    offsets: Int64Array
+    heads: Int32Array
+    twins: Int32Array
+    forward: Int32Array
+    backward: Int32Array
+
+
+def flow_arcs(tails: NDArray[Any], heads: NDArray[Any], nodes: int) -> FlowArcs:
+    """Return arcs with their reverses as :func:`max_flow` takes them; O(arcs·log arcs)."""
+    starts = np.stack([tails, heads], axis=1).ravel()
+    order = np.argsort(starts, kind="stable")
+    position = np.empty(len(order), dtype=np.int32)
+    position[order] = np.arange(len(order), dtype=np.int32)
+    offsets = np.zeros(nodes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(starts, minlength=nodes), out=offsets[1:])
+    ends = np.stack([heads, tails], axis=1).ravel()
+    return FlowArcs(
+        offsets, ends[order].astype(np.int32), position[order ^ 1], position[::2].copy(), position[1::2].copy()
+    )
+
+
+def flow_scratch(nodes: int) -> tuple[Int32Array, Int32Array, Int64Array, Int32Array]:
+    """Return *level*, *queue*, *at* and *path* for :func:`max_flow`."""
+    return (
+        np.empty(nodes, dtype=np.int32),
+        np.empty(nodes + 1, dtype=np.int32),
+        np.empty(nodes + 1, dtype=np.int64),
+        np.empty(nodes + 1, dtype=np.int32),
+    )
+
+
 @kernel
 def max_flow(
-    offsets: Int64Array, arcs: Int32Array, heads: Int32Array, residual: Int64Array, source: int, sink: int, enough: int
+    offsets: Int64Array,
+    heads: Int32Array,
+    twins: Int32Array,
+    residual: Int64Array,
+    inject: Int64Array,
+    absorb: Int64Array,
+    level: Int32Array,
+    queue: Int32Array,
+    at: Int64Array,
+    path: Int32Array,
+    enough: int,
+    whole_phases: bool,
 ) -> int:
-    """Return the value of a maximum flow from *source* to *sink*, or what is found once it is *enough*.
+    """Return the value of a maximum flow, or what is found once it is *enough*.
 
     Parameters
     ----------
-    offsets, arcs
-        Arcs that leave each node, CSR: int64, shape (nodes + 1,), and int32.
-    heads
-        Node that each arc enters, int32; arcs 2·i and 2·i + 1 are each other's reverse.
+    offsets, heads, twins
+        As in :class:`FlowArcs`.
     residual
-        Capacity of each arc, int64; reduced by the flow when the function returns. The sum of those that leave the
-        source has to be below 2^63.
+        Capacity of each arc, int64; reduced by the flow when the function returns.
+    inject, absorb
+        What the first nodes may still give out and take, int64, both of one shape; reduced by the flow as well. No
+        sum of what can flow may reach 2^63.
+    level
+        On return, if the flow is maximum: at least 0 for the nodes on the source's side of the least minimum cut,
+        else −1; int32, shape (nodes,).
+    queue, at, path
+        Scratch, int32, int64 and int32, shape (nodes + 1,).
+    whole_phases
+        Whether a phase that has begun is ended although there is enough.
 
     Notes
     -----
-    O(nodes² · arcs) at worst, far less on sparse graphs. Dinic (1970).
+    O(nodes² · arcs) at worst; a phase looks no further than the nearest node that still absorbs. Dinic (1970).
     """
-    nodes = len(offsets) - 1
-    level = np.empty(nodes, dtype=np.int32)
-    queue = np.empty(nodes, dtype=np.int32)
-    at = np.empty(nodes, dtype=np.int64)
-    path = np.empty(nodes + 1, dtype=np.int32)
+    terminals = len(inject)
     total = np.int64(0)
     while total < enough:
         level[:] = -1
-        level[source] = 0
-        queue[0] = source
-        first, last = 0, 1
-        while first < last and level[sink] < 0:
+        last = 0
+        for u in range(terminals):
+            if inject[u] > 0:
+                level[u] = 0
+                queue[last] = u
+                last += 1
+        first = 0
+        nearest = np.int32(2**31 - 1)
+        while first < last:
             u = queue[first]
             first += 1
+            depth = level[u]
+            if depth >= nearest:
+                break
+            if u < terminals and absorb[u] > 0:
+                nearest = depth
+                continue
             for i in range(offsets[u], offsets[u + 1]):
-                arc = arcs[i]
-                v = heads[arc]
-                if residual[arc] > 0 and level[v] < 0:
-                    level[v] = level[u] + 1
+                v = heads[i]
+                if level[v] < 0 and residual[i] > 0:
+                    level[v] = depth + 1
                     queue[last] = v
                     last += 1
-        if level[sink] < 0:
+        if nearest == 2**31 - 1:
             break
-        for u in range(nodes):
-            at[u] = offsets[u]
-        depth = 0
-        u = source
-        while True:
-            if u == sink:
-                pushed = residual[path[0]]
-                for i in range(1, depth):
-                    pushed = min(pushed, residual[path[i]])
-                total += pushed
-                back = depth
-                for i in range(depth - 1, -1, -1):
-                    residual[path[i]] -= pushed
-                    residual[path[i] ^ 1] += pushed
-                    if residual[path[i]] == 0:
-                        back = i
-                depth = back
-                u = source if depth == 0 else heads[path[depth - 1]]
+        for i in range(last):
+            at[queue[i]] = offsets[queue[i]]
+        for start in range(terminals):
+            if inject[start] == 0:
                 continue
-            advanced = False
-            while at[u] < offsets[u + 1]:
-                arc = arcs[at[u]]
-                v = heads[arc]
-                if residual[arc] > 0 and level[v] == level[u] + 1:
-                    path[depth] = arc
-                    depth += 1
-                    u = v
-                    advanced = True
+            depth = 0
+            u = start
+            while True:
+                if u < terminals and absorb[u] > 0:
+                    pushed = min(inject[start], absorb[u])
+                    for i in range(depth):
+                        pushed = min(pushed, residual[path[i]])
+                    total += pushed
+                    inject[start] -= pushed
+                    absorb[u] -= pushed
+                    back = depth
+                    for i in range(depth - 1, -1, -1):
+                        arc = path[i]
+                        residual[arc] -= pushed
+                        residual[twins[arc]] += pushed
+                        if residual[arc] == 0:
+                            back = i
+                    if inject[start] == 0 or (total >= enough and not whole_phases):
+                        break
+                    depth = back
+                    u = start if depth == 0 else heads[path[depth - 1]]
+                    continue
+                advanced = False
+                if level[u] < nearest:
+                    while at[u] < offsets[u + 1]:
+                        arc = at[u]
+                        v = heads[arc]
+                        if residual[arc] > 0 and level[v] == level[u] + 1:
+                            path[depth] = arc
+                            depth += 1
+                            u = v
+                            advanced = True
+                            break
+                        at[u] += 1
+                if advanced:
+                    continue
+                if depth == 0:
                     break
+                depth -= 1
+                u = start if depth == 0 else heads[path[depth - 1]]
                 at[u] += 1
-            if advanced:
-                continue
-            if depth == 0:
+            if total >= enough and not whole_phases:
                 break
-            depth -= 1
-            u = source if depth == 0 else heads[path[depth - 1]]
-            at[u] += 1
     return int(total)

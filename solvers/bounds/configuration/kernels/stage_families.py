@@ -17,9 +17,9 @@ Int8Array = NDArray[np.int8]
 FREE, IN, OUT = 0, 1, 2
 """What is known of an op: nothing, that every set of the family holds it, or that none does."""
 
-CUT, PIN, UP, DOWN, FROM_SOURCE, TO_SINK = 0, 1, 2, 3, 4, 5
+CUT, PIN, UP, DOWN = 0, 1, 2, 3
 """What an arc of the network stands for: a tensor that is cut, one of its pins, an op that draws another in as it is on
-the way to (or from) an op of the set, the gain or loss of an op."""
+the way to (or from) an op of the set."""
 
 WITHOUT_END = 2**60
 
@@ -31,14 +31,14 @@ _STEEPEST = 64.0
 
 
 class StageNetwork(NamedTuple):
-    """The network of the cuts, one node per op and one or two per tensor, a source and a sink; one per instance.
+    """The network of the cuts, one node per op and two per tensor of more than two; one per instance.
 
     Attributes
     ----------
-    offsets, arcs, heads
-        As :func:`~mtpp.solvers.flows.kernels.max_flow.max_flow` takes them.
+    offsets, heads, twins, forward, backward
+        As in :class:`~mtpp.solvers.flows.kernels.max_flow.FlowArcs`.
     kind, item
-        What each pair of arcs is, and the tensor, edge or op whose it is, int32.
+        What each arc is that is no reverse, and the tensor or edge whose it is, int32.
     tail, head
         The two ops of each edge, int32.
     work
@@ -50,8 +50,10 @@ class StageNetwork(NamedTuple):
     """
 
     offsets: Int64Array
-    arcs: Int32Array
     heads: Int32Array
+    twins: Int32Array
+    forward: Int32Array
+    backward: Int32Array
     kind: Int32Array
     item: Int32Array
     tail: Int32Array
@@ -223,7 +225,7 @@ def close_family(
 @kernel
 def family_flow(
     network: StageNetwork, state: Int8Array, before: Int8Array, after: Int8Array, gain: Int64Array,
-    capacity: Int64Array, residual: Int64Array, enough: np.int64,
+    capacity: Int64Array, residual: Int64Array, level: Int32Array, enough: np.int64,
 ) -> int:  # fmt: skip
     """Return a flow's value: no set of the family has more of Σ gain − Σ capacity of what it cuts than P − that.
 
@@ -236,7 +238,9 @@ def family_flow(
     capacity
         Of each tensor, int64, shape (m,).
     residual
-        Scratch, int64, two per arc; holds the flow afterwards, in the odd ones.
+        Scratch, int64, one per arc; holds the flow afterwards, at the reverses.
+    level
+        At least 0 afterwards for the nodes on the source's side of the least minimum cut, else −1; int32.
     enough
         The flow need not be larger.
     """
@@ -251,22 +255,38 @@ def family_flow(
         elif kind == UP:
             if before[network.tail[j]] == 1 and before[network.head[j]] == 1:
                 limit = np.int64(WITHOUT_END)
-        elif kind == DOWN:
-            if after[network.tail[j]] == 1 and after[network.head[j]] == 1:
-                limit = np.int64(WITHOUT_END)
-        elif kind == FROM_SOURCE:
-            if state[j] == IN:
-                limit = np.int64(WITHOUT_END)
-            elif state[j] == FREE and gain[j] > 0:
-                limit = gain[j]
-        elif state[j] == OUT:
+        elif after[network.tail[j]] == 1 and after[network.head[j]] == 1:
             limit = np.int64(WITHOUT_END)
-        elif state[j] == FREE and gain[j] < 0:
-            limit = -gain[j]
-        residual[2 * i] = limit
-        residual[2 * i + 1] = 0
-    source = len(network.offsets) - 3
-    return max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, int(enough))
+        residual[network.forward[i]] = limit
+        residual[network.backward[i]] = 0
+    inject = np.zeros(len(state), dtype=np.int64)
+    absorb = np.zeros(len(state), dtype=np.int64)
+    for u in range(len(state)):
+        if state[u] == IN:
+            inject[u] = WITHOUT_END
+        elif state[u] == OUT:
+            absorb[u] = WITHOUT_END
+        elif state[u] == FREE:
+            inject[u] = max(np.int64(0), gain[u])
+            absorb[u] = max(np.int64(0), -gain[u])
+    nodes = len(network.offsets) - 1
+    queue = np.empty(nodes + 1, dtype=np.int32)
+    at = np.empty(nodes + 1, dtype=np.int64)
+    path = np.empty(nodes + 1, dtype=np.int32)
+    return max_flow(
+        network.offsets,
+        network.heads,
+        network.twins,
+        residual,
+        inject,
+        absorb,
+        level,
+        queue,
+        at,
+        path,
+        int(enough),
+        True,
+    )
 
 
 @kernel
@@ -304,8 +324,8 @@ def fill_families(
     gain = np.empty(n, dtype=np.int64)
     capacity = np.empty(m, dtype=np.int64)
     residual = np.empty(2 * len(network.kind), dtype=np.int64)
-    side = np.empty(len(network.offsets) - 1, dtype=np.int8)
-    queue = np.empty(len(network.offsets) - 1, dtype=np.int32)
+    level = np.empty(len(network.offsets) - 1, dtype=np.int32)
+    side = np.empty(n, dtype=np.int8)
     held = np.empty(places + 1, dtype=np.float64)
     over = np.empty(places + 1, dtype=np.float64)
     under = np.empty(places + 1, dtype=np.float64)
@@ -326,8 +346,8 @@ def fill_families(
             for place in range(_REMEMBERED):
                 highest = place
                 for i in range(place + 1, cache.met[f]):
-                    level = held[i] - budget * over[i] - rest * under[i]
-                    if level > held[highest] - budget * over[highest] - rest * under[highest]:
+                    height = held[i] - budget * over[i] - rest * under[i]
+                    if height > held[highest] - budget * over[highest] - rest * under[highest]:
                         highest = i
                 if highest != place:
                     held[place], held[highest] = held[highest], held[place]
@@ -351,7 +371,7 @@ def fill_families(
             for t in range(m):
                 capacity[t] = np.int64(np.floor(scale * (budget + rest) / most * network.transfer[t]))
             flow = family_flow(
-                network, state, families.before[f], families.after[f], gain, capacity, residual, np.int64(2**62)
+                network, state, families.before[f], families.after[f], gain, capacity, residual, level, np.int64(2**62)
             )
             cuts += 1
             total = np.int64(0)
@@ -364,21 +384,8 @@ def fill_families(
                 fill.budget[f], fill.rest[f] = budget, rest
             if value <= least_known + tolerance:
                 break
-            for node in range(len(side)):
-                side[node] = 0
-            source = len(side) - 2
-            side[source] = 1
-            queue[0] = source
-            at, end = 0, 1
-            while at < end:
-                node = queue[at]
-                at += 1
-                for j in range(network.offsets[node], network.offsets[node + 1]):
-                    arc = network.arcs[j]
-                    if residual[arc] > 0 and side[network.heads[arc]] == 0:
-                        side[network.heads[arc]] = 1
-                        queue[end] = network.heads[arc]
-                        end += 1
+            for u in range(n):
+                side[u] = 1 if level[u] >= 0 else 0
             if count == places:
                 break
             place = count

@@ -12,20 +12,22 @@ from scipy.sparse.csgraph import maximum_flow
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import flow_arcs, flow_scratch, max_flow
 
 
 def flow_of(nodes: int, arcs: list[tuple[int, int, int]], enough: int = 2**62) -> tuple[int, np.ndarray]:
     """Return the value from node 0 to the last one, and what flows over each arc."""
-    both = np.array([end for tail, head, _ in arcs for end in (tail, head)])
-    heads = np.array([end for tail, head, _ in arcs for end in (head, tail)], dtype=np.int32)
-    offsets = np.zeros(nodes + 1, dtype=np.int64)
-    np.cumsum(np.bincount(both, minlength=nodes), out=offsets[1:])
-    capacity = np.array([size for *_, size in arcs], dtype=np.int64)
-    residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
-    order = np.argsort(both, kind="stable").astype(np.int32)
-    value = max_flow(offsets, order, heads, residual, 0, nodes - 1, enough)
-    return int(value), capacity - residual[::2]
+    tails, heads, capacity = (np.array(column, dtype=np.int64) for column in zip(*arcs, strict=True))
+    network = flow_arcs(tails, heads, nodes)
+    residual = np.zeros(2 * len(arcs), dtype=np.int64)
+    residual[network.forward] = capacity
+    inject, absorb = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
+    inject[0] = absorb[-1] = 2**63 - 1
+    scratch = flow_scratch(nodes)
+    value = max_flow(
+        network.offsets, network.heads, network.twins, residual, inject, absorb, *scratch, enough, whole_phases=True
+    )
+    return int(value), capacity - residual[network.forward]
 
 
 @pytest.mark.parametrize("seed", range(60))
