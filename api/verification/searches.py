@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.host.deadline import Deadline
@@ -20,10 +21,29 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 
 
+class GivenUp:
+    """Flag by which a search in another thread learns that nobody waits for its result any more."""
+
+    def __init__(self) -> None:
+        self._event = Event()
+
+    def set(self) -> None:
+        """Have the search end at its next look, by :class:`mtpp.host.alarm.TimeIsUp` in its own thread."""
+        self._event.set()
+
+    def look(self) -> None:
+        """Raise TimeIsUp if the search has been given up."""
+        if self._event.is_set():
+            from mtpp.host.alarm import TimeIsUp
+
+            raise TimeIsUp
+
+
 class SearchProgress:
     """Progress of a search towards the number of downsets that its proof states."""
 
-    def __init__(self, observer: Observer, steps: Steps, downsets: int) -> None:
+    def __init__(self, observer: Observer, steps: Steps, given_up: GivenUp, downsets: int) -> None:
+        self.alive = given_up.look
         self._observer = observer
         self._steps = steps
         self._downsets = downsets
@@ -35,6 +55,7 @@ class SearchProgress:
 
     def searched(self, downsets: int) -> None:
         """Show the number of downsets expanded, as a note too each time that it has doubled."""
+        self.alive()
         if downsets >= self._next_note:
             self._observer.note(f"searched again: {downsets:,} of {self._downsets:,} downsets")
             self._next_note = 2 * downsets
@@ -44,7 +65,8 @@ class SearchProgress:
 class PipelineProgress:
     """Progress of a search over all downsets of a model to be trained."""
 
-    def __init__(self, observer: Observer, steps: Steps) -> None:
+    def __init__(self, observer: Observer, steps: Steps, given_up: GivenUp) -> None:
+        self.alive = given_up.look
         self._observer = observer
         self._steps = steps
         self._tenth = -1
@@ -55,6 +77,7 @@ class PipelineProgress:
 
     def searched(self, done: int, downsets: int) -> None:
         """Show the number of downsets expanded, at every tenth of them as a note too."""
+        self.alive()
         if done * 10 // downsets != self._tenth:
             self._tenth = done * 10 // downsets
             self._observer.note(f"searched again: {done:,} of {downsets:,} downsets")
@@ -77,10 +100,11 @@ def downset_search(observer: Observer, memory_bytes: int | None = None, deadline
 
         limit = MEMORY_BYTES if memory_bytes is None else memory_bytes
         observer.note("running the search again")
+        given_up = GivenUp()
         with observer.steps() as steps:
-            progress = SearchProgress(observer, steps, claim.proof["downsets"])
+            progress = SearchProgress(observer, steps, given_up, claim.proof["downsets"])
             asked = (claim.graph, claim.system, claim.k, claim.value, claim.proof)
-            return _until(deadline, lambda: recheck_downset(merged, *asked, progress, limit))
+            return _until(deadline, given_up, lambda: recheck_downset(merged, *asked, progress, limit))
 
     return search
 
@@ -97,25 +121,30 @@ def training_searches(observer: Observer, deadline: Deadline | None = None) -> T
     from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 
     def bound(claim: TrainingClaim, method: str) -> Check:
-        with _progress(observer) as progress:
-            return _until(deadline, lambda: recheck_bound(claim, method, progress))
+        given_up = GivenUp()
+        with _progress(observer, given_up) as progress:
+            return _until(deadline, given_up, lambda: recheck_bound(claim, method, progress))
 
     def no_plan(plan: dict[str, Any], model: TickModel) -> list[Check]:
-        with _progress(observer) as progress:
-            return _until(deadline, lambda: recheck_no_plan(plan, model, progress))
+        given_up = GivenUp()
+        with _progress(observer, given_up) as progress:
+            return _until(deadline, given_up, lambda: recheck_no_plan(plan, model, progress))
 
     return TrainingSearches(bound, no_plan)
 
 
 @contextmanager
-def _progress(observer: Observer) -> Iterator[PipelineProgress]:
+def _progress(observer: Observer, given_up: GivenUp) -> Iterator[PipelineProgress]:
     observer.note("running the search again")
     with observer.steps() as steps:
-        yield PipelineProgress(observer, steps)
+        yield PipelineProgress(observer, steps, given_up)
 
 
-def _until(deadline: Deadline | None, work: Callable[[], R]) -> R:
-    """Run a search in a thread of its own, so that the caller's hears signals and keeps the clock."""
+def _until(deadline: Deadline | None, given_up: GivenUp, work: Callable[[], R]) -> R:
+    """Run a search in a thread of its own, so that the caller's hears signals and keeps the clock.
+
+    However the wait for it ends, by the deadline or by a signal, the search does not outlive it for long.
+    """
     from mtpp.host.alarm import TimeIsUp
     from mtpp.host.overrun import Overrun, run_in_time
 
@@ -124,3 +153,5 @@ def _until(deadline: Deadline | None, work: Callable[[], R]) -> R:
         return run_in_time(work, end, lambda: "time-limit" if end.expired() else None)
     except Overrun:
         raise TimeIsUp from None
+    finally:
+        given_up.set()

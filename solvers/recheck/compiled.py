@@ -9,7 +9,7 @@ import numpy as np
 
 from mtpp.solvers.recheck.arrays import claim_arrays, ground_arrays, stage_limits, work_around
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge, digest_of
-from mtpp.solvers.recheck.crossings import least_crossings
+from mtpp.solvers.recheck.crossings import MinimumCut, Network, least_crossings
 from mtpp.solvers.recheck.cuts import minimum_cut_compiled
 from mtpp.solvers.recheck.kernels.downsets import DONE, FALSE, FULL, search_again
 from mtpp.solvers.recheck.kernels.state import NEXT, PAIRS, REACHED
@@ -21,7 +21,10 @@ _STEPS = 2_000_000
 
 
 class Watcher(Protocol):
-    """Listens to a search; both methods have to return quickly."""
+    """Listens to a search; its methods have to return quickly, and may raise what ends the search."""
+
+    def alive(self) -> None:
+        """Take note that the search goes on."""
 
     def compiling(self) -> None:
         """Take note that there is a wait, as kernels are compiled."""
@@ -32,6 +35,9 @@ class Watcher(Protocol):
 
 class Unwatched:
     """The watcher that ignores everything."""
+
+    def alive(self) -> None:
+        """Ignore it."""
 
     def compiling(self) -> None:
         """Ignore it."""
@@ -74,7 +80,7 @@ def search_compiled(
     upto, onward = work_around(claim)
     least: list[int] | None = []
     if claim.crossings:
-        least = least_crossings(claim, upto, onward, minimum_cut_compiled)
+        least = least_crossings(claim, upto, onward, _watched_cut(watcher))
     if least is None:
         return Found(1, 0, digest_of([(0, 0)], claim.op_count))
     arrays, limits, ground = claim_arrays(claim, onward, least), stage_limits(claim), ground_arrays(claim)
@@ -98,6 +104,14 @@ def search_compiled(
             if 2 * _store_bytes(words, 2 * len(store.level)) > memory_bytes:
                 raise SearchTooLarge(f"{reached} downsets take all the memory that it may ({memory_bytes >> 20} MiB)")
             store = _grown(store, words, reached)
+
+
+def _watched_cut(watcher: Watcher) -> MinimumCut:
+    def cut(network: Network) -> tuple[int, set[int]]:
+        watcher.alive()
+        return minimum_cut_compiled(network)
+
+    return cut
 
 
 def _store_bytes(words: int, capacity: int) -> int:

@@ -87,14 +87,15 @@ def recheck_downset(
 
 
 def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:
-    found = search_plain(claim, _MOST_SETS) if claim.op_count <= SMALL else None
+    alive = None if watcher is None else watcher.alive
+    found = search_plain(claim, _MOST_SETS, alive) if claim.op_count <= SMALL else None
     if found is not None:
         return found
     from mtpp.solvers.recheck.arrays import fits_arrays
 
     if not fits_arrays(claim):
         few = claim.op_count <= _MOST_OPS_OF_LARGE_NUMBERS
-        found = search_plain(claim, _MOST_SETS_OF_LARGE_NUMBERS) if few else None
+        found = search_plain(claim, _MOST_SETS_OF_LARGE_NUMBERS, alive) if few else None
         if found is None:
             raise SearchTooLarge("numbers beyond 64 bits allow only small ones")
         return found

@@ -154,12 +154,12 @@ class _Search:
         self._counts: list[int] = [level["devices"] for level in system["topology"]]
         self._top = len(self._counts)
         self._looked_at = 0
-        masks, grow = all_downsets(model, MOST_DOWNSETS)
+        masks, grow = all_downsets(model, MOST_DOWNSETS, watcher.alive)
         costs = (lambda t, way: t * way.compute, lambda _, way: way.compute, lambda _, way: way.a + way.b)
         sums = [sums_over(masks, grow, least_of_ways(model, degrees, ways, cost)) for cost in costs]
         self._weights = np.ascontiguousarray(np.array(sums, dtype=np.int64).T)
         self._work = np.ascontiguousarray(self._weights[:, 0])
-        self._pairs = all_pairs(masks, len(model.ids))
+        self._pairs = all_pairs(masks, len(model.ids), watcher.alive)
         self._held = sum(array.nbytes for array in self._pairs)
         self._room(8 * len(self._pairs.outer) * self._top)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,13 +15,21 @@ if TYPE_CHECKING:
     from mtpp.solvers.recheck.kernels.levels import Pairs
 
 
-def all_pairs(masks: Sequence[int], layers: int) -> Pairs:
-    """Return all pairs of a downset and a smaller one that it holds. O(downsets² · layers / 64)."""
+def all_pairs(masks: Sequence[int], layers: int, alive: Callable[[], None]) -> Pairs:
+    """Return all pairs of a downset and a smaller one that it holds. O(downsets² · layers / 64).
+
+    *alive* is called for each downset; it may raise what ends the search.
+    """
     from mtpp.solvers.recheck.kernels.levels import Pairs
 
     count, words = len(masks), -(-layers // 64)
     members = np.array([[mask >> 64 * word & (2**64 - 1) for word in range(words)] for mask in masks], dtype=np.uint64)
-    below = [np.flatnonzero(((members[:o] & ~members[o]) == 0).all(axis=1)).astype(np.int32) for o in range(count)]
+
+    def held_by(o: int) -> NDArray[np.int32]:
+        alive()
+        return np.flatnonzero(((members[:o] & ~members[o]) == 0).all(axis=1)).astype(np.int32)
+
+    below = [held_by(o) for o in range(count)]
     sizes = np.array([len(one) for one in below])
     inner = np.concatenate(below)
     above_pair = np.argsort(inner, kind="stable").astype(np.int32)

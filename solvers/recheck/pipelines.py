@@ -28,7 +28,10 @@ LARGEST = 2**62
 
 
 class Watcher(Protocol):
-    """Listens to a search; both methods have to return quickly."""
+    """Listens to a search; its methods have to return quickly, and may raise what ends the search."""
+
+    def alive(self) -> None:
+        """Take note that the search goes on."""
 
     def compiling(self) -> None:
         """Take note that there is a wait, as kernels are compiled."""
@@ -39,6 +42,9 @@ class Watcher(Protocol):
 
 class Unwatched:
     """The watcher that ignores everything."""
+
+    def alive(self) -> None:
+        """Ignore it."""
 
     def compiling(self) -> None:
         """Ignore it."""
@@ -100,7 +106,7 @@ def search_all(
     if not all(any(by_layer[v] for by_layer in ways) for v in range(len(model.ids))):
         return Searched(False, 0, 0)
     _refuse_large(model, system, ways)
-    masks, grow = all_downsets(model)
+    masks, grow = all_downsets(model, alive=watcher.alive)
     most = min(system["devices"], system["max_micro_batches"])
     if len(masks) * (most + 1) > _MOST_STATES:
         raise TooLarge(f"{len(masks)} downsets with up to {most} micro-batches in flight are too many")
@@ -119,13 +125,17 @@ def search_all(
     return Searched(bool((whole <= system["devices"]).any()), len(masks), stages)
 
 
-def all_downsets(model: TickModel, most: int | None = None) -> tuple[list[int], list[list[int]]]:
+def all_downsets(
+    model: TickModel, most: int | None = None, alive: Callable[[], None] | None = None
+) -> tuple[list[int], list[list[int]]]:
     """Return all sets of layers that are closed under successors, as bits, smaller ones first.
 
     Parameters
     ----------
     most
         How many there may be, :data:`MOST_DOWNSETS` if it is None.
+    alive
+        Called for each of them; it may raise what ends the search.
 
     Returns
     -------
@@ -143,6 +153,8 @@ def all_downsets(model: TickModel, most: int | None = None) -> tuple[list[int], 
     masks, grow = [0], []
     place = {0: 0}
     for mask in masks:  # grows meanwhile
+        if alive is not None:
+            alive()
         larger = []
         for v, needed in enumerate(after):
             if not mask >> v & 1 and not needed & ~mask:

@@ -22,14 +22,19 @@ still within the limit, its parameters have become fewer, and E was not as large
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, digest_of, members
 from mtpp.solvers.recheck.crossings import least_crossings, minimum_cut_plain
 
 
-def search_plain(claim: DownsetClaim, most_sets: int | None) -> Found | None:
+def search_plain(claim: DownsetClaim, most_sets: int | None, alive: Callable[[], None] | None = None) -> Found | None:
     """Search all chains of downsets for a partition within the claim's limit.
+
+    Parameters
+    ----------
+    alive
+        Called for each set looked at; it may raise what ends the search.
 
     Returns
     -------
@@ -55,6 +60,8 @@ def search_plain(claim: DownsetClaim, most_sets: int | None) -> Found | None:
             break
         for stage in _stages_after(claim, downset):
             sets += 1
+            if alive is not None:
+                alive()
             if most_sets is not None and sets > most_sets:
                 return None
             if not _accepted(claim, downset, stage, claim.rest_ticks(level, least), claim.rest_bytes(level)):
