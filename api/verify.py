@@ -24,10 +24,13 @@ _EXIT_CODES = {"ok": 0, "false": 1, "unchecked": 3}
 
 
 class CheckedClaim(NamedTuple):
-    """One claim of a result and the verdict on it: ``"ok"``, ``"false"`` or ``"unchecked"``; *detail* says why."""
+    """One claim of a result and the verdict on it: ``"ok"``, ``"false"`` or ``"unchecked"``; *detail* says why.
+
+    The verdict is None on what is recorded and claims nothing, such as the system that the result is for.
+    """
 
     claim: str
-    verdict: str
+    verdict: str | None
     detail: str
 
 
@@ -60,15 +63,11 @@ class Verification:
 
     @property
     def rows(self) -> list[CheckedClaim]:
-        """The claims and their verdicts, those of a table row by row and then those of its means."""
+        """All lines of the report with their verdicts, those of a table row by row and then those of its means."""
         means = [] if (table := self._table) is None else table.means
         named = [(row, check) for row, report in self._reports for check in report.checks]
         named += [("", check) for check in means]
-        return [
-            CheckedClaim(row + check.name, check.verdict, check.detail)
-            for row, check in named
-            if check.verdict is not None
-        ]
+        return [CheckedClaim(row + check.name, check.verdict, check.detail) for row, check in named]
 
     @property
     def sentence(self) -> str:

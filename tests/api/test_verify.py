@@ -88,6 +88,20 @@ def test_a_model_may_be_at_hand(folder: Path) -> None:
     assert verify(table, [model, sample_path("gpt2")]).passed
 
 
+@pytest.mark.parametrize("name", ["plan.json", "table.json"])
+def test_rows_say_all_that_the_report_says(folder: Path, name: str) -> None:
+    """What claims nothing as well, such as that there is no file to hold a plan to."""
+    found = verify(folder / name, read_native((folder / "model.json").read_bytes(), "model"), shallow=True)
+    document = found.document()
+    checks = [check for row in document.get("rows", [document]) for check in row["checks"]]
+    due = [(check["verdict"], check["detail"]) for check in checks + document.get("summary", [])]
+    assert [(row.verdict, row.detail) for row in found.rows] == due
+    if name == "plan.json":
+        printed = [line.split(None, 2) for line in repr(found).splitlines()[:-2]]
+        assert [words[0] for words in printed] == [row.verdict or "–" for row in found.rows]
+        assert any(row.verdict is None and "nothing holds the plan to a file" in row.detail for row in found.rows)
+
+
 def test_a_model_read_for_another_machine_is_read_again(tmp_path: Path) -> None:
     """Work is modelled on the system that the plan names; that has to be the model's unless one is given."""
     plan = tmp_path / "plan.json"
