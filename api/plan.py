@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InconsistentBound, InputError
+from mtpp.errors import InputError
 from mtpp.inference.certificate import Certificate, LowerBound
 from mtpp.units import PICOSECONDS
 
@@ -261,12 +261,15 @@ class PartitionPlan:
 
     @property
     def ratio(self) -> float | None:
-        """Approximation ratio, bottleneck / lower bound; None where the bound is 0 and the bottleneck is not."""
+        """Approximation ratio, bottleneck / lower bound; None where the bound is 0 and the bottleneck is not.
+
+        A claim unless :attr:`verified`.
+        """
         return self._certificate.ratio
 
     @property
     def optimal(self) -> bool:
-        """Whether bottleneck and lower bound meet and the bound is a proof, or is claimed to be one."""
+        """Whether bottleneck and lower bound meet and the bound is a proof; a claim unless :attr:`verified`."""
         return self._certificate.optimal
 
     @cached_property
@@ -406,69 +409,3 @@ class PartitionPlan:
     def _repr_html_(self) -> str:
 
         return self.text("html")
-
-
-def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
-    """Read a plan that was saved; what it says is claimed until :func:`mtpp.verify` has checked it.
-
-    Parameters
-    ----------
-    plan
-        Path of a plan's file, its bytes, or the parsed document.
-    max_input_size
-        Refuse larger files; bytes, or a text such as ``"2GiB"``.
-
-    Raises
-    ------
-    InputError
-        If it is no plan, or malformed: the message names the place in the document.
-
-    Examples
-    --------
-    >>> import mtpp
-    >>> plan = mtpp.partition(mtpp.datasets.sample_path("resnet50"), 4)
-    >>> again = mtpp.load(plan.document())
-    >>> again.bottleneck == plan.bottleneck, again.verified
-    (True, False)
-    """
-    from mtpp.api.inputs.reading import source_of
-    from mtpp.api.parameters import quantity
-    from mtpp.checker.document import check_plan
-    from mtpp.formats.io.json_shape import attributed
-    from mtpp.formats.results.plan import as_plan, read_plan
-    from mtpp.units import parse_bytes
-
-    limit = quantity(max_input_size, "max_input_size", parse_bytes)
-    if isinstance(plan, Mapping):
-        display, document = "<dict>", as_plan(copy.deepcopy(dict(plan)), "<dict>")
-    else:
-        source = source_of(plan, limit, "plan", expected="a plan")
-        display, document = source.display, read_plan(source.data, source.display)
-    with attributed(display):
-        check_plan(document, ())
-        _check_consistent(document)
-    return PartitionPlan(document=document)
-
-
-def _check_consistent(document: Mapping[str, Any]) -> None:
-    """Refuse a plan that cannot be shown: its parts contradict each other without any computing."""
-    from mtpp.inference.system import System
-
-    k, stages = document["k"], document["stages"]
-    if len(stages) != k:
-        raise InputError(f"{len(stages)} stages, but k is {k}", where="/stages")
-    for i, row in enumerate(stages):
-        if row["index"] != i:
-            raise InputError(f"expected {i}, found {row['index']}", where=f"/stages/{i}/index")
-    for name, stage in document["assignment"].items():
-        if not 0 <= stage < k:
-            pointer = name.replace("~", "~0").replace("/", "~1")
-            raise InputError(f"{stage} is not the number of a stage", where=f"/assignment/{pointer}")
-    System.from_document(document["system"])
-    bound = document["lower_bound"]
-    try:
-        Certificate(document["bottleneck"], LowerBound(bound["value"], bound["method"], bound["tier"]))
-    except InconsistentBound:
-        raise InputError(
-            f"{bound['value']} is above the bottleneck, {document['bottleneck']}", where="/lower_bound/value"
-        ) from None

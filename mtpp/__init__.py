@@ -39,7 +39,7 @@ _EXPORTS = {
     "evaluate": "mtpp.api.evaluate",
     "generate": "mtpp.api.generate",
     "inspect": "mtpp.api.inspect",
-    "load": "mtpp.api.plan",
+    "load": "mtpp.api.load",
     "partition": "mtpp.api.partition",
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
@@ -108,9 +108,9 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Reading
     from mtpp.api.inputs.reading import read
     from mtpp.api.inspect import inspect
+    from mtpp.api.load import load
     from mtpp.api.observer import MtppWarning, Observer
     from mtpp.api.partition import partition
-    from mtpp.api.plan import load
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile
     from mtpp.api.run_pipeline import run_pipeline

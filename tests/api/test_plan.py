@@ -136,13 +136,67 @@ def test_broken_documents_are_refused_with_the_place(plan: PartitionPlan, path: 
     assert message in str(caught.value)
 
 
-def test_claims_that_contradict_the_figures_are_not_repeated(plan: PartitionPlan) -> None:
-    """Ratio and optimality follow from bottleneck, bound and tier, whatever the document says of them."""
-    document = _changed(plan.document(), "lower_bound", "value", to=30_500_000_000)
+@pytest.mark.parametrize(
+    ("path", "to", "place"),
+    [
+        (("lower_bound", "value"), 30_500_000_000, "/ratio"),
+        (("ratio",), 1.5, "/ratio"),
+        (("ratio",), None, "/ratio"),
+        (("optimal",), False, "/optimal"),
+        (("bottleneck",), 61_000_000_001, "/bottleneck"),
+        (("stages", 0, "cost"), 1, "/stages/0/cost"),
+        (("stages", 0, "ops"), 1, "/stages/0/ops"),
+        (("stages", 0, "first"), "op3", "/stages/0/first"),
+        (("stages", 0, "last"), None, "/stages/0/last"),
+        (("model", "ops"), 5, "/model/ops"),
+        (("model", "tensors"), 5, "/model/tensors"),
+        (("together",), [["op0", "op3"]], "/together/0/1"),
+        (("together",), [["op0", "op9"]], "/together/0/1"),
+        (("assignment", "op0"), 1, "/stages/0/ops"),
+    ],
+)
+def test_claims_that_contradict_each_other_are_refused(plan: PartitionPlan, path: Any, to: Any, place: str) -> None:
+    """Counts, sums, ratio and optimality follow from other figures of the document."""
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.load(_changed(plan.document(embed=True), *path, to=to))
+    assert caught.value.where == place
+
+
+def test_plans_of_earlier_versions_are_read(plan: PartitionPlan) -> None:
+    """They called optimal what the solver alone had closed, and had no word on why a search ended; it is a claim."""
+    document = _changed(plan.document(), "lower_bound", "tier", to="solver")
+    for key in ("stopped", "found_by", "evaluations"):
+        del document[key]
+    del document["system"]["stage_memory_bytes"]
     loaded = mtpp.load(document)
-    assert (loaded.ratio, loaded.optimal) == (2.0, False)
-    solver = mtpp.load(_changed(plan.document(), "lower_bound", "tier", to="solver"))
-    assert not solver.optimal
+    assert (loaded.ratio, loaded.optimal, loaded.verified) == (1.0, False, False)
+    assert mtpp.load(document | {"optimal": False}).ratio == 1
+
+
+def test_a_loaded_plan_says_that_nobody_verified_it(plan: PartitionPlan) -> None:
+    """In a terminal and in a notebook, whatever its bound claims."""
+    loaded = mtpp.load(plan.document())
+    assert plan.verified
+    assert not loaded.verified
+    for shown in (repr(loaded), loaded._repr_html_(), loaded.text("markdown")):
+        assert "claimed, not verified" in shown
+    assert "claimed, not verified" not in repr(plan)
+
+
+def test_plans_of_every_kind_are_consistent(chain_file: Path) -> None:
+    """Whatever we write is read: free graphs, empty stages, groups, orders of activations, partitions brought along."""
+    free = to_document(chain([0, 0], [0]))
+    made = [
+        mtpp.partition(free, 2),
+        mtpp.partition(chain_file, 4, together=["op0,op1,op2"]),
+        mtpp.partition(chain_file, 9, algorithm="random-3"),
+        mtpp.partition(mtpp.read(chain_file, fast_memory="1B"), 3),
+        mtpp.evaluate(chain_file, {"op0": 0, "op1": 0, "op2": 5, "op3": 5}),
+        mtpp.partition(chain_file, max_bottleneck="70ms"),
+    ]
+    for one in made:
+        for embed in (False, True):
+            assert mtpp.load(one.document(embed=embed)).ratio == one.ratio
 
 
 def test_what_is_no_plan(chain_file: Path, tmp_path: Path) -> None:
