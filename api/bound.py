@@ -139,6 +139,6 @@ def bound(
         deadline=deadline,
     )
     heard = listener(observer)
-    table = bound_cells(request, heard)
+    table = bound_cells(request, heard).sealed()
     table.raise_if_empty(heard)
     return table

@@ -209,6 +209,6 @@ def certify(
         scheduler=given.text_or_none(scheduler, "scheduler"),
     )
     heard = listener(observer)
-    table = certify_cells(request, heard)
+    table = certify_cells(request, heard).sealed()
     table.raise_if_empty(heard)
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -85,7 +86,13 @@ def compare_algorithms(request: CompareRequest, observer: Observer) -> ComparedR
                 cells.extend(_runs_on(model, files, request, watch, lambda: interruption.requested))
     names = [variant.name for variant in request.variants]
     return ComparedRuns(
-        models, cells, request.stage_counts, names, system, request.limits, interrupted=interruption.requested
+        tuple(models),
+        tuple(cells),
+        request.stage_counts,
+        tuple(names),
+        system,
+        request.limits,
+        interrupted=interruption.requested,
     )
 
 
@@ -224,6 +231,11 @@ class Comparison:
         from mtpp.views.comparison import comparison_json
 
         return comparison_json(self.compared, elapsed_s=self.elapsed_s)
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that :meth:`save` writes."""
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the runs as in the JSON document."""

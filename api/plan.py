@@ -253,11 +253,11 @@ class PartitionPlan:
 
     @cached_property
     def lower_bound(self) -> LowerBound:
-        """The best lower bound, in ticks: ``value``, ``method``, ``tier`` and ``proof``."""
+        """The best lower bound, in ticks: ``value``, ``method``, ``tier`` and ``proof``, which cannot be changed."""
         if self.record is not None:
-            return self.record.lower
+            return self.record.lower.sealed()
         bound = self._document["lower_bound"]
-        return LowerBound(bound["value"], bound["method"], bound["tier"], copy.deepcopy(bound["proof"]))
+        return LowerBound(bound["value"], bound["method"], bound["tier"], bound["proof"]).sealed()
 
     @property
     def ratio(self) -> float | None:

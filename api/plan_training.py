@@ -135,7 +135,7 @@ def plan_training(
     planned = plan_task(read_training_task(request, heard), request, heard)
     if planned.no_plan is not None:
         raise no_plan_error(planned.no_plan, planned.task.source.display)
-    return TrainingPlanResult(planned)
+    return TrainingPlanResult(planned.sealed())
 
 
 @dataclass(frozen=True)
@@ -214,10 +214,11 @@ class TrainingPlanResult:
     @cached_property
     def stages(self) -> Sequence[TrainingStage]:
         """Stages in pipeline order, from the model's sources to its sinks."""
-        return [self._stage(i) for i in range(len(self.plan.stages))]
+        return tuple(self._stage(i) for i in range(len(self.plan.stages)))
 
     def _stage(self, index: int) -> TrainingStage:
         from mtpp.formats.results.training_plan import level_one
+        from mtpp.inference.frozen import frozen
         from mtpp.training.nested_plan import HierarchicalPlan
         from mtpp.training.plan import chosen_of
 
@@ -235,12 +236,15 @@ class TrainingPlanResult:
             figures.in_flight,
             figures.memory_bytes,
             _seconds(figures.time),
-            {model.layers[layer].name: named[layer] for layer in ordered},
+            frozen({model.layers[layer].name: named[layer] for layer in ordered}),
         )
 
     def document(self) -> dict[str, Any]:
-        """Return the ``mtpp-training-plan`` document, version 1, which ``mtpp verify`` checks."""
-        return self.planned.document()
+        """Return the ``mtpp-training-plan`` document, which ``mtpp verify`` checks, as a copy that may be changed."""
+        from mtpp.inference.frozen import thawed
+
+        document: dict[str, Any] = thawed(self.planned.document())
+        return document
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the document to a file, whole or not at all; gzipped if its name ends in ``.gz``.

@@ -199,6 +199,7 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
 def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> WrittenStages:
     from mtpp.formats.onnx.stages import split_model
     from mtpp.formats.onnx.stages.folder import write_split
+    from mtpp.inference.frozen import frozen
     from mtpp.views.written_stages import WrittenStages
 
     source, plan = model.source, model.plan
@@ -227,9 +228,9 @@ def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> Wr
         return WrittenStages(
             request.folder,
             manifest,
-            plan.param_bytes,
-            [(folder / stage.file).stat().st_size for stage in manifest.stages],
-            shared,
+            tuple(plan.param_bytes),
+            tuple((folder / stage.file).stat().st_size for stage in manifest.stages),
+            frozen(shared),
             *calls,
             result,
         )

@@ -274,6 +274,7 @@ def sweep_task(
         As :func:`refuse_unswept`.
     """
     from mtpp.host.interruption import Interruption
+    from mtpp.inference.frozen import frozen
     from mtpp.solvers.planners.piper.sweep import sweep
     from mtpp.views.training_results import Swept
 
@@ -286,4 +287,4 @@ def sweep_task(
         elapsed_s = time.monotonic() - start
         settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
         stopped = (None if settled == len(devices) * len(sums) else limits.stop) or "finished"
-        return Swept(task, devices, sums, cells, stopped, elapsed_s)
+        return Swept(task, tuple(devices), tuple(sums), frozen(cells), stopped, elapsed_s)

@@ -93,7 +93,8 @@ class Verification:
         if (table := self._table) is None:
             return Verification(_told(self._reports[0][1], name_of))
         told = {id(report): _told(report, name_of) for report in table.reports}  # many rows may share one
-        return Verification(replace(table, reports=[told[id(report)] for report in table.reports]))
+        reports = tuple(told[id(report)] for report in table.reports)
+        return Verification(replace(table, rows=tuple(table.rows), reports=reports, means=tuple(table.means)))
 
     def __repr__(self) -> str:
         from mtpp.views.verification import verification_text

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
@@ -58,6 +58,15 @@ class Planned:
     plan: Plan | None = None
     no_plan: NoPlan | None = None
     heuristic_differs: Sequence[int] = ()
+
+    def sealed(self) -> Planned:
+        """Return the same with a copy of the bound's proof that cannot be changed."""
+        from mtpp.inference.frozen import frozen
+
+        if self.plan is None:
+            return self
+        lower = replace(self.plan.lower, proof=frozen(self.plan.lower.proof))
+        return replace(self, plan=replace(self.plan, lower=lower))
 
     @property
     def stopped(self) -> str:

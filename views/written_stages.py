@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -35,7 +35,7 @@ class WrittenStages:
     manifest: StageManifest
     param_bytes: Sequence[int]
     file_bytes: Sequence[int]
-    shared_bytes: dict[str, int | None]
+    shared_bytes: Mapping[str, int | None]
     calls_kept: int
     calls_inlined: int
     check: SplitCheck | None

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from mtpp.errors import Interrupted, renamed
 from mtpp.units import PICOSECONDS
@@ -42,11 +42,18 @@ class CellTable:
     """
 
     cells: Sequence[CertificateRow]
-    problems: dict[str, str] = field(default_factory=dict)
+    problems: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
     stopped: str = "finished"
     failure: MtppError | None = None
     bounds: Sequence[str] = ()
+
+    def sealed(self) -> Self:
+        """Return the same table of rows that cannot be changed: one copy, of their proofs as well."""
+        from mtpp.api.cells.rows import sealed
+        from mtpp.inference.frozen import frozen
+
+        return replace(self, cells=tuple(map(sealed, self.cells)), problems=frozen(self.problems))
 
     def text(self, output_format: str = "table", *, as_fraction: bool = False) -> str:
         """Return the table as ``table``, ``markdown``, ``csv`` or ``json``.
@@ -153,8 +160,10 @@ class CertificateTable(CellTable):
         return self.cells[place]
 
     def to_dicts(self) -> list[dict[str, Any]]:
-        """Return the rows as in the JSON document."""
-        return [row.to_document() for row in self.cells]
+        """Return the rows as in the JSON document, as copies that may be changed."""
+        from mtpp.inference.frozen import thawed
+
+        return [thawed(row.to_document()) for row in self.cells]
 
     def unmet(self, ratio: Fraction | float) -> list[str]:
         """Return a line for each cell whose ratio is not proven to be at most *ratio*, those without a row included.
@@ -221,7 +230,9 @@ class BoundTable(CellTable):
 
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the rows of all models and k as in the JSON document: every bound, and the proof of the best one."""
-        return [row.to_document() for row in self.cells]
+        from mtpp.inference.frozen import thawed
+
+        return [thawed(row.to_document()) for row in self.cells]
 
     def _rows(self) -> list[BoundRow]:
         from mtpp.solvers.bounds.registry import bound_entry

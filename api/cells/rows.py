@@ -54,6 +54,21 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
     )
 
 
+def sealed(row: CertificateRow) -> CertificateRow:
+    """Return the same row with mappings and proofs that cannot be changed."""
+    from mtpp.inference.frozen import frozen
+
+    return replace(
+        row,
+        dims=frozen(row.dims),
+        system=frozen(row.system),
+        assignment=frozen(row.assignment),
+        bounds=frozen(row.bounds),
+        lower=row.lower.sealed(),
+        proven=None if row.proven is None else row.proven.sealed(),
+    )
+
+
 def bounds_alone(row: CertificateRow) -> CertificateRow:
     """Return a row without its upper side."""
     return replace(row, upper=None, upper_algorithm=None, assignment=None)

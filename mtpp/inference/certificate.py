@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -49,6 +49,12 @@ class LowerBound:
     def is_proof(self) -> bool:
         """Whether it can be checked."""
         return self.tier in PROOF_TIERS
+
+    def sealed(self) -> LowerBound:
+        """Return the same bound with a copy of its proof that cannot be changed."""
+        from mtpp.inference.frozen import frozen
+
+        return replace(self, proof=frozen(self.proof))
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of a plan's ``lower_bound``."""

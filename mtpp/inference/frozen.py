@@ -15,6 +15,15 @@ def frozen(value: Any) -> Any:
     return value
 
 
+def thawed(value: Any) -> Any:
+    """Return a copy of a JSON value that may be changed, of plain dictionaries and lists."""
+    if isinstance(value, Mapping):
+        return {key: thawed(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return list(map(thawed, value))
+    return value
+
+
 def _refuse(self: Any, *arguments: Any, **named: Any) -> NoReturn:
     kind = "dict" if isinstance(self, dict) else "list"
     raise TypeError(f"a {type(self).__name__} cannot be changed; copy it with {kind}()")

@@ -1,0 +1,114 @@
+"""Results cannot be changed in place; the documents that they give are copies that may be."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtpp
+from mtpp.datasets.transformer_training import transformer_training
+
+
+def _plan(chain_file: Path) -> Any:
+    return mtpp.partition(chain_file, 2)
+
+
+def _loaded(chain_file: Path) -> Any:
+    return mtpp.load(_plan(chain_file).document())
+
+
+def _table(chain_file: Path) -> Any:
+    return mtpp.certify(chain_file, [2, 3], jobs=1)
+
+
+def _bounds(chain_file: Path) -> Any:
+    return mtpp.bound(chain_file, 2, bounds=["simple", "downset"])
+
+
+def _comparison(chain_file: Path) -> Any:
+    return mtpp.compare(chain_file, 2, algorithms="slice")
+
+
+def _training(_: Path) -> Any:
+    model = transformer_training(2, hidden=64, heads=4)
+    return mtpp.plan_training(model, devices=4, memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+
+
+def _sweep(_: Path) -> Any:
+    model = transformer_training(2, hidden=64, heads=4)
+    return mtpp.sweep_training(model, devices=[1, 2], memory="2GiB", bandwidth="25GB/s", max_micro_batches=4)
+
+
+def _verification(chain_file: Path) -> Any:
+    return mtpp.verify(_table(chain_file), chain_file)
+
+
+EDITS: list[tuple[Callable[[Path], Any], Callable[[Any], Any]]] = [
+    (_plan, lambda plan: plan.lower_bound.proof.clear()),
+    (_plan, lambda plan: plan.lower_bound.proof["merges"].append(1)),
+    (_plan, lambda plan: plan.stages.clear()),
+    (_plan, lambda plan: plan.stages[0].ops.append("x")),
+    (_loaded, lambda plan: plan.lower_bound.proof["merges"].append(1)),
+    (_loaded, lambda plan: plan.lower_bound.proof.update(k=7)),
+    (_table, lambda table: table.cells.clear()),
+    (_table, lambda table: table.problems.update(a="b")),
+    (_table, lambda table: table[0].assignment.update(op0=7)),
+    (_table, lambda table: table[0].bounds.clear()),
+    (_table, lambda table: table[0].system.clear()),
+    (_table, lambda table: table[0].lower.proof.clear()),
+    (_table, lambda table: table[0].lower.proof["merges"].append(1)),
+    (_bounds, lambda table: table.cells.clear()),
+    (_bounds, lambda table: table.cells[0].lower.proof.clear()),
+    (_comparison, lambda comparison: comparison.compared.cells.clear()),
+    (_comparison, lambda comparison: comparison.compared.models.clear()),
+    (_training, lambda plan: plan.stages.clear()),
+    (_training, lambda plan: plan.stages[0].configurations.clear()),
+    (_training, lambda plan: plan.plan.lower.proof.update(a=1)),
+    (_sweep, lambda sweep: sweep.swept.cells.clear()),
+    (_sweep, lambda sweep: sweep.swept.devices.clear()),
+    (_verification, lambda verification: verification.report.reports.clear()),
+    (_verification, lambda verification: verification.report.rows.clear()),
+]
+
+
+@pytest.mark.parametrize(("make", "edit"), EDITS)
+def test_results_refuse_changes(chain_file: Path, make: Callable[[Path], Any], edit: Callable[[Any], Any]) -> None:
+    """Whatever collection one gets hold of; the result stays as it was."""
+    result = make(chain_file)
+    before = json.dumps(result.document(), default=float)
+    with pytest.raises((AttributeError, TypeError)):
+        edit(result)
+    assert json.dumps(result.document(), default=float) == before
+
+
+@pytest.mark.parametrize("make", [_plan, _loaded, _table, _bounds, _training, _sweep, _verification])
+def test_documents_are_copies_all_the_way_down(chain_file: Path, make: Callable[[Path], Any]) -> None:
+    """Changing one changes nothing."""
+    result = make(chain_file)
+    before = json.dumps(result.document(), default=float)
+    _scramble(result.document())
+    if hasattr(result, "to_dicts"):
+        _scramble(result.to_dicts())
+    assert json.dumps(result.document(), default=float) == before
+
+
+def test_tables_pickle(chain_file: Path) -> None:
+    """Read-only rows go to other processes as any other value."""
+    table = _table(chain_file)
+    assert pickle.loads(pickle.dumps(table)).document() == table.document()
+
+
+def _scramble(value: Any) -> None:
+    if isinstance(value, dict):
+        for item in value.values():
+            _scramble(item)
+        value["extra"] = 1
+    elif isinstance(value, list):
+        for item in value:
+            _scramble(item)
+        value.append(1)
