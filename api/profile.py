@@ -114,6 +114,11 @@ class Profile:
 
         return profile_text(self.measured, "table")
 
+    def _repr_html_(self) -> str:
+        from mtpp.views.profile import profile_text
+
+        return profile_text(self.measured, "html")
+
 
 def profile(
     model: str | os.PathLike[str] | Model,

@@ -115,6 +115,11 @@ class PipelineRun:
 
         return run_text(self.comparison, "table")
 
+    def _repr_html_(self) -> str:
+        from mtpp.views.run import run_text
+
+        return run_text(self.comparison, "html")
+
 
 def run_pipeline(
     folder: str | os.PathLike[str] | Any,

@@ -89,6 +89,11 @@ class SplitResult:
 
         return split_text(self.stages, "table")
 
+    def _repr_html_(self) -> str:
+        from mtpp.views.split import split_text
+
+        return split_text(self.stages, "html")
+
 
 def split(
     model: str | os.PathLike[str] | Model,

@@ -101,6 +101,11 @@ class Verification:
 
         return verification_text(self.report, "table")
 
+    def _repr_html_(self) -> str:
+        from mtpp.views.verification import verification_text
+
+        return verification_text(self.report, "html")
+
     @property
     def _table(self) -> TableReport | None:
         from mtpp.checker.table_report import TableReport

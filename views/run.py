@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.terminal_safe import visible
 from mtpp.units import format_picoseconds
+from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ _TELLING = 0.05
 
 
 def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str], str] = str) -> str:
-    """Return *comparison* as ``table``, ``markdown`` or ``csv`` (a line per stage).
+    """Return *comparison* as ``table``, ``markdown``, ``html`` or ``csv`` (a line per stage).
 
     Parameters
     ----------
@@ -36,6 +37,8 @@ def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str]
     if output_format == "csv":
         return csv_text(_COLUMNS, [[row[name] for name in _COLUMNS] for row in _stage_rows(comparison)])
     rows = [_cells(stage) for stage in comparison.stages]
+    if output_format == "html":
+        return html_text(_title(comparison), _HEADER, rows, _figures(comparison, name_of))
     slowest = comparison.stages.index(comparison.slowest)
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]

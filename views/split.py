@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.terminal_safe import visible
 from mtpp.units import PICOSECONDS, format_bytes
+from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
@@ -25,13 +26,15 @@ _LEAST_PLAIN = 0.05
 
 
 def split_text(result: WrittenStages, output_format: str) -> str:
-    """Return a result as ``table``, ``json``, ``csv`` or ``markdown``."""
+    """Return a result as ``table``, ``json``, ``csv``, ``markdown`` or ``html``."""
     if output_format == "json":
         return dump_lines(split_document(result), ("stages", "check.outputs")) + "\n"
     if output_format == "csv":
         rows = _rows(result)
         return csv_text(list(rows[0]), [list(row.values()) for row in rows])
     cells = _cells(result)
+    if output_format == "html":
+        return html_text(_title(result), _HEADER, cells, _figures(result), left=(1,))
     if output_format == "markdown":
         lines = [f"- **{name}**: {value}" for name, value in _figures(result)]
         return f"### {visible(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"

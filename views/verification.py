@@ -7,17 +7,24 @@ from typing import Any
 from mtpp.checker.report import BOUND_CHECK, FALSE, UNCHECKED, Report, listed
 from mtpp.checker.table_report import TableReport
 from mtpp.terminal_safe import visible
+from mtpp.views.html import html_text
 
 MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
 """Beginning of a row of a report, by its verdict."""
 
+_CLAIMS = ("verdict", "claim", "detail")
+_ROWS = ("verdict", "model", "k", "tier", "outcome")
+"""Columns in a notebook: of a report on one result, and on the rows of a table."""
+
 
 def verification_text(report: Report | TableReport, output_format: str) -> str:
-    """Return a report as ``table`` or ``json``."""
+    """Return a report as ``table``, ``json`` or ``html``."""
     if output_format == "json":
         from mtpp.formats.io.json_text import dump_json
 
         return dump_json(report.to_document())
+    if output_format == "html":
+        return _table_html(report) if isinstance(report, TableReport) else _plan_html(report)
     return _table_text(report) if isinstance(report, TableReport) else _plan_text(report)
 
 
@@ -28,14 +35,31 @@ def _plan_text(report: Report) -> str:
     return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
-def _table_text(report: TableReport) -> str:
+def _plan_html(report: Report) -> str:
+    rows = [(MARKS[check.verdict], check.name, check.detail) for check in report.checks]
+    return html_text(report.sentence(), _CLAIMS, rows, left=range(3))
+
+
+def _table_html(report: TableReport) -> str:
+    means = [(MARKS[check.verdict], f"{check.name}: {check.detail}") for check in report.means]
+    settings = [(MARKS[None], setting) for setting in _settings(report)]
+    return html_text(report.sentence(), _ROWS, _row_cells(report), [*means, *settings], left=range(5))
+
+
+def _row_cells(report: TableReport) -> list[tuple[str, ...]]:
+    """Return a verdict, a path, k, a tier and an outcome for each row."""
     outcomes: dict[int, tuple[str, str]] = {}  # rows that the time limit came before share a report
-    cells = []
+    cells: list[tuple[str, ...]] = []
     for row, found in zip(report.rows, report.reports, strict=True):
         if id(found) not in outcomes:
             outcomes[id(found)] = (MARKS[found.verdict], _outcome(row, found))
         mark, outcome = outcomes[id(found)]
         cells.append((mark, visible(row["path"]), f"k = {row['k']}", found.tier, outcome))
+    return cells
+
+
+def _table_text(report: TableReport) -> str:
+    cells = _row_cells(report)
     widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
     lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
