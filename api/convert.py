@@ -127,6 +127,7 @@ def convert(
     """
     from mtpp.api.inputs.own_files import refuse_own_file
     from mtpp.api.inputs.reading import as_model
+    from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener
     from mtpp.api.output import check_output, write_text_atomically
     from mtpp.api.parameters import path_text, text_or_none
@@ -138,7 +139,8 @@ def convert(
     read = as_model(model, observer)
     if target is not None:
         refuse_own_file(target, read)
-    content = converted_text(read, writer, plan, listener(observer))
+    with brought_along(plan, "plan"):
+        content = converted_text(read, writer, plan, listener(observer))
     if target is not None:
         write_text_atomically(target, content)
     return content

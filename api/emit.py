@@ -58,10 +58,12 @@ def emit(
     ' "format": "mtpp-cuts",'
     """
     from mtpp.api.inputs.stage_plan import plan_files
+    from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.parameters import names
 
     forms = names(form, "form")
-    return emit_files(plan_files(model, plan, dims, max_input_size), forms, listener(observer))
+    with brought_along(plan, "plan"):
+        return emit_files(plan_files(model, plan, dims, max_input_size), forms, listener(observer))
 
 
 def emit_files(files: PlanFiles, forms: Sequence[str], observer: Observer) -> str:

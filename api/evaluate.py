@@ -168,8 +168,8 @@ def evaluate(
     InputError
         If the model or the assignment cannot be read, or a parameter is wrong.
     InvalidPartition
-        If an op has no stage, stages need each other's results in a circle, more than *k* are used, or one needs more
-        than the stage memory.
+        An InputError too: an op has no stage, stages need each other's results in a circle, more than *k* are used, or
+        one needs more than the stage memory.
 
     Examples
     --------
@@ -182,13 +182,15 @@ def evaluate(
     (0.003, [0.001, 0.0025])
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.inputs.user_assignment import labels_given, labels_of_cuts
+    from mtpp.api.inputs.user_assignment import brought_along, labels_given, labels_of_cuts
     from mtpp.api.observer import listener
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
 
     if (assignment is None) == (cuts is None):
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
     most = whole_or_none(k, "k", most=MOST_STAGES)
+    ends, heard = None if cuts is None else names(cuts, "cuts"), listener(observer)
     read = as_model(model, observer)
-    labels = labels_given(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
-    return score(read, labels, most, listener(observer))
+    with brought_along(assignment, "assignment" if ends is None else "cuts"):
+        labels = labels_given(read.graph, assignment) if ends is None else labels_of_cuts(read.graph, ends)
+        return score(read, labels, most, heard)

@@ -159,6 +159,7 @@ def split(
     ['stage-0.onnx', 'stage-1.onnx']
     """
     from mtpp.api.inputs.stage_plan import plan_files
+    from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.parameters import MOST_SEED, flag, path_text, whole
 
     seed = whole(seed, "seed", least=0, most=MOST_SEED)
@@ -171,7 +172,8 @@ def split(
         force=flag(force, "force"),
         check_seed=seed if wanted else None,
     )
-    return split_files(request, listener(observer))
+    with brought_along(plan, "plan"):
+        return split_files(request, listener(observer))
 
 
 def split_files(request: SplitRequest, observer: Observer) -> SplitResult:

@@ -85,8 +85,11 @@ class UnrecognisedInput(InputError):
     """A file whose content is in no format that is read (exit code 2)."""
 
 
-class InvalidPartition(MtppError):
-    """An assignment of ops to stages whose quotient graph has a cycle, or that misses ops (exit code 1)."""
+class InvalidPartition(InputError):
+    """An assignment of ops to stages whose quotient graph has a cycle, or that misses ops (exit code 1).
+
+    The library says by which parameter or file it came.
+    """
 
     exit_code = 1
 

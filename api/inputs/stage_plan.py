@@ -184,7 +184,9 @@ def _stages_of_plan(
         if not 0 < k <= MOST_STAGES:
             raise InputError(f"{k} is no number of stages", where="/k")
         labels = labels_of_assignment(model.graph, source.display, source)
-        partition = Partition.from_stages(model.instance(k), labels)
+        instance = model.instance(k)
+    partition = Partition.from_stages(instance, labels)
+    with attributed(source.display):
         figures = _figures(document, labels, k)
         if not (same_file or _same_sizes(document, figures, model, partition)):
             observer.warn(

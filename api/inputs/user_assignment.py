@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +16,35 @@ from mtpp.errors import InputError, InvalidPartition
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
+
+
+@contextmanager
+def brought_along(assignment: Any, parameter: str) -> Iterator[None]:
+    """Name the parameter, or the file, in errors that a partition turns out to be none.
+
+    Parameters
+    ----------
+    assignment
+        As the caller gave it.
+    parameter
+        Name by which the caller knows it.
+    """
+    try:
+        yield
+    except InvalidPartition as error:
+        is_path = isinstance(assignment, str | os.PathLike)
+        error.source = error.source or (os.fspath(assignment) if is_path else f"‹{parameter}›")
+        raise
+
+
+@contextmanager
+def at_place(where: str) -> Iterator[None]:
+    """Add a place to errors of a parameter that do not know where in it they are."""
+    try:
+        yield
+    except InputError as error:
+        error.where = error.where or where
+        raise
 
 
 def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
@@ -31,8 +63,6 @@ def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment
     InputError, InvalidPartition
         As :func:`labels_of_assignment`; InputError also for anything else.
     """
-    import os
-
     from mtpp.api.parameters import path_text, shortened, whole
 
     if isinstance(assignment, str | os.PathLike):
@@ -40,14 +70,17 @@ def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment
     if not isinstance(assignment, Mapping) and isinstance(getattr(assignment, "assignment", None), Mapping):
         assignment = assignment.assignment
     if isinstance(assignment, Mapping):
-        return labels_of_document(graph, dict(assignment), "<dict>")
+        return labels_of_document(graph, dict(assignment), f"‹{parameter}›")
     if isinstance(assignment, bytes) or not isinstance(assignment, Iterable):
         raise InputError(
             f"{shortened(assignment)} is no assignment",
             parameter=parameter,
             remedy="give a path, a plan, a dictionary of ops, or a list of stages",
         )
-    labels = [whole(stage, parameter, least=0, most=MOST_STAGES - 1) for stage in assignment]
+    labels = []
+    for i, stage in enumerate(assignment):
+        with at_place(f"/{i}"):
+            labels.append(whole(stage, parameter, least=0, most=MOST_STAGES - 1))
     if len(labels) != graph.op_count:
         raise InvalidPartition(f"{len(labels)} stages were given for {graph.op_count} ops", parameter=parameter)
     return labels
@@ -88,9 +121,10 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
         where = f"{prefix}/{str(name).replace('~', '~0').replace('/', '~1')}"
         if name not in known:
             raise InputError("the model has no such op", source=display, where=where)
-        if isinstance(stage, bool) or not isinstance(stage, int) or not 0 <= stage < MOST_STAGES:
+        number = int(stage) if isinstance(stage, Integral) and not isinstance(stage, bool) else -1
+        if not 0 <= number < MOST_STAGES:
             raise InputError(f"{stage!r} is not the number of a stage", source=display, where=where)
-        labels[known[name]] = stage
+        labels[known[name]] = number
     missing = [graph.op_names[v] for v, label in enumerate(labels) if label is None]
     if missing:
         raise InvalidPartition(

@@ -50,7 +50,7 @@ def test_stages_are_numbered_in_the_order_of_the_data_flow(chain_file: Path) -> 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"op0": 0}, "<dict>: 3 of 4 ops have no stage, the first is 'op1'"),
+        ({"op0": 0}, "assignment: 3 of 4 ops have no stage, the first is 'op1'"),
         ([0, 0, 1], "assignment: 3 stages were given for 4 ops"),
         ([0, 1, 0, 1], "blocks wait for each other"),
     ],
@@ -85,9 +85,47 @@ def test_wrong_parameters_are_refused_by_name(chain_file: Path, parameters: dict
     assert caught.value.parameter == parameter
 
 
+@pytest.mark.parametrize(
+    ("given", "where"),
+    [
+        ({"op0": 0}, None),
+        ([0, 1, 0, 1], None),
+        ([0, 1, 1.5, 1], "/2"),
+        ({**STAGES, "op0": -1}, "/op0"),
+        ({**STAGES, "op0": None}, "/op0"),
+        ({**STAGES, "op9": 0}, "/op9"),
+        ([0, 0], None),
+        ([[0], [0], [1], [1]], "/0"),
+    ],
+)
+@pytest.mark.parametrize("function", ["evaluate", "convert"])
+def test_whatever_is_wrong_is_the_parameter_s(chain_file: Path, function: str, given: Any, where: str | None) -> None:
+    """Of every function that takes an assignment, however deep inside it is found."""
+    name = {"evaluate": "assignment", "convert": "plan"}[function]
+    call = {"evaluate": mtpp.evaluate, "convert": lambda model, plan: mtpp.convert(model, to="csv", plan=plan)}
+    with pytest.raises(mtpp.InputError) as caught:
+        call[function](chain_file, given)
+    assert (caught.value.parameter, caught.value.where) == (name, where)
+
+
+def test_cuts_and_files_are_named_as_well(chain_file: Path, tmp_path: Path) -> None:
+    """A circle in a file is the file's."""
+    with pytest.raises(mtpp.InvalidPartition) as caught:
+        mtpp.evaluate(chain_file, cuts="op1", k=1)
+    assert caught.value.parameter == "cuts"
+    (tmp_path / "stages.json").write_text(json.dumps({"op0": 0, "op1": 1, "op2": 0, "op3": 1}))
+    with pytest.raises(mtpp.InputError) as found:
+        mtpp.evaluate(chain_file, tmp_path / "stages.json")
+    assert found.value.source == str(tmp_path / "stages.json")
+    assert found.value.exit_code == 1
+    with pytest.raises(mtpp.InvalidPartition) as circle:
+        mtpp.emit(chain_file, {"op0": 0, "op1": 1, "op2": 0, "op3": 1}, "cut-names")
+    assert circle.value.parameter == "plan"
+
+
 def test_broken_assignments_name_the_place(chain_file: Path) -> None:
     """As in a file."""
-    with pytest.raises(mtpp.InputError, match="<dict>: /op9: the model has no such op"):
+    with pytest.raises(mtpp.InputError, match="assignment: /op9: the model has no such op"):
         mtpp.evaluate(chain_file, {**STAGES, "op9": 0})
-    with pytest.raises(mtpp.InputError, match="<dict>: /op0: '0' is not the number of a stage"):
+    with pytest.raises(mtpp.InputError, match="assignment: /op0: '0' is not the number of a stage"):
         mtpp.evaluate(chain_file, {**STAGES, "op0": "0"})
