@@ -33,16 +33,15 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
     >>> again.bottleneck == plan.bottleneck, again.verified
     (True, False)
     """
+    from mtpp.api.inputs.model_terms import given_size
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.loading.plan_claims import refuse_contradictions
-    from mtpp.api.parameters import quantity
     from mtpp.api.plan import PartitionPlan
     from mtpp.checker.document import check_plan
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.plan import as_plan, read_plan
-    from mtpp.units import parse_bytes
 
-    limit = quantity(max_input_size, "max_input_size", parse_bytes)
+    limit = given_size(max_input_size)
     if isinstance(plan, Mapping):
         display, document = "<dict>", as_plan(copy.deepcopy(dict(plan)), "<dict>")
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable
+from decimal import Decimal
+from numbers import Real
 from operator import index
 from typing import Any
 
@@ -63,7 +65,7 @@ def deadline_of(seconds: Any, parameter: str = "time_limit_s") -> Deadline:
     """
     if seconds is None:
         return Deadline()
-    number = _real(seconds)
+    number = real(seconds)
     if number is None or not math.isfinite(number):
         raise InputError(f"{shortened(seconds)} is not a number of seconds", parameter=parameter)
     if number <= 0:
@@ -71,13 +73,16 @@ def deadline_of(seconds: Any, parameter: str = "time_limit_s") -> Deadline:
     return Deadline(number)
 
 
-def _real(value: Any) -> float | None:
-    """Return a number as a float, None for all that is no number."""
-    if isinstance(value, bool | str | bytes) or not hasattr(value, "__float__"):
-        return None
+def is_number(value: Any) -> bool:
+    """Return whether a value is a real number, NumPy's, fractions and decimals included; truth values are none."""
+    return isinstance(value, Real | Decimal) and not isinstance(value, bool)
+
+
+def real(value: Any) -> float | None:
+    """Return a number as a float, None for all that is no number, or is too large."""
     try:
-        return float(value)
-    except (TypeError, ValueError, OverflowError):
+        return float(value) if is_number(value) else None
+    except (ValueError, OverflowError):
         return None
 
 
@@ -96,7 +101,7 @@ def quantity(value: Any, parameter: str, parse: Callable[[str], int], *, least: 
             return parse(value)
         except InputError as error:
             raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
-    number = _real(value)
+    number = real(value)
     if number is None or not math.isfinite(number) or number != math.floor(number):
         raise InputError(f"{shortened(value)} is neither a whole number nor a text with a unit", parameter=parameter)
     return whole(int(value), parameter, least=least, most=2**63 - 1)
@@ -118,6 +123,23 @@ def text(value: Any, parameter: str) -> str:
 def text_or_none(value: Any, parameter: str) -> str | None:
     """Return what :func:`text` does, and None for None."""
     return None if value is None else text(value, parameter)
+
+
+def time_unit_or_none(value: Any) -> str | None:
+    """Return the name of a unit of time, None for None.
+
+    Raises
+    ------
+    InputError
+        If there is none of that name.
+    """
+    from mtpp.training.model import TIME_UNITS
+
+    if value is None or (isinstance(value, str) and value in TIME_UNITS):
+        return value
+    raise InputError(
+        f"unknown unit of time {value!r}", parameter="time_unit", remedy=f"use one of {', '.join(TIME_UNITS)}"
+    )
 
 
 def flag(value: Any, parameter: str) -> bool:

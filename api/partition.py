@@ -31,8 +31,8 @@ class PartitionRequest:
     Attributes
     ----------
     k, max_bottleneck
-        One of them: the number of stages at most, or what none may cost, such as ``"5ms"`` (a plain number as text
-        for an abstract graph), with as few stages as are found.
+        One of them: the number of stages at most, or what none may cost, such as ``"5ms"`` (a plain number for an
+        abstract graph, as text or as a fraction), with as few stages as are found.
     algorithm
         Name in :data:`mtpp.solvers.registry.PARTITIONERS`, or another of its names.
     together
@@ -51,7 +51,7 @@ class PartitionRequest:
 
     model: Model
     k: int | None
-    max_bottleneck: str | None = None
+    max_bottleneck: str | Fraction | None = None
     algorithm: str = "auto"
     together: tuple[tuple[str, ...], ...] = ()
     deadline: Deadline = field(default_factory=Deadline)
@@ -140,7 +140,7 @@ def prepare(request: PartitionRequest) -> Prepared:
     if request.k is not None:
         refuse_infeasible(prepared.contracted)
     else:
-        parse_bottleneck(request.max_bottleneck or "", model.graph.time_unit)
+        parse_bottleneck("" if request.max_bottleneck is None else request.max_bottleneck, model.graph.time_unit)
         model.instance(model.graph.op_count)
     return prepared
 
@@ -255,7 +255,7 @@ def _fewest(
     return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
 
 
-def parse_bottleneck(text: str, time_unit: str) -> Exact:
+def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:
     """Read a bottleneck, in the graph's time unit: a duration, or a plain number for an abstract graph.
 
     Raises
@@ -265,9 +265,10 @@ def parse_bottleneck(text: str, time_unit: str) -> Exact:
     """
     from mtpp.units import PICOSECONDS, exact_decimal, parse_duration
 
+    text = str(given)
     try:
         if time_unit == "1":
-            value = exact_decimal(text)
+            value = given if isinstance(given, Fraction) else exact_decimal(text)
             if value < 0:
                 raise ValueError(f"{text!r} must be at least zero")
             return value
@@ -300,7 +301,7 @@ def partition(
     model: Any,
     k: int | None = None,
     *,
-    max_bottleneck: str | float | None = None,
+    max_bottleneck: str | float | Fraction | None = None,
     algorithm: str = "auto",
     together: Sequence[str | Sequence[str]] = (),
     together_blocks: bool = False,
@@ -384,10 +385,11 @@ def partition(
         raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
     stages = None if k is None else given.stage_count(k)
     memory_bytes = given.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
+    bottleneck = _bottleneck_of(max_bottleneck)
     wanted = PartitionRequest(
         model=as_model(model, observer),
         k=stages,
-        max_bottleneck=_bottleneck_text(max_bottleneck),
+        max_bottleneck=bottleneck,
         together=tuple(map(parse_group, _groups(together))),
         deadline=deadline,
         work_limit=given.whole_or_none(work_limit, "work_limit"),
@@ -412,11 +414,11 @@ def _groups(together: Any) -> list[Any]:
     return list(together)
 
 
-def _bottleneck_text(value: Any) -> str | None:
+def _bottleneck_of(value: Any) -> str | Fraction | None:
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
-        from mtpp.api.parameters import shortened
+    from mtpp.api.parameters import is_number, shortened
 
+    if not is_number(value):
         raise InputError(f"{shortened(value)} is not a time", parameter="max_bottleneck", remedy='write "5ms"')
-    return str(value)
+    return value if isinstance(value, Fraction) else str(value)

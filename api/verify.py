@@ -204,7 +204,7 @@ def verify(
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
-    from mtpp.api.parameters import deadline_of, flag, path_text
+    from mtpp.api.parameters import deadline_of, flag, path_text, time_unit_or_none
     from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
 
@@ -217,7 +217,7 @@ def verify(
         deadline,
         shallow=flag(shallow, "shallow"),
         costs=None if costs is None else path_text(costs, "costs"),
-        read_as=ReadAs(time_unit=_unit(time_unit)),
+        read_as=ReadAs(time_unit=time_unit_or_none(time_unit)),
         system_due=system_values(due) if (due := _system_due(system, model)) is not None else {},
         dims_due=sizes(dims) if dims is not None or not isinstance(model, Model) else dict(model.dims),
         memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
@@ -286,16 +286,6 @@ def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
         raise InputError("a plan is for one model", parameter="model", remedy="give one")
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
     return check(claims, source, request, observer)
-
-
-def _unit(time_unit: object) -> str | None:
-    from mtpp.training.model import TIME_UNITS
-
-    if time_unit is None or time_unit in TIME_UNITS:
-        return time_unit
-    raise InputError(
-        f"unknown unit of time {time_unit!r}", parameter="time_unit", remedy=f"use one of {', '.join(TIME_UNITS)}"
-    )
 
 
 def _told(report: Report, name_of: Callable[[str], str]) -> Report:

@@ -37,12 +37,7 @@ def _model_of(one: Any, observer: Observer | None) -> str | Model:
 
     if isinstance(one, str | os.PathLike):
         return given.path_text(one, "models")
-    try:
-        return as_model(one, observer)
-    except InputError as error:
-        if error.parameter != "source":
-            raise
-        raise InputError(error.problem, parameter="models", where=error.where, remedy=error.remedy) from None
+    return as_model(one, observer, "models")
 
 
 def stage_counts_of(k: Any) -> tuple[int, ...]:
@@ -95,13 +90,14 @@ def ratio_of(value: Any, parameter: str) -> Fraction:
     InputError
         If it is no finite number from 1 on.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float | Fraction):
+    number = given.real(value)
+    if number is None:
         raise InputError(f"{given.shortened(value)} is not a number", parameter=parameter)
-    if isinstance(value, float) and not math.isfinite(value):
+    if not math.isfinite(number):
         raise InputError(f"{value} is not a finite number", parameter=parameter)
     if value < 1:
         raise InputError(f"{value} is out of range", parameter=parameter, remedy="it must be at least 1")
-    return Fraction(repr(float(value))) if isinstance(value, float) else Fraction(value)
+    return Fraction(str(value))
 
 
 def memory_of(value: Any) -> int | None:

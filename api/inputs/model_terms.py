@@ -26,6 +26,20 @@ def sizes(value: Any, parameter: str = "dims") -> dict[str, int]:
     return {text(name, parameter): whole(size, parameter, most=_LARGEST_SIZE) for name, size in value.items()}
 
 
+def given_size(value: Any, parameter: str = "max_input_size") -> int:
+    """Return a size in bytes, which has to be given.
+
+    Raises
+    ------
+    InputError
+        If it is none.
+    """
+    size = bytes_or_none(value, parameter)
+    if size is None:
+        raise InputError("None is no size", parameter=parameter, remedy='write "2GiB"')
+    return size
+
+
 def bytes_or_none(value: Any, parameter: str) -> int | None:
     """Return a size in bytes, given as such or as a text such as ``"2GiB"``; None for None.
 

@@ -85,13 +85,10 @@ def read(
     ('a', 'b')
     """
     from mtpp.api import parameters as given
-    from mtpp.api.inputs.model_terms import sizes
+    from mtpp.api.inputs.model_terms import given_size, sizes
     from mtpp.api.observer import listener
-    from mtpp.units import parse_bytes
 
-    limit = given.quantity(max_input_size, "max_input_size", parse_bytes)
-    if limit is None:
-        raise InputError("None is no size", parameter="max_input_size", remedy='write "2GiB"')
+    limit = given_size(max_input_size)
     how = Reading(
         system_from(
             system,
@@ -114,9 +111,22 @@ def read(
     return read_model(found.display, how, listener(observer).warn, source=found)
 
 
-def as_model(model: Any, observer: Observer | None = None) -> Model:
-    """Return a model as it is, or what :func:`read` makes of anything else."""
-    return model if isinstance(model, Model) else read(model, observer=observer)
+def as_model(model: Any, observer: Observer | None = None, parameter: str = "model") -> Model:
+    """Return a model as it is, or what :func:`read` makes of anything else.
+
+    Raises
+    ------
+    InputError
+        As :func:`read`, of *parameter* where that speaks of its own.
+    """
+    if isinstance(model, Model):
+        return model
+    try:
+        return read(model, observer=observer)
+    except InputError as error:
+        if error.parameter != "source":
+            raise
+        raise InputError(error.problem, parameter=parameter, where=error.where, remedy=error.remedy) from None
 
 
 def system_from(
@@ -141,7 +151,7 @@ def system_from(
         If one of them is no system or no quantity, or they do not go together.
     """
     from mtpp.api.parameters import path_text, quantity, text_or_none
-    from mtpp.inference.system import DEFAULT_PRESET, System, load_system, override
+    from mtpp.inference.system import DEFAULT_PRESET, PEAK_MODES, System, load_system, override
     from mtpp.units import parse_bandwidth, parse_bytes
 
     if isinstance(system, System):
@@ -149,12 +159,14 @@ def system_from(
     else:
         name = DEFAULT_PRESET if system is None else system if isinstance(system, str) else path_text(system, "system")
         base = _told_of("system", load_system, name)
+    if (mode := text_or_none(peak, "peak")) is not None and mode not in PEAK_MODES:
+        raise InputError(f"unknown mode {mode!r}", parameter="peak", remedy=f"use one of {', '.join(PEAK_MODES)}")
     return override(
         base,
         bandwidth_bytes_per_s=quantity(bandwidth, "bandwidth", parse_bandwidth),
         fast_memory_bytes=quantity(fast_memory, "fast_memory", parse_bytes, least=0),
         activation_reserve_bytes=quantity(activation_reserve, "activation_reserve", parse_bytes, least=0),
-        peak=text_or_none(peak, "peak"),
+        peak=mode,
         stage_memory_bytes=quantity(stage_memory, "stage_memory", parse_bytes, least=0),
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.parameters import flag, path_text, quantity, shortened, text_or_none, whole_or_none
+from mtpp.api.parameters import flag, path_text, quantity, shortened, time_unit_or_none, whole_or_none
 from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
@@ -51,7 +51,7 @@ def request_of(
         ),
         _choice(parameters["planner"], "planner"),
         _choice(parameters["knapsack"], "knapsack"),
-        text_or_none(parameters["time_unit"], "time_unit"),
+        time_unit_or_none(parameters["time_unit"]),
         deadline,
         whole_or_none(parameters["jobs"], "jobs"),
     )

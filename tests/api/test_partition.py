@@ -202,4 +202,4 @@ def test_a_folder_is_no_model(tmp_path: Path) -> None:
         mtpp.partition(tmp_path, 2)
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.partition(3, 2)
-    assert caught.value.parameter == "source"
+    assert caught.value.parameter == "model"
