@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
+from types import FrameType
 from typing import Protocol, TypeVar
 
 from mtpp.errors import InputError, renamed
@@ -51,8 +53,9 @@ class Steps(Protocol):
 class Observer:
     """Listener to a use case: override the methods whose news you want.
 
-    Warnings become Python warnings of :class:`MtppWarning`; all else is ignored. Methods are called many times and have
-    to return quickly; a search with a time limit calls them from a thread of its own.
+    Warnings become Python warnings of :class:`MtppWarning` at the line that called the library; all else is ignored.
+    Methods are called many times and have to return quickly; a search with a time limit calls them from a thread of its
+    own.
 
     Examples
     --------
@@ -63,7 +66,7 @@ class Observer:
 
     def warn(self, text: str) -> None:
         """Take note of something that a reader of the result should know."""
-        warnings.warn(renamed(text), MtppWarning, stacklevel=2)
+        warnings.warn(renamed(text), MtppWarning, stacklevel=_levels_to_caller())
 
     def warn_interrupted(self, text: str) -> None:
         """Take note that Ctrl-C ended the work; *text* says how far it had come."""
@@ -118,6 +121,25 @@ def listener(observer: object) -> Observer:
     if not isinstance(observer, Observer):
         raise InputError(f"must be an Observer, not a {type(observer).__name__}", parameter="observer")
     return observer
+
+
+def _levels_to_caller() -> int:
+    """Return the ``stacklevel`` by which a function that warns names the line that called the library.
+
+    Python 3.12 has ``skip_file_prefixes`` for that.
+    """
+    level, found = 0, 1
+    frame = sys._getframe(1)
+    while (caller := frame.f_back) is not None:
+        level += 1
+        if _is_ours(frame) and not _is_ours(caller):
+            found = level + 1  # the outermost: an observer's own methods are called from inside
+        frame = caller
+    return found
+
+
+def _is_ours(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__")).partition(".")[0] == "mtpp"
 
 
 class _Search:

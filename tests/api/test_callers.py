@@ -7,16 +7,19 @@ import shutil
 import signal
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import pytest
+from graph_strategies import chain
 from processes import environment
 
 import mtpp
 from mtpp.datasets import sample_path
+from mtpp.formats.graphs.native import write_native
 
 
 @pytest.fixture
@@ -101,6 +104,37 @@ def test_a_plan_is_held_to_the_model_as_it_was_read(model_path: Path) -> None:
     report = mtpp.verify(plan, other)
     assert next(row.claim for row in report.rows if row.verdict == "false") == "system"
     assert mtpp.verify(plan, other, system="reference").passed
+
+
+def _line() -> int:
+    return sys._getframe(1).f_lineno
+
+
+class Passing(mtpp.Observer):
+    """Observer that hands its warnings on."""
+
+    def warn(self, text: str) -> None:
+        """Hand it on."""
+        super().warn(text)
+
+
+@pytest.mark.parametrize("observer", [None, mtpp.Observer(), Passing()])
+def test_warnings_name_the_line_that_called(tmp_path: Path, observer: mtpp.Observer | None) -> None:
+    """However deep inside they come up, and whoever hands them on."""
+    path = tmp_path / "graph.json"
+    path.write_text(write_native(chain([10, 20], [1], "ms")))
+    calls = (
+        lambda: (mtpp.read(path, bandwidth="1GB/s", observer=observer), _line()),
+        lambda: (mtpp.evaluate(path, [1, 0], observer=observer), _line()),
+        lambda: (mtpp.convert(path, to="csv", plan=[4, 3], observer=observer), _line()),
+    )
+    for call in calls:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            _, line = call()
+        for warning in caught:
+            assert (warning.filename, warning.lineno) == (__file__, line)
+        assert caught
 
 
 def test_a_table_verifies_in_memory(model_path: Path) -> None:
