@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from numbers import Real
 from operator import index
@@ -123,6 +123,20 @@ def text(value: Any, parameter: str) -> str:
 def text_or_none(value: Any, parameter: str) -> str | None:
     """Return what :func:`text` does, and None for None."""
     return None if value is None else text(value, parameter)
+
+
+def choice(value: Any, parameter: str, known: Sequence[str]) -> str:
+    """Return one of a few texts.
+
+    Raises
+    ------
+    InputError
+        If it is another one, with those that are known.
+    """
+    if not isinstance(value, str) or value not in known:
+        remedy = f"use one of {', '.join(known)}"
+        raise InputError(f"{shortened(value)} is unknown", parameter=parameter, remedy=remedy)
+    return value
 
 
 def time_unit_or_none(value: Any) -> str | None:

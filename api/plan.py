@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from mtpp.views.shown_plan import ShownPlan
 
 
+_FORMATS = ("table", "markdown", "csv", "html")
+
+
 def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = False) -> dict[str, Any]:
     """Return the ``mtpp-plan`` document of a plan for a model.
 
@@ -344,9 +347,17 @@ class PartitionPlan:
         return write_plan(self.document(embed=embed) if embed else self._document)
 
     def text(self, output_format: str) -> str:
-        """Return what the terminal (that standard output is) shows as ``table``, or ``markdown``, ``csv``, ``html``."""
+        """Return what the terminal (that standard output is) shows as ``table``, or ``markdown``, ``csv``, ``html``.
+
+        Raises
+        ------
+        InputError
+            If there is no such format.
+        """
+        from mtpp.api.parameters import choice
         from mtpp.views.plan import shown_text
 
+        choice(output_format, "output_format", _FORMATS)
         return shown_text(self._shown, output_format)
 
     def save(self, path: str | os.PathLike[str], *, embed: bool = False) -> None:

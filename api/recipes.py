@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
-from mtpp.api.parameters import flag, shortened, whole, whole_or_none
+from mtpp.api.parameters import choice, flag, whole, whole_or_none
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class RegalStyle:
 
         _check_size(self.n, "n", 5)
         if self.family is not None:
-            _check_choice(self.family, "family", FAMILIES)
+            choice(self.family, "family", FAMILIES)
 
     varies = True
 
@@ -96,7 +96,7 @@ class Transformer:
 
         _check_size(self.layers, "layers", 1)
         _check_size(self.sequence, "sequence", 1)
-        _check_choice(self.kind, "kind", KINDS)
+        choice(self.kind, "kind", KINDS)
         for name, most in (("hidden", 10**6), ("heads", 10**4), ("vocabulary", 10**7)):
             whole(getattr(self, name), name, most=most)
         flag(self.split_heads, "split_heads")
@@ -245,10 +245,3 @@ def _check_size(size: Any, parameter: str, least: int) -> None:
     low, high = (whole(end, parameter, least=least, most=LARGEST_SIZE) for end in size)
     if low > high:
         raise InputError(f"({low}, {high}) is a range that ends before it begins", parameter=parameter)
-
-
-def _check_choice(value: Any, parameter: str, choices: tuple[str, ...]) -> None:
-    if not isinstance(value, str) or value not in choices:
-        raise InputError(
-            f"{shortened(value)} is unknown", parameter=parameter, remedy=f"use one of {', '.join(choices)}"
-        )

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from mtpp.inference.certificate_table import CertificateRow
 
 
+_FORMATS = ("table", "markdown", "csv", "json")
+
+
 @dataclass(frozen=True, repr=False)
 class CellTable:
     """Rows of the cells that had their turn, and what became of the others.
@@ -62,10 +65,16 @@ class CellTable:
         ----------
         as_fraction
             Bounds as fractions of the best partition (at most 1) in place of approximation ratios (at least 1).
+
+        Raises
+        ------
+        InputError
+            If there is no such format.
         """
+        from mtpp.api.parameters import choice
         from mtpp.views.certificates import certificates_text
 
-        if output_format == "json":
+        if choice(output_format, "output_format", _FORMATS) == "json":
             return self.to_json()
         return certificates_text(
             self.cells, output_format, as_fraction=as_fraction, with_upper=self._with_upper, notes=self._notes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mtpp.api.parameters import flag, path_text, quantity, shortened, time_unit_or_none, whole_or_none
+from mtpp.api.parameters import choice, flag, path_text, quantity, time_unit_or_none, whole_or_none
 from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
@@ -45,12 +45,12 @@ def request_of(
         model_parameter(model),
         system,
         TrainingRules(
-            _choice(parameters["convention"], "convention"),
+            choice(parameters["convention"], "convention", CHOICES["convention"]),
             flag(parameters["exact_micro_batches"], "exact_micro_batches"),
             Schemes(**schemes),
         ),
-        _choice(parameters["planner"], "planner"),
-        _choice(parameters["knapsack"], "knapsack"),
+        choice(parameters["planner"], "planner", CHOICES["planner"]),
+        choice(parameters["knapsack"], "knapsack", CHOICES["knapsack"]),
         time_unit_or_none(parameters["time_unit"]),
         deadline,
         whole_or_none(parameters["jobs"], "jobs"),
@@ -104,11 +104,3 @@ def _topology(value: Any) -> Topology:
     from mtpp.training.device_tree import Topology, load_topology
 
     return value if isinstance(value, Topology) else load_topology(path_text(value, "topology"))
-
-
-def _choice(value: Any, parameter: str) -> str:
-    known = CHOICES[parameter]
-    if not isinstance(value, str) or value not in known:
-        remedy = f"use one of {', '.join(known)}"
-        raise InputError(f"{shortened(value)} is unknown", parameter=parameter, remedy=remedy)
-    return value
