@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
+from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mtpp.api.inputs.model import Model, Reading
     from mtpp.api.inputs.model_files import ModelFiles
     from mtpp.api.observer import Observer, Steps
@@ -191,7 +189,7 @@ def warn_of_gaps(comparison: ComparedRuns, observer: Observer) -> None:
 
 
 @dataclass(frozen=True, repr=False)
-class Comparison:
+class Comparison(SavedResult):
     """Algorithms measured against each other: iterates over its runs.
 
     A run has the attributes source, k, algorithm, bottleneck and simple_bound (in ticks), ratio, evaluations, seconds,
@@ -232,28 +230,11 @@ class Comparison:
 
         return comparison_json(self.compared, elapsed_s=self.elapsed_s)
 
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that :meth:`save` writes."""
-        document: dict[str, Any] = json.loads(self.to_json())
-        return document
-
     def to_dicts(self) -> list[dict[str, Any]]:
         """Return the runs as in the JSON document."""
         from mtpp.views.comparison import run_rows
 
         return run_rows(self.compared)
-
-    def save(self, path: str | Path) -> None:
-        """Write the document to a file, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
-        from mtpp.api.output import save_result
-
-        save_result(path, self.to_json())
 
     def __repr__(self) -> str:
         """Return the table of means as a terminal shows it, without colours."""

@@ -2,13 +2,41 @@
 
 from __future__ import annotations
 
+import json
 import os
+from abc import ABC, abstractmethod
+from typing import Any, ClassVar
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import dump_json
 from mtpp.formats.io.sink import check_output, write_text_atomically
 
-__all__ = ["check_output", "dump_json", "save_result", "write_text_atomically"]
+__all__ = ["SavedResult", "check_output", "dump_json", "save_result", "write_text_atomically"]
+
+
+class SavedResult(ABC):
+    """Result with a JSON document, which is what it is saved as."""
+
+    _is_graph: ClassVar[bool] = False
+
+    @abstractmethod
+    def to_json(self) -> str:
+        """Return the text of the document."""
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that :meth:`save` writes, as a copy that may be changed."""
+        document: dict[str, Any] = json.loads(self.to_json())
+        return document
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the document to a file, whole or not at all; a name that ends in ``.gz`` is compressed.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written, or another file than an earlier result is there.
+        """
+        save_result(path, self.to_json(), graph=self._is_graph)
 
 
 def save_result(path: str | os.PathLike[str], text: str, *, graph: bool = False) -> None:

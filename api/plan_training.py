@@ -10,6 +10,7 @@ from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of
 from mtpp.api.training.parameters import batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
@@ -169,7 +170,7 @@ class TrainingStage:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class TrainingPlanResult:
+class TrainingPlanResult(SavedResult):
     """A plan for training, and what is proven about it; shown as the table that ``mtpp plan`` prints."""
 
     planned: Planned
@@ -246,18 +247,11 @@ class TrainingPlanResult:
         document: dict[str, Any] = thawed(self.planned.document())
         return document
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document to a file, whole or not at all; gzipped if its name ends in ``.gz``.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written.
-        """
-        from mtpp.api.output import save_result
+    def to_json(self) -> str:
+        """Return the text of the document."""
         from mtpp.views.training_plan import plan_json
 
-        save_result(path, plan_json(self.planned))
+        return plan_json(self.planned)
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal

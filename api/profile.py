@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class ProfileModelRequest:
 
 
 @dataclass(frozen=True, repr=False)
-class Profile:
+class Profile(SavedResult):
     """A model measured.
 
     Attributes
@@ -79,6 +80,7 @@ class Profile:
     """
 
     measured: MeasuredProfile
+    _is_graph: ClassVar[bool] = True
 
     @property
     def graph(self) -> CostGraph:
@@ -91,23 +93,11 @@ class Profile:
 
         return to_document(self.graph)
 
-    def json_text(self) -> str:
-        """Return what ``mtpp profile -o`` writes."""
+    def to_json(self) -> str:
+        """Return what ``mtpp profile -o`` writes: it gives its costs to other commands."""
         from mtpp.formats.graphs.native import write_native
 
         return write_native(self.graph)
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the graph with measured costs as JSON, whole or not at all; it gives its costs to other commands.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
-        from mtpp.api.output import save_result
-
-        save_result(path, self.json_text(), graph=True)
 
     def __repr__(self) -> str:
         from mtpp.views.profile import profile_text

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.errors import InputError, Interrupted, LimitReached
-from mtpp.host.deadline import Deadline
+from mtpp.runtime.pipeline.run_request import RunRequest
 
 if TYPE_CHECKING:
+    from mtpp.host.deadline import Deadline
     from mtpp.runtime.pipeline.comparison import Comparison, StageComparison
+
+__all__ = ["PipelineRun", "RunRequest", "run_pipeline", "run_stages"]
 
 _OTHER_MACHINE = 3
 """Times as slow or as fast as predicted: beyond, the prediction was for another machine."""
@@ -24,42 +27,6 @@ MOST_WARMUP = 10**6
 MOST_THREADS = 1024
 MOST_QUEUE_DEPTH = 1000
 _MOST_CORES = 65536
-
-
-@dataclass(frozen=True)
-class PipelineRunRequest:
-    """Terms of a run.
-
-    Attributes
-    ----------
-    folder
-        Of the stages and their manifest.
-    model
-        The model that was split, None if it is not at hand.
-    batches, warmup
-        To be timed, and before.
-    queue_depth
-        Batches that may wait between two stages.
-    threads, optimise
-        Of each worker; also of the model without a pipeline.
-    pin
-        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
-    seed
-        Of what is made up.
-    deadline
-        When the run ends.
-    """
-
-    folder: str
-    model: str | None = None
-    batches: int = 200
-    warmup: int = 10
-    queue_depth: int = 2
-    threads: int = 1
-    optimise: bool = False
-    pin: tuple[int, ...] | None = None
-    seed: int = 0
-    deadline: Deadline = field(default_factory=Deadline)
 
 
 @dataclass(frozen=True, repr=False)
@@ -195,9 +162,10 @@ def run_pipeline(
     from mtpp.api.parameters import MOST_SEED, deadline_of, flag, path_text, whole
 
     written = getattr(folder, "folder", None)
-    request = PipelineRunRequest(
-        path_text(folder if written is None else written, "folder"),
-        None if model is None else _model_path(model),
+    deadline = deadline_of(time_limit_s)
+    request = RunRequest(
+        Path(path_text(folder if written is None else written, "folder")),
+        None if model is None else Path(_model_path(model)),
         batches=whole(batches, "batches", most=MOST_BATCHES),
         warmup=whole(warmup, "warmup", least=0, most=MOST_WARMUP),
         queue_depth=whole(queue_depth, "queue_depth", most=MOST_QUEUE_DEPTH),
@@ -205,12 +173,11 @@ def run_pipeline(
         optimise=flag(optimise, "optimise"),
         pin=_cores(pin),
         seed=whole(seed, "seed", least=0, most=MOST_SEED),
-        deadline=deadline_of(time_limit_s),
     )
-    return run_stages(request, listener(observer))
+    return run_stages(request, deadline, listener(observer))
 
 
-def run_stages(request: PipelineRunRequest, observer: Observer) -> PipelineRun:
+def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> PipelineRun:
     """Measure the stages of a folder, and warn of what makes the figures other than one may think.
 
     Raises
@@ -223,29 +190,18 @@ def run_stages(request: PipelineRunRequest, observer: Observer) -> PipelineRun:
     from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.comparison import Comparison
     from mtpp.runtime.pipeline.crew import RunLimits, Stopped
-    from mtpp.runtime.pipeline.measuring import RunRequest, measure
+    from mtpp.runtime.pipeline.measuring import measure
     from mtpp.runtime.pipeline.worker_process import WorkerDied
 
-    terms = RunRequest(
-        folder=Path(request.folder),
-        model=None if request.model is None else Path(request.model),
-        batches=request.batches,
-        warmup=request.warmup,
-        queue_depth=request.queue_depth,
-        threads=request.threads,
-        optimise=request.optimise,
-        pin=request.pin,
-        seed=request.seed,
-    )
     with Interruption() as interruption:
         try:
-            limits = RunLimits(request.deadline, lambda: interruption.requested)
-            run = PipelineRun(Comparison(measure(terms, limits, observer.note)))
+            limits = RunLimits(deadline, lambda: interruption.requested)
+            run = PipelineRun(Comparison(measure(request, limits, observer.note)))
         except Stopped as stop:
             if stop.reason == "interrupted":
                 raise Interrupted("the run was interrupted before every stage had done a batch") from None
             raise LimitReached(
-                f"{request.deadline.limit_s:g} s were up before every stage had done a batch",
+                f"{deadline.limit_s:g} s were up before every stage had done a batch",
                 parameter="time_limit_s",
                 remedy="give it more",
             ) from None

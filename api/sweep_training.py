@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of, shortened, whole
 from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
@@ -118,7 +119,7 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Sweep:
+class Sweep(SavedResult):
     """Best times by number of devices and sum of degrees; shown as the table that ``mtpp plan --sweep`` prints."""
 
     swept: Swept
@@ -166,18 +167,11 @@ class Sweep:
         """Return the ``mtpp-training-sweep`` document, version 1."""
         return self.swept.document()
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the document to a file, whole or not at all; gzipped if its name ends in ``.gz``.
-
-        Raises
-        ------
-        InputError
-            If it cannot be written.
-        """
-        from mtpp.api.output import save_result
+    def to_json(self) -> str:
+        """Return the text of the document."""
         from mtpp.views.training_sweep import sweep_json
 
-        save_result(path, sweep_json(self.swept))
+        return sweep_json(self.swept)
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal

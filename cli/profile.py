@@ -64,6 +64,6 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     profile = profile_model_file(request, console)
     deliver(
         output,
-        profile.json_text,
-        lambda: profile.json_text() if output_format == "json" else profile_text(profile.measured, output_format),
+        profile.to_json,
+        lambda: profile.to_json() if output_format == "json" else profile_text(profile.measured, output_format),
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
@@ -15,7 +16,7 @@ from mtpp.cli.options.shared import FiniteRange, output_options
 
 INTERRUPTED = 130
 
-_ASKED = ("folder", "model", "batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
+_ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "seed")
 """Options that are terms of the run."""
 
 
@@ -50,7 +51,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     turn. Ctrl-C ends the run with the table of what is done.
     """
     from mtpp.api.output import check_output
-    from mtpp.api.run_pipeline import PipelineRunRequest, run_stages
+    from mtpp.api.run_pipeline import RunRequest, run_stages
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console, TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
@@ -62,7 +63,9 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     kind = TalkativeConsole if sys.stderr is not None and sys.stderr.isatty() else Console
     console = kind(quiet=options["quiet"], verbose=options["verbose"])
     deadline = deadline_from_start(options["time_limit"])
-    run = run_stages(PipelineRunRequest(**{name: options[name] for name in _ASKED}, deadline=deadline), console)
+    model = None if options["model"] is None else Path(options["model"])
+    request = RunRequest(Path(options["folder"]), model, **{name: options[name] for name in _ASKED})
+    run = run_stages(request, deadline, console)
     comparison = run.comparison
     deliver(
         output,

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
+from mtpp.api.output import SavedResult
 from mtpp.errors import Interrupted, renamed
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.observer import Observer
     from mtpp.errors import MtppError
@@ -24,7 +22,7 @@ _FORMATS = ("table", "markdown", "csv", "json")
 
 
 @dataclass(frozen=True, repr=False)
-class CellTable:
+class CellTable(SavedResult):
     """Rows of the cells that had their turn, and what became of the others.
 
     Attributes
@@ -85,23 +83,6 @@ class CellTable:
         from mtpp.views.certificates import certificates_json
 
         return certificates_json(self.cells)
-
-    def document(self) -> dict[str, Any]:
-        """Return the JSON object that :meth:`save` writes; :func:`mtpp.verify` takes the table itself as well."""
-        document: dict[str, Any] = json.loads(self.to_json())
-        return document
-
-    def save(self, path: str | Path) -> None:
-        """Write the document to a file, whole or not at all.
-
-        Raises
-        ------
-        InputError
-            If the file cannot be written.
-        """
-        from mtpp.api.output import save_result
-
-        save_result(path, self.to_json())
 
     def raise_if_empty(self, observer: Observer) -> None:
         """Raise what ended the run before there was any row; where there are some, warn of a failure.

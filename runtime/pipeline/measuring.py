@@ -19,6 +19,7 @@ from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
+from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
 from mtpp.runtime.random_values import random_input
 from mtpp.runtime.session import SessionChoices
@@ -30,39 +31,6 @@ _SETS_BYTES = 64 << 20
 _MOST_REPEATS = 50
 _BUDGET_S = 10.0
 """Of the runs without a pipeline: rounds, and seconds of them."""
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """Terms of a run.
-
-    Attributes
-    ----------
-    folder
-        Of the stages.
-    model
-        The model that was split, None if it is not at hand.
-    batches, warmup
-        To be timed, and before.
-    queue_depth
-        Batches that may wait between two stages.
-    threads, optimise
-        Of each worker; also of the model without a pipeline.
-    pin
-        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
-    seed
-        Of what is made up.
-    """
-
-    folder: Path
-    model: Path | None = None
-    batches: int = 200
-    warmup: int = 10
-    queue_depth: int = 2
-    threads: int = 1
-    optimise: bool = False
-    pin: tuple[int, ...] | None = None
-    seed: int = 0
 
 
 @dataclass(frozen=True)

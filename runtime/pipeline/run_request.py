@@ -1,0 +1,39 @@
+"""Terms of a run of stages as a pipeline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """Terms of a run.
+
+    Attributes
+    ----------
+    folder
+        Of the stages and their manifest.
+    model
+        The model that was split, None if it is not at hand.
+    batches, warmup
+        To be timed, and before.
+    queue_depth
+        Batches that may wait between two stages.
+    threads, optimise
+        Of each worker; also of the model without a pipeline.
+    pin
+        Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
+    seed
+        Of what is made up.
+    """
+
+    folder: Path
+    model: Path | None = None
+    batches: int = 200
+    warmup: int = 10
+    queue_depth: int = 2
+    threads: int = 1
+    optimise: bool = False
+    pin: tuple[int, ...] | None = None
+    seed: int = 0
