@@ -35,11 +35,13 @@ class CellTable(SavedResult):
         Labels of the cells without a row.
     stopped
         "finished"; "interrupted" (Ctrl-C), "time-limit" (that of the whole run) or "failed" where some cells had no
-        turn or were cut short.
+        turn or were cut short; "unknown" of a table that was read.
     failure
         The error that ended the run half-way, such as a store on a full disk.
     bounds
         Names of the bounds asked for.
+    loaded
+        Document that the table was read from; None for a table that was made here.
     """
 
     cells: Sequence[CertificateRow]
@@ -48,6 +50,12 @@ class CellTable(SavedResult):
     stopped: str = "finished"
     failure: MtppError | None = None
     bounds: Sequence[str] = ()
+    loaded: Mapping[str, Any] | None = field(default=None, kw_only=True)
+
+    @property
+    def verified(self) -> bool:
+        """Whether the figures were computed here; those of a document are claims until :func:`mtpp.verify` says so."""
+        return self.loaded is None
 
     def sealed(self) -> Self:
         """Return the same table of rows that cannot be changed: one copy, of their proofs as well."""
@@ -80,8 +88,11 @@ class CellTable(SavedResult):
 
     def to_json(self) -> str:
         """Return the ``mtpp-certificates`` document, which ``mtpp verify`` checks."""
+        from mtpp.formats.io.json_text import dump_lines
         from mtpp.views.certificates import certificates_json
 
+        if self.loaded is not None:
+            return dump_lines(self.loaded, ("rows", "summary")) + "\n"
         return certificates_json(self.cells)
 
     def raise_if_empty(self, observer: Observer) -> None:
@@ -126,7 +137,9 @@ class CellTable(SavedResult):
     def _remarks(self) -> list[str]:
         """Return what a reader of this table alone would miss: what standard error says to users of a terminal."""
         lines = [f"{label}: {problem}" for label, problem in self.problems.items()]
-        if self.stopped != "finished":
+        if not self.verified:
+            lines.append("claimed, not verified")
+        elif self.stopped != "finished":
             lines.append(f"stopped: {self.stopped}, {len(self.missing)} cells have no row")
         return lines
 

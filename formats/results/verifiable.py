@@ -30,7 +30,11 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
     if b"{" not in data[:64]:
         remedy = "give what partition -o FILE, certify -o FILE or plan -o FILE wrote"
         raise InputError("neither a plan nor a table of certificates: no JSON object", source=source, remedy=remedy)
-    document = parse_json(data, source)
+    return verifiable(parse_json(data, source), source)
+
+
+def verifiable(document: Any, source: str) -> dict[str, Any]:
+    """Return a parsed document that says that it can be verified; else raise InputError."""
     if isinstance(document, dict) and document.get("format") == CERTIFICATES:
         with attributed(source):
             return check_header(document, CERTIFICATES, VERSION)
