@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import Infeasible, InputError, Interrupted
@@ -332,8 +333,8 @@ def partition(
     together_blocks
         Whether each repeated block of an ONNX model stays in one stage.
     time_limit_s
-        Seconds from this call; the best partition so far is returned. Without it the result depends on the model, *k*,
-        *seed* and the other limits alone, never on the machine or on *jobs*.
+        Seconds from this call, reading included; the best partition so far is returned. Without it the result depends
+        on the model, *k*, *seed* and the other limits alone, never on the machine or on *jobs*.
     work_limit
         Candidates to evaluate at most.
     seed
@@ -359,6 +360,8 @@ def partition(
         If the model cannot be read, or a parameter is wrong.
     Infeasible
         If no partition keeps to the limits on memory, or none was found.
+    LimitReached
+        If the time limit passed, or the memory did not suffice, while the model was read.
     Interrupted
         If Ctrl-C came before there was any partition.
 
@@ -374,6 +377,7 @@ def partition(
     from mtpp.api import parameters as given
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.reading import as_model
+    from mtpp.api.inputs.reading_in_time import reading_given
     from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
     from mtpp.host.free_memory import memory_budget
@@ -386,8 +390,9 @@ def partition(
     stages = None if k is None else given.stage_count(k)
     memory_bytes = given.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
     bottleneck = _bottleneck_of(max_bottleneck)
-    wanted = PartitionRequest(
-        model=as_model(model, observer),
+    heard = listener(observer)
+    wanted = partial(
+        PartitionRequest,
         k=stages,
         max_bottleneck=bottleneck,
         together=tuple(map(parse_group, _groups(together))),
@@ -398,10 +403,14 @@ def partition(
         memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
         population=given.whole_or_none(population, "population", least=2, most=100_000),
         generations=given.whole_or_none(generations, "generations"),
-    ).with_algorithm(given.text(algorithm, "algorithm"))
-    if given.flag(together_blocks, "together_blocks"):
-        wanted = replace(wanted, together=(*wanted.together, *block_groups(wanted.model)))
-    return find_partition(wanted, listener(observer), spent_s=time.monotonic() - begin)
+    )
+    name, whole_blocks = given.text(algorithm, "algorithm"), given.flag(together_blocks, "together_blocks")
+    with reading_given(model, "model", deadline):
+        request = wanted(as_model(model, observer)).with_algorithm(name)
+        if whole_blocks:
+            request = replace(request, together=(*request.together, *block_groups(request.model)))
+        prepared = prepare(request)
+    return find_partition(request, heard, prepared, spent_s=time.monotonic() - begin)
 
 
 def _groups(together: Any) -> list[Any]:

@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
 from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of
@@ -98,6 +99,8 @@ def plan_training(
         If the model is broken, or a parameter is missing or cannot be.
     Infeasible
         If no plan fits, or none was found in the time; the text says which, and which memory would do.
+    LimitReached
+        If the time limit passed, or the memory did not suffice, while the model was read.
     Interrupted
         If Ctrl-C ended the search before there was a plan. With a plan that is returned, its ``stopped`` being
         ``interrupted``.
@@ -133,7 +136,9 @@ def plan_training(
     }
     request = request_of(model, system, deadline, parameters)
     heard = listener(observer)
-    planned = plan_task(read_training_task(request, heard), request, heard)
+    with reading_given(model, "model", deadline):
+        task = read_training_task(request, heard)
+    planned = plan_task(task, request, heard)
     if planned.no_plan is not None:
         raise no_plan_error(planned.no_plan, planned.task.source.display)
     return TrainingPlanResult(planned.sealed())

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
 from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of, shortened, whole
@@ -109,7 +110,8 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
     }
     request = request_of(model, system, deadline, parameters)
     heard = listener(observer)
-    task = read_training_task(request, heard)
+    with reading_given(model, "model", deadline):
+        task = read_training_task(request, heard)
     swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, heard)
     if swept.problem is not None:
         if swept.stopped == "interrupted":

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import LimitReached
 from mtpp.host.deadline import Deadline
@@ -50,6 +51,23 @@ def reading(path: str, deadline: Deadline, limit_s: float | None = None) -> Iter
         raise LimitReached(
             "there is not enough memory to read it", source=source, remedy="raise ‹memory_limit›, or free some"
         ) from None
+
+
+@contextmanager
+def reading_given(given: Any, parameter: str, deadline: Deadline) -> Iterator[None]:
+    """Do the same for what a caller gives as a model: the path of a file, or its content in memory.
+
+    A model that was read before takes no time to read: the block runs as it is.
+    """
+    from mtpp.api.inputs.model import Model
+
+    if isinstance(given, Model):
+        yield
+        return
+    with reading(os.fspath(given) if isinstance(given, str | os.PathLike) else f"‹{parameter}›", deadline):
+        yield
+    if deadline.limit_s is not None and -deadline.remaining_s() > _OVER_SHARE * deadline.limit_s + _OVER_S:
+        raise _passed_while_reading(f"‹{parameter}›", deadline.limit_s)  # where no alarm rings
 
 
 def _a_little_later(deadline: Deadline) -> Deadline:
