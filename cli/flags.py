@@ -8,11 +8,14 @@ _OTHERS = {
     "form": "--emit",
     "from_format": "--from",
     "k": "-k",
+    "models": "MODEL",
+    "path": "-o",
     "paths": "MODEL",
+    "plan": "PLAN",
     "time_limit_s": "--time-limit",
     "to_format": "--to",
 }
-"""Parameters whose flags are not their names with dashes."""
+"""Parameters whose flags are not their names with dashes, or that are arguments."""
 
 
 def flag_of(parameter: str) -> str:
