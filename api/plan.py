@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InconsistentBound, InputError
-from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -257,7 +257,7 @@ class PartitionPlan:
         if self.record is not None:
             return self.record.lower
         bound = self._document["lower_bound"]
-        return LowerBound(bound["value"], bound["method"], bound["tier"], copy.deepcopy(bound["proof"]))
+        return LowerBound(bound["value"], bound["method"], Tier(bound["tier"]), copy.deepcopy(bound["proof"]))
 
     @property
     def ratio(self) -> float | None:
@@ -467,7 +467,7 @@ def _check_consistent(document: Mapping[str, Any]) -> None:
     System.from_document(document["system"])
     bound = document["lower_bound"]
     try:
-        Certificate(document["bottleneck"], LowerBound(bound["value"], bound["method"], bound["tier"]))
+        Certificate(document["bottleneck"], LowerBound(bound["value"], bound["method"], Tier(bound["tier"])))
     except InconsistentBound:
         raise InputError(
             f"{bound['value']} is above the bottleneck, {document['bottleneck']}", where="/lower_bound/value"

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.inference.certificate import Tier
 from mtpp.terminal_safe import visible
 from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
 from mtpp.views.certificate_means import Means, means_tables
@@ -48,9 +49,9 @@ _STOPPED = {
 """Why work at a cell ended, in words."""
 
 _TIERS = {
-    "exact": "mtpp verify checks the proof",
-    "enumerated": "mtpp verify runs the search again",
-    "solver": "HiGHS's word, which nobody can check",
+    Tier.EXACT: "mtpp verify checks the proof",
+    Tier.ENUMERATED: "mtpp verify runs the search again",
+    Tier.SOLVER: "HiGHS's word, which nobody can check",
 }
 
 

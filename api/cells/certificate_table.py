@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.observer import Observer
     from mtpp.errors import MtppError
+    from mtpp.inference.certificate import Tier
     from mtpp.inference.certificate_table import CertificateRow
 
 
@@ -193,7 +194,7 @@ class BoundRow:
     bound: str
     ticks: int | None
     lower_s: float | None
-    tier: str
+    tier: Tier
     solved: bool
     seconds: float
 

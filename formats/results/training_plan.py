@@ -144,7 +144,7 @@ def bound_document(bound: TimeBound) -> dict[str, Any]:
     return {
         "value": fraction(bound.value),
         "method": bound.method,
-        "tier": bound.tier,
+        "tier": str(bound.tier),
         "proof": dict(bound.proof),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtpp.inference.certificate import Certificate, LowerBound, approximation_ratio
+from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
 
 FORMAT = "mtpp-certificates"
 VERSION = 1
@@ -122,7 +122,7 @@ class CertificateRow:
             "k": self.k,
             "lower": self.lower.value,
             "lower_method": self.lower.method,
-            "tier": self.lower.tier,
+            "tier": str(self.lower.tier),
             "lower_proof": dict(self.lower.proof),
         }
         if self.proven is not None and not self.lower.is_proof:
@@ -155,7 +155,7 @@ class CertificateRow:
             upper=row.get("upper"),
             upper_algorithm=row.get("upper_algorithm"),
             assignment=row.get("assignment"),
-            lower=LowerBound(row["lower"], row["lower_method"], row["tier"], row["lower_proof"]),
+            lower=LowerBound(row["lower"], row["lower_method"], Tier(row["tier"]), row["lower_proof"]),
             bounds={
                 name: BoundFigure(value, row["seconds"][name], name in solved) for name, value in row["bounds"].items()
             },
@@ -164,7 +164,7 @@ class CertificateRow:
             costs_sha256=row.get("costs_sha256"),
             proven=None
             if proven is None
-            else LowerBound(proven["value"], proven["method"], proven["tier"], proven["proof"]),
+            else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),
         )
 
 

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from mtpp.errors import InconsistentBound
-from mtpp.inference.certificate import approximation_ratio
+from mtpp.inference.certificate import Tier, approximation_ratio
 from mtpp.training.problem import Choice, PlanningProblem
 
 FORMAT = "mtpp-training-plan"
@@ -67,7 +67,7 @@ class TimeBound:
 
     value: Fraction
     method: str
-    tier: str
+    tier: Tier
     proof: Mapping[str, Any] = field(default_factory=dict)
 
 

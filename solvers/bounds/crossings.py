@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
@@ -157,7 +157,7 @@ class _Windows:
     def proof(self, limit: int, steps: Steps) -> LowerBound:
         """Return what the steps that refute a limit prove."""
         proof = {"cutoff": limit + 1, "stages": self._stages, "streamed": self._weights.streamed, "steps": steps}
-        return LowerBound(limit + 1, "crossings", "exact", proof)
+        return LowerBound(limit + 1, "crossings", Tier.EXACT, proof)
 
     def refute(self, limit: int) -> Steps | None:
         """Return the steps to a contradiction; None if none was found, or none in the time."""

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
@@ -62,7 +62,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     zero = np.zeros_like(weights.weight)
     flow, drawn, _ = cuts.flow(weights.weight, zero, op, 1, 0, -1, limits.target + weights.constant)
     proof = {"op": int(cuts.op_of[op]), "streamed": weights.streamed, "flow": flow, "drawn": drawn}
-    return BoundResult(LowerBound(best, "node", "exact", proof), solved)
+    return BoundResult(LowerBound(best, "node", Tier.EXACT, proof), solved)
 
 
 def _largest(

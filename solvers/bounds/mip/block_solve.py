@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import BlockModel
@@ -106,7 +106,7 @@ def _determined(problem: BlockProblem, model: BlockModel, mip: MipModel) -> Bloc
 def solver_bound(name: str, problem: BlockProblem, value: int, proof: dict[str, Any], columns: int) -> LowerBound:
     """Return a bound of tier ``solver`` that says how it was scaled and what was taken off."""
     said = {"objective_scale": problem.scale.objective(1), "margin": MARGIN, "columns": columns}
-    return LowerBound(value, name, "solver", {**proof, **said})
+    return LowerBound(value, name, Tier.SOLVER, {**proof, **said})
 
 
 def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundResult:

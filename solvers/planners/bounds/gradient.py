@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.layer_options import Way, most_degrees
 from mtpp.training.plan import TimeBound
 from mtpp.training.problem import PlanningProblem
@@ -61,7 +62,7 @@ def gradient_bound(
                 "rule": "gradients", "cutoff": [cutoff.numerator, cutoff.denominator], "per_device": per_device,
                 "per_degree": per_degree,
             }  # fmt: skip
-            best = TimeBound(value, "work", "exact", proof)
+            best = TimeBound(value, "work", Tier.EXACT, proof)
     return best
 
 

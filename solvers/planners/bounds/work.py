@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.bounds.gradient import gradient_bound
 from mtpp.solvers.planners.layer_options import Way, least_by_layer, most_degrees, ways_of
 from mtpp.training.plan import TimeBound
@@ -95,7 +96,7 @@ def _shared(problem: PlanningProblem, ways: Sequence[Sequence[Way]], per_device:
     if per_device and per_degree:
         proof = {"rule": "mixed", "total": total, "per_device": per_device, "per_degree": per_degree}
     held = per_device * problem.devices + per_degree * most_degrees(problem)
-    return TimeBound(Fraction(total, held), METHOD, "exact", proof)
+    return TimeBound(Fraction(total, held), METHOD, Tier.EXACT, proof)
 
 
 def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[int, int] | None:
@@ -139,4 +140,4 @@ def _single(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> TimeBoun
         least = min(problem.stage_time(way.compute, way.choice.weight_ticks, d) for way in here for d in best[way.t])
         if least > slowest:
             slowest, proof = least, {"rule": "layer", "layer": layer.id}
-    return TimeBound(slowest, METHOD, "exact", proof)
+    return TimeBound(slowest, METHOD, Tier.EXACT, proof)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.layer_options import ways_of
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested.segments import OutOfTime, nested_downsets
@@ -115,7 +116,7 @@ class _Search:
                     "less_than": [limit.ticks.numerator, limit.ticks.denominator],
                     "downsets": len(self._nested.sets),
                 }
-                self._lower = TimeBound(limit.ticks, "downset", "enumerated", proof)
+                self._lower = TimeBound(limit.ticks, "downset", Tier.ENUMERATED, proof)
                 self._limits.observer.bound(ceil(limit.ticks))
             return False
         parts = splits.pipeline()
@@ -167,7 +168,7 @@ def work_bound(problem: HierarchicalProblem) -> TimeBound:
     for v in range(len(problem.model.layers)):
         ways = ways_of(level_one, v, level_one.memory_bytes) or ways_of(level_one, v)
         total += min(way.device_compute for way in ways)
-    return TimeBound(Fraction(total, problem.devices), "work", "exact", {"rule": "devices", "total": total})
+    return TimeBound(Fraction(total, problem.devices), "work", Tier.EXACT, {"rule": "devices", "total": total})
 
 
 def least_memory(splitter: Splitter) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.piper.minimising import Minimum
 from mtpp.training.plan import TimeBound, TrainingPlan
@@ -18,7 +19,7 @@ def plan_of(problem: PlanningProblem, minimum: Minimum, bound: TimeBound, downse
         raise AssertionError("there is no plan")
     if minimum.lower > bound.value:
         proof = {"less_than": [minimum.lower.numerator, minimum.lower.denominator], "downsets": downsets}
-        bound = TimeBound(minimum.lower, METHOD, "enumerated", proof)
+        bound = TimeBound(minimum.lower, METHOD, Tier.ENUMERATED, proof)
     stopped = "optimal" if bound.value == minimum.time else minimum.stopped
     return TrainingPlan(problem, NAME, minimum.stages, bound, stopped)
 
