@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.report import BOUND_CHECK, FALSE, UNCHECKED, Report, listed
+from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.table_report import TableReport
 from mtpp.terminal_safe import visible
 
-MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
+MARKS: dict[Verdict | None, str] = {**{verdict: str(verdict) for verdict in Verdict}, None: "–"}
 """Beginning of a row of a report, by its verdict."""
 
 
@@ -60,10 +60,10 @@ def _rows(count: int) -> str:
 
 def _outcome(row: dict[str, Any], report: Report) -> str:
     """Say what is wrong, or what is unchecked, or how much of the row was checked."""
-    wrong = next((check for check in report.checks if check.verdict == FALSE), None)
+    wrong = next((check for check in report.checks if check.verdict is Verdict.FALSE), None)
     if wrong is not None:
         return f"{wrong.name}: {wrong.detail}"
     bound = next(check.detail for check in report.checks if check.name == BOUND_CHECK)
-    if report.verdict == UNCHECKED:
-        return f"{listed(report.named(UNCHECKED))} unchecked; {bound}"
+    if report.verdict is Verdict.UNCHECKED:
+        return f"{listed(report.named(Verdict.UNCHECKED))} unchecked; {bound}"
     return f"{'partition and ratio' if 'upper' in row else 'bound alone'}; {bound}"

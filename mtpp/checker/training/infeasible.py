@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.report import NO_TIER, SHALLOW, Check, fact
+from mtpp.checker.report import SHALLOW, Check, fact
+from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_ways
 from mtpp.checker.training.model import TickModel
 
@@ -19,7 +20,7 @@ NO_PLAN = "no plan"
 LEAST_MEMORY = "least memory"
 
 
-def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Check], str]:
+def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Check], Tier]:
     """Check what a document says of there being no plan, and return how far that can be trusted."""
     shown = _why_none(plan["system"], model)
     checks = [
@@ -27,10 +28,10 @@ def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Chec
         _check_memory(plan, model),
     ]
     if shown is not None:
-        return [Check(NO_PLAN, True, shown), *checks], "exact"
+        return [Check(NO_PLAN, True, shown), *checks], Tier.EXACT
     if plan["proven"]:
-        return [Check(NO_PLAN, None, SHALLOW), *checks], "enumerated"
-    return [fact(NO_PLAN, "not claimed: none was found"), *checks], NO_TIER
+        return [Check(NO_PLAN, None, SHALLOW), *checks], Tier.ENUMERATED
+    return [fact(NO_PLAN, "not claimed: none was found"), *checks], Tier.NONE
 
 
 def _why_none(system: dict[str, Any], model: TickModel) -> str | None:
