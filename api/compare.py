@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.errors import InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
@@ -211,9 +212,9 @@ class Comparison:
         return self.compared.cells[place]
 
     @property
-    def stopped(self) -> str:
-        """Why it ended: "finished" or "interrupted"."""
-        return "interrupted" if self.compared.interrupted else "finished"
+    def stopped(self) -> StopReason:
+        """Why it ended: ``finished`` or ``interrupted``."""
+        return StopReason.INTERRUPTED if self.compared.interrupted else StopReason.FINISHED
 
     def means(self) -> list[Mean]:
         """Return the geometric mean of bottleneck / simple bound over the models, by algorithm and k."""

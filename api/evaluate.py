@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
@@ -44,7 +45,7 @@ def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
         found_by="given",
         seed=0,
         evaluations=1,
-        stopped="finished",
+        stopped=StopReason.FINISHED,
     )
     _ = plan.certificate
     check_stage_memory(instance, plan.costs)

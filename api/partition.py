@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -234,7 +235,7 @@ def _fewest(request: PartitionRequest, listener: Search, interruption: Interrupt
     instance = model.instance(k)
     cut = slice_order(contracted(instance, request.together), order)
     assert cut is not None
-    return instance, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
+    return instance, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
 
 
 def parse_bottleneck(text: str, time_unit: str) -> Exact:

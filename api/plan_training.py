@@ -14,6 +14,7 @@ from mtpp.api.parameters import deadline_of
 from mtpp.api.training.parameters import batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     import os
@@ -202,7 +203,7 @@ class TrainingPlanResult:
         return self.plan.optimal
 
     @property
-    def stopped(self) -> str:
+    def stopped(self) -> StopReason:
         """Reason that the search ended, such as ``finished``, ``time-limit`` or ``interrupted``."""
         return self.planned.stopped
 
@@ -297,7 +298,7 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
         result = _in_time(task, run, limits)
         elapsed_s = time.monotonic() - start
     if isinstance(result, NoPlan):
-        if result.stopped == "interrupted":
+        if result.stopped == StopReason.INTERRUPTED:
             raise Interrupted
         return Planned(task, elapsed_s, no_plan=result)
     differs = []
@@ -320,9 +321,9 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
         stopped = overrun.stopped
     except MemoryError as error:
         clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = "memory-limit"
+        stopped = StopReason.MEMORY_LIMIT
     spare_memory()
-    reason = "the memory did not suffice" if stopped == "memory-limit" else "none was found in the time"
+    reason = "the memory did not suffice" if stopped == StopReason.MEMORY_LIMIT else "none was found in the time"
     return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
 
 

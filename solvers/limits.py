@@ -8,12 +8,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import short_of_memory
 from mtpp.host.progress import Observer, Silent
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Forgetful, Keeper
-
-STOPS = ("finished", "optimal", "budget", "time-limit", "memory-limit", "interrupted")
-"""Reasons for an end: nothing left to try, bound reached, evaluations spent, time up, memory used up, or the user."""
 
 UNLIMITED = 2**62
 """A number of evaluations that no search reaches."""
@@ -47,13 +45,13 @@ class Limits:
     interrupted: Callable[[], bool] = lambda: False
 
     @property
-    def stop(self) -> str | None:
-        """Why the search has to end now, one of :data:`STOPS`, or None to go on."""
+    def stop(self) -> StopReason | None:
+        """Why the search has to end now, or None to go on."""
         if self.interrupted():
-            return "interrupted"
+            return StopReason.INTERRUPTED
         if short_of_memory():
-            return "memory-limit"
-        return "time-limit" if self.deadline.expired() else None
+            return StopReason.MEMORY_LIMIT
+        return StopReason.TIME_LIMIT if self.deadline.expired() else None
 
     def ended(self) -> bool:
         """Tell whether the search has to end now, whatever the reason: what inner loops ask."""
@@ -97,7 +95,7 @@ class SearchResult:
     evaluations
         Candidates evaluated.
     stopped
-        One of :data:`STOPS`.
+        Why it ended.
     lower
         A lower bound that the search has proven, None if it has proven none.
     coverage
@@ -108,6 +106,6 @@ class SearchResult:
     bottleneck: int
     found_by: str
     evaluations: int
-    stopped: str
+    stopped: StopReason
     lower: LowerBound | None = None
     coverage: str = ""

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.terminal_safe import visible
 from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
@@ -39,12 +40,12 @@ _LEAST_SHOWN = 1e-4
 """What a ratio exceeds 1 by at least, to be written in four decimals."""
 
 _STOPPED = {
-    "target": "at the ratio asked for",
-    "solver-target": "at the ratio asked for by HiGHS's word",
-    "finished": "with no bound left to try",
-    "time-limit": "out of time",
-    "memory-limit": "out of memory",
-    "interrupted": "interrupted",
+    StopReason.TARGET: "at the ratio asked for",
+    StopReason.SOLVER_TARGET: "at the ratio asked for by HiGHS's word",
+    StopReason.FINISHED: "with no bound left to try",
+    StopReason.TIME_LIMIT: "out of time",
+    StopReason.MEMORY_LIMIT: "out of memory",
+    StopReason.INTERRUPTED: "interrupted",
 }
 """Why work at a cell ended, in words."""
 

@@ -107,7 +107,7 @@ def run_rows(comparison: ComparedRuns) -> list[dict[str, Any]]:
             "ratio": cell.ratio,
             "evaluations": cell.evaluations,
             "seconds": round(cell.seconds, 6),
-            "stopped": cell.stopped,
+            "stopped": str(cell.stopped),
             "found_by": cell.found_by,
             "problem": cell.problem,
         }

@@ -68,7 +68,7 @@ def run_document(comparison: Comparison) -> dict[str, Any]:
         "seed": request.seed,
         "cores": None if measured.cores is None else [list(own) for own in measured.cores],
         "available_cores": measured.available_cores,
-        "stopped": run.stopped,
+        "stopped": str(run.stopped),
         "elapsed_s": _round(run.elapsed_s),
         "bottleneck": {
             "stage": comparison.slowest.index,

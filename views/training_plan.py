@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.formats.results.training_plan import level_one
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import visible
 from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
@@ -187,7 +188,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     if task.planner.knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
-    if plan.stopped in ("time-limit", "memory-limit", "interrupted"):
+    if plan.stopped in (*LIMITS_REACHED, StopReason.INTERRUPTED):
         figures.append(("stopped", f"{plan.stopped.replace('-', ' ')}: best plan and bound so far"))
     figures.append(rules)
     return figures

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.results.training_plan import Plan, Problem
+    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.solvers.planners.registry import PlannerEntry
@@ -60,8 +61,8 @@ class Planned:
     heuristic_differs: Sequence[int] = ()
 
     @property
-    def stopped(self) -> str:
-        """Reason that planning ended, one of ``solvers.limits.STOPS``."""
+    def stopped(self) -> StopReason:
+        """Reason that planning ended."""
         result = self.plan or self.no_plan
         assert result is not None
         return result.stopped
@@ -102,7 +103,7 @@ class Swept:
     cells
         By (devices, sum of degrees); those that were not reached are missing.
     stopped
-        One of ``solvers.limits.STOPS``.
+        Why planning ended.
     elapsed_s
         Seconds of planning.
     """
@@ -111,7 +112,7 @@ class Swept:
     devices: Sequence[int]
     sums: Sequence[int]
     cells: Mapping[tuple[int, int], SweepCell]
-    stopped: str
+    stopped: StopReason
     elapsed_s: float
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.terminal_safe import visible
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
@@ -109,7 +110,7 @@ def _figures(swept: Swept) -> list[tuple[str, str]]:
         figures.append((_NONE, f"no plan fits, proven: {none:,} of {cells:,}"))
     if swept.open:
         figures.append((_OPEN, f"not reached, so not known: {swept.open:,} of {cells:,}"))
-    if swept.stopped != "finished":
+    if swept.stopped != StopReason.FINISHED:
         figures.append(("stopped", f"{swept.stopped.replace('-', ' ')}: best times and bounds so far"))
     return [
         *figures,

@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import Interrupted, renamed
+from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ class CellTable:
     cells: Sequence[CertificateRow]
     problems: dict[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
-    stopped: str = "finished"
+    stopped: StopReason = StopReason.FINISHED
     failure: MtppError | None = None
     bounds: Sequence[str] = ()
 
@@ -102,7 +103,7 @@ class CellTable:
             if not self.cells:
                 raise self.failure
             observer.warn(f"ended before all cells had their turn: {self.failure}")
-        elif self.stopped == "interrupted" and not self.cells:
+        elif self.stopped == StopReason.INTERRUPTED and not self.cells:
             raise Interrupted("interrupted before there was any row")
 
     def __repr__(self) -> str:
@@ -130,7 +131,7 @@ class CellTable:
     def _remarks(self) -> list[str]:
         """Return what a reader of this table alone would miss: what standard error says to users of a terminal."""
         lines = [f"{label}: {problem}" for label, problem in self.problems.items()]
-        if self.stopped != "finished":
+        if self.stopped != StopReason.FINISHED:
             lines.append(f"stopped: {self.stopped}, {len(self.missing)} cells have no row")
         return lines
 
@@ -255,13 +256,13 @@ class BoundTable(CellTable):
 
 def outcome_of(cells: CertifiedCells, bounds: Sequence[str]) -> dict[str, Any]:
     """Return what all tables say of a run, as keyword arguments of their records."""
-    stopped = "finished"
+    stopped = StopReason.FINISHED
     if cells.failure is not None:
-        stopped = "failed"
+        stopped = StopReason.FAILED
     elif cells.interrupted:
-        stopped = "interrupted"
+        stopped = StopReason.INTERRUPTED
     elif cells.out_of_time:
-        stopped = "time-limit"
+        stopped = StopReason.TIME_LIMIT
     return {
         "problems": {label: renamed(problem) for label, problem in cells.problems.items()},
         "missing": tuple(cells.missing),

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.formats.io.json_text import dump_lines
+from mtpp.host.stop_reason import StopReason
 from mtpp.training.nested_plan import HierarchicalPlan, SuperstageFigures
 from mtpp.training.nested_problem import HierarchicalProblem
 from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
@@ -59,7 +60,7 @@ def plan_document(
         **_superstages(plan),
         "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
         "notes": list(plan.notes),
-        "stopped": plan.stopped,
+        "stopped": str(plan.stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 
@@ -72,7 +73,7 @@ def no_plan_document(
     proven: bool,
     least_memory_bytes: int | None,
     reason: str,
-    stopped: str,
+    stopped: StopReason,
     elapsed_s: float,
 ) -> dict[str, Any]:
     """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.limits.NoPlan`."""
@@ -83,7 +84,7 @@ def no_plan_document(
         "least_memory_bytes": least_memory_bytes,
         "reason": reason,
         "stages": [],
-        "stopped": stopped,
+        "stopped": str(stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
 
 FORMAT = "mtpp-certificates"
@@ -79,7 +80,7 @@ class CertificateRow:
     bounds: Mapping[str, BoundFigure]
     partition_seconds: float
     total_seconds: float
-    stopped: str
+    stopped: StopReason
     costs_sha256: str | None = None
     proven: LowerBound | None = None
 
@@ -142,7 +143,7 @@ class CertificateRow:
             "bounds": {name: figure.value for name, figure in self.bounds.items()},
             "solved": [name for name, figure in self.bounds.items() if figure.solved],
             "seconds": {"partition": self.partition_seconds, **seconds, "total": self.total_seconds},
-            "stopped": self.stopped,
+            "stopped": str(self.stopped),
         }
 
     @classmethod
@@ -161,6 +162,7 @@ class CertificateRow:
             },
             partition_seconds=row["seconds"]["partition"],
             total_seconds=row["seconds"]["total"],
+            stopped=StopReason(row["stopped"]),
             costs_sha256=row.get("costs_sha256"),
             proven=None
             if proven is None
@@ -170,7 +172,7 @@ class CertificateRow:
 
 _SAME = (
     *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
-    *("system", "k", "stopped"),
+    *("system", "k"),
 )
 
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.training.nested_problem import HierarchicalProblem, OuterLevel
 from mtpp.training.plan import BoundedPlan, Stage, StageFigures, TimeBound, stage_figures
 
@@ -83,7 +84,7 @@ class HierarchicalPlan(BoundedPlan):
     planner: str
     pipeline: Sequence[Superstage] | Sequence[Stage]
     lower: TimeBound
-    stopped: str
+    stopped: StopReason
     notes: Sequence[str] = ()
 
     @cached_property

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from mtpp.errors import InconsistentBound
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier, approximation_ratio
 from mtpp.training.problem import Choice, PlanningProblem
 
@@ -118,7 +119,7 @@ class TrainingPlan(BoundedPlan):
     planner: str
     stages: Sequence[Stage]
     lower: TimeBound
-    stopped: str
+    stopped: StopReason
     notes: Sequence[str] = ()
 
     @cached_property

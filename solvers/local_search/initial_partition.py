@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mtpp.errors import InvalidPartition
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import check_stage_memory, stage_costs
@@ -46,14 +47,18 @@ def first_result(instance: Instance, limits: SearchLimits, threads: Threads) -> 
         spent += 1
         observer.evaluated(1)
         if found is not None:
-            return SearchResult(found.partition, found.bottleneck, "slice" if tried == 1 else "random", spent, "budget")
+            return SearchResult(
+                found.partition, found.bottleneck, "slice" if tried == 1 else "random", spent, StopReason.BUDGET
+            )
         if tried == _ORDERS_BEFORE_BALANCING:
             sweeps = min(_SWEEPS, limits.evaluations - spent)
             balanced = _balanced_memory(instance, sweeps, limits, threads)
             spent += sweeps
             observer.evaluated(sweeps)
             if balanced is not None:
-                return SearchResult(balanced, stage_costs(instance, balanced).bottleneck, "anneal", spent, "budget")
+                return SearchResult(
+                    balanced, stage_costs(instance, balanced).bottleneck, "anneal", spent, StopReason.BUDGET
+                )
     raise none_found(instance, f"{tried:,} orders" if tried > 1 else "the file's order")
 
 
@@ -71,7 +76,7 @@ def first_partition(instance: Instance) -> SearchResult | None:
             check_stage_memory(instance, costs)
         except InvalidPartition:
             continue
-        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, "finished"))
+        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, StopReason.FINISHED))
     return min(found, key=lambda one: one.bottleneck, default=None)
 
 

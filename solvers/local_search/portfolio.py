@@ -8,6 +8,7 @@ from time import monotonic
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -119,7 +120,7 @@ class Portfolio:
                 if fitting < 2 * length:  # one more round, not one and a stump
                     length = max(1, min(fitting, self._affordable()))
                 if limits.deadline.remaining_s() < _TOO_SHORT_S:
-                    stopped = "time-limit"
+                    stopped = StopReason.TIME_LIMIT
                     break
             begin = monotonic()
             before = self.evaluations
@@ -135,14 +136,14 @@ class Portfolio:
         partition = Partition.from_stages(self._instance, best.stage)
         return SearchResult(partition, best.bottleneck, self.found_by, self.evaluations, stopped)
 
-    def _ended(self) -> str | None:
+    def _ended(self) -> StopReason | None:
         lower = self._limits.lower_bound if self._prover is None else self._prover.lower
         if self.pool[0].bottleneck <= lower:
-            return "optimal"
+            return StopReason.OPTIMAL
         if self._only_one:
-            return "finished"
+            return StopReason.FINISHED
         if self.evaluations >= self._limits.evaluations:
-            return "budget"
+            return StopReason.BUDGET
         return self._limits.stop
 
     def _left(self) -> int:

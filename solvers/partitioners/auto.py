@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil, isqrt
 
 from mtpp.errors import Infeasible
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -107,7 +108,7 @@ def _first(
         if partition is None:
             raise
         cost = bottleneck(prover.inner, partition)
-        return SearchResult(partition, cost, "downset", tries + ceil(prover.steps / n), "budget")
+        return SearchResult(partition, cost, "downset", tries + ceil(prover.steps / n), StopReason.BUDGET)
 
 
 def _better_start(instance: Instance, rounds: list[Reduction], limits: SearchLimits, threads: Threads) -> SearchResult:

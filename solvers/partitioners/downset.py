@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -54,6 +55,6 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if upper < found.bottleneck:
         assert prover.found is not None
         found = lifted(replace(found, partition=prover.found, bottleneck=upper, found_by="downset"), rounds)
-    stopped = "optimal" if prover.lower >= upper else limits.stop or "budget"
+    stopped = StopReason.OPTIMAL if prover.lower >= upper else limits.stop or StopReason.BUDGET
     spent = -(-(prover.steps - before) // n)
     return replace(found, evaluations=found.evaluations + spent, stopped=stopped, lower=prover.bound)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.errors import Infeasible, InputError
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -78,7 +79,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         else:
             found = Partition.from_labels(instance, labels)
             upper = bottleneck(instance, found)
-            best = SearchResult(found, upper, _NAME, evaluations, "finished")
+            best = SearchResult(found, upper, _NAME, evaluations, StopReason.FINISHED)
             limits.observer.incumbent(upper)
         evaluations += 1
         limits.observer.evaluated(1)
@@ -103,7 +104,7 @@ def _result(
 ) -> SearchResult:
     if best is None:
         raise none_found(instance, "its series-parallel pieces")
-    stopped = "finished" if finished else limits.stop or "budget"
+    stopped = StopReason.FINISHED if finished else limits.stop or StopReason.BUDGET
     if best.bottleneck <= limits.lower_bound:
-        stopped = "optimal"
+        stopped = StopReason.OPTIMAL
     return replace(best, evaluations=evaluations, stopped=stopped, coverage=coverage)

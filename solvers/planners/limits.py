@@ -9,6 +9,7 @@ from typing import Protocol
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import short_of_memory
 from mtpp.host.progress import Observer, Silent
+from mtpp.host.stop_reason import StopReason
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
@@ -42,13 +43,13 @@ class PlanLimits:
     interrupted: Callable[[], bool] = lambda: False
 
     @property
-    def stop(self) -> str | None:
-        """Why the search has to end now, one of ``solvers.search.STOPS``, or None to go on."""
+    def stop(self) -> StopReason | None:
+        """Why the search has to end now, or None to go on."""
         if self.interrupted():
-            return "interrupted"
+            return StopReason.INTERRUPTED
         if short_of_memory():
-            return "memory-limit"
-        return "time-limit" if self.deadline.expired() else None
+            return StopReason.MEMORY_LIMIT
+        return StopReason.TIME_LIMIT if self.deadline.expired() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +65,7 @@ class NoPlan:
         The least memory of a device with which the planner finds a plan, the rest being as it is; None where no amount
         of memory helps, or where it is not known.
     stopped
-        One of ``solvers.search.STOPS``.
+        Why it ended.
     reason
         What stands in the way, for people.
     """
@@ -73,7 +74,7 @@ class NoPlan:
     planner: str
     proven: bool
     least_memory_bytes: int | None
-    stopped: str
+    stopped: StopReason
     reason: str
 
 

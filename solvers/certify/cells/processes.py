@@ -12,6 +12,7 @@ from typing import Any
 
 from mtpp.errors import MtppError
 from mtpp.host.memory_limit import keep_children
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.cell_work import Certification
 from mtpp.solvers.certify.cells.cell import Cell, Outcome
 from mtpp.solvers.certify.cells.worker_process import WorkerProcess
@@ -171,7 +172,7 @@ class _Pool:
             if kind == "done":
                 yield Outcome(cell, value)
             elif kind == "short" and post.state is not None:
-                yield Outcome(cell, replace(post.state, stopped="memory-limit"))
+                yield Outcome(cell, replace(post.state, stopped=StopReason.MEMORY_LIMIT))
             elif kind == "false" or not self._interrupted:  # else there was more to try
                 yield Outcome(cell, None, value)
 
@@ -198,7 +199,7 @@ class _Pool:
             self._tell(f"{cell.label}: {cause}; trying again")
             self._give(self._hire(), cell, post.attempt + 1, post.state)
         else:
-            state = None if post.state is None else replace(post.state, stopped="interrupted")
+            state = None if post.state is None else replace(post.state, stopped=StopReason.INTERRUPTED)
             yield Outcome(cell, state, f"{cause}, {ATTEMPTS} times" if post.attempt == ATTEMPTS else cause)
 
     def _overrun(self, post: _Post) -> Iterator[Outcome]:
@@ -215,7 +216,7 @@ class _Pool:
                 yield Outcome(cell, None, "no partition was found in the time")
             return
         seconds = post.state.total_seconds if post.began is None else time.monotonic() - post.began
-        stopped = "interrupted" if self._interrupted else "time-limit"
+        stopped = StopReason.INTERRUPTED if self._interrupted else StopReason.TIME_LIMIT
         yield Outcome(cell, replace(post.state, stopped=stopped, total_seconds=seconds))
 
     def _last_words(self, worker: WorkerProcess) -> list[Any]:

@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import no_plan_because, work_bound
 from mtpp.solvers.planners.equal.equal_division import Division, divisions
 from mtpp.solvers.planners.layer_options import most_degrees
@@ -48,7 +49,7 @@ def plan_equally(
     """
     lower = work_bound(problem)
     search = _Search(problem, degrees)
-    stopped = "finished"
+    stopped = StopReason.FINISHED
     for division in divisions(problem.model, most_degrees(problem)):
         if limits.stop:
             stopped = limits.stop
@@ -57,7 +58,7 @@ def plan_equally(
             limits.observer.incumbent(-(-search.time.numerator // search.time.denominator))
     if lower is not None and search.stages is not None:
         return TrainingPlan(problem, planner, search.stages, lower, stopped)
-    finished = stopped == "finished"
+    finished = stopped == StopReason.FINISHED
     found = "no equal division of the layers fits on the devices" if finished else "none was found in time"
     return NoPlan(
         problem,

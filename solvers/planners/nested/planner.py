@@ -11,6 +11,7 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.layer_options import ways_of
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
@@ -82,7 +83,7 @@ class _Search:
 
     def run(self) -> HierarchicalPlan | NoPlan:
         """Search."""
-        stopped = "finished"
+        stopped = StopReason.FINISHED
         try:
             self._prepare()
             self._limits.observer.phase("all plans")
@@ -90,12 +91,12 @@ class _Search:
                 return self._no_plan()
             self._improve()
         except OutOfTime:
-            stopped = self._limits.stop or "interrupted"
+            stopped = self._limits.stop or StopReason.INTERRUPTED
         if self._parts is None:
             reason = "no plan was found before the search ended"
             return NoPlan(self._problem.level_one, NAME, False, None, stopped, reason)
         if self._lower.value == self._time:
-            stopped = "optimal"
+            stopped = StopReason.OPTIMAL
         return HierarchicalPlan(self._problem, NAME, self._parts, self._lower, stopped, self._notes)
 
     def _prepare(self) -> None:
@@ -120,7 +121,7 @@ class _Search:
                 self._limits.observer.bound(ceil(limit.ticks))
             return False
         parts = splits.pipeline()
-        time = HierarchicalPlan(self._problem, NAME, parts, self._lower, "finished").time_per_sample
+        time = HierarchicalPlan(self._problem, NAME, parts, self._lower, StopReason.FINISHED).time_per_sample
         if self._time is not None and time >= self._time:
             return False  # choices that are there cannot be told, as a knapsack was given up
         self._parts, self._time = parts, time
@@ -147,11 +148,11 @@ class _Search:
         if level_one.exact_micro_batches and self._problem.devices < level_one.micro_batches:
             most = f"only to {self._problem.devices} at most"
             reason = f"degrees of data parallelism cannot sum up to {level_one.micro_batches}, {most}"
-        stopped, least = "finished", None
+        stopped, least = StopReason.FINISHED, None
         try:
             least = least_memory(self._splitter)
         except OutOfTime:
-            stopped = self._limits.stop or "interrupted"
+            stopped = self._limits.stop or StopReason.INTERRUPTED
         if least is not None:
             reason = too_little_memory(self._problem.devices)
         return NoPlan(level_one, NAME, self._exhaustive, least if self._exhaustive else None, stopped, reason)

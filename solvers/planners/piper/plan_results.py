@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.piper.minimising import Minimum
@@ -20,7 +21,7 @@ def plan_of(problem: PlanningProblem, minimum: Minimum, bound: TimeBound, downse
     if minimum.lower > bound.value:
         proof = {"less_than": [minimum.lower.numerator, minimum.lower.denominator], "downsets": downsets}
         bound = TimeBound(minimum.lower, METHOD, Tier.ENUMERATED, proof)
-    stopped = "optimal" if bound.value == minimum.time else minimum.stopped
+    stopped = StopReason.OPTIMAL if bound.value == minimum.time else minimum.stopped
     return TrainingPlan(problem, NAME, minimum.stages, bound, stopped)
 
 
@@ -30,7 +31,7 @@ def too_little_memory(devices: int) -> str:
 
 
 def no_plan(
-    problem: PlanningProblem, stopped: str, reason: str, memory: int | None = None, *, proven: bool = True
+    problem: PlanningProblem, stopped: StopReason, reason: str, memory: int | None = None, *, proven: bool = True
 ) -> NoPlan:
     """Return that there is no plan, or that none was found."""
     return NoPlan(problem, NAME, proven, memory, stopped, reason)

@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because, work_bound
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
@@ -82,7 +83,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
             minimum = least_time(whole, bound.value, known)
             if minimum.stages is not None:
                 return plan_of(problem, minimum, bound, len(sets))
-            if minimum.stopped != "finished" or minimum.undecided:
+            if minimum.stopped != StopReason.FINISHED or minimum.undecided:
                 return no_plan(problem, minimum.stopped, "no plan was found before the search ended", proven=False)
         limits.observer.phase("least memory")
         memory, certain = memory_that_would_do(whole, least_memory(problem), enough)
@@ -90,4 +91,4 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
             reason = too_little_memory(problem.devices)
         else:
             reason = no_plan_because(problem) or "no plan fits on the devices, whatever their memory"
-        return no_plan(problem, "finished", reason, memory if certain else None)
+        return no_plan(problem, StopReason.FINISHED, reason, memory if certain else None)

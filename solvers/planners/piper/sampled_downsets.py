@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.piper.downset_families import neighbours, useful_downsets
@@ -53,7 +54,7 @@ def plan_wide(
     if bound is None:
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
         reason = no_plan_because(problem) or too_little_memory(problem.devices)
-        return no_plan(problem, limits.stop or "finished", reason, memory)
+        return no_plan(problem, limits.stop or StopReason.FINISHED, reason, memory)
     limits.observer.phase("plans along orders")
     # One order is cut in a moment; with its plan, stages that take longer need not be looked at in the whole family.
     minimum = least_time(search(prefixes(problem, orders[:1])), bound.value, partial=True)
@@ -64,7 +65,7 @@ def plan_wide(
         stopped = limits.stop
         memory = None if stopped else memory_that_would_do(search(family), least_memory(problem))[0]
         reason = "no plan was found, which may be for lack of memory: the model has too many downsets to look at all"
-        return no_plan(problem, stopped or "finished", reason, memory, proven=False)
+        return no_plan(problem, stopped or StopReason.FINISHED, reason, memory, proven=False)
     limits.observer.phase("plans around the best")
     minimum = _improved(problem, limits, minimum, orders, search, bound.value)
     limits.observer.phase("all plans within a time")

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int64Array
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
@@ -64,7 +65,7 @@ class PipelineSearch:
         self, problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, limits: PlanLimits, threads: Threads
     ) -> None:
         self.problem, self.arrays = problem, arrays
-        self.stopped = "finished"
+        self.stopped = StopReason.FINISHED
         self._limits, self._threads = limits, threads
         self._wanted = LEAST if limits.knapsack == "exact" else BANG_PER_BUCK
         most = min(problem.devices, problem.micro_batches)
