@@ -102,7 +102,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         outcome = solve_blocks(problem, model, limits, time_limit_s=time_limit_s, start=start, target=known)
         settled[op] = outcome.solved
         if outcome.lower is not None and outcome.lower > best:
-            best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, outcome.status
+            best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, str(outcome.status)
         if outcome.blocks is not None:
             stage = outcome.blocks == 1
             if problem.cost(stage) <= max(best, limits.lower):
