@@ -19,18 +19,14 @@ UNLIMITED = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Time, memory and threads that a search may use, and its listener.
+    """Time and threads that a search may use, and its listener.
 
     Attributes
     ----------
     deadline
-        When to stop at the latest; without one the result depends on *seed* and on counted limits alone.
-    seed
-        Of all random choices.
+        When to stop at the latest, with the best so far.
     jobs
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
-    memory_bytes
-        What an exhaustive search may keep in memory; None: its own choice.
     observer
         Is told of progress.
     interrupted
@@ -38,9 +34,7 @@ class Limits:
     """
 
     deadline: Deadline = field(default_factory=Deadline)
-    seed: int = 0
     jobs: int = 1
-    memory_bytes: int | None = None
     observer: Observer = field(default_factory=Silent)
     interrupted: Callable[[], bool] = lambda: False
 
@@ -58,8 +52,26 @@ class Limits:
         return self.stop is not None
 
 
+@dataclass(frozen=True, kw_only=True)
+class InstanceLimits(Limits):
+    """Limits of a search of partitions, or for a bound on all of them.
+
+    Without a deadline the result depends on *seed* and on counted limits alone.
+
+    Attributes
+    ----------
+    seed
+        Of all random choices.
+    memory_bytes
+        What an exhaustive search may keep in memory; None: its own choice.
+    """
+
+    seed: int = 0
+    memory_bytes: int | None = None
+
+
 @dataclass(frozen=True)
-class SearchLimits(Limits):
+class SearchLimits(InstanceLimits):
     """Limits of a partitioner.
 
     Attributes

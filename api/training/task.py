@@ -106,7 +106,7 @@ class TrainingPlanRequest:
         from mtpp.solvers.planners.limits import PlanLimits
 
         return PlanLimits(
-            self.deadline,
+            deadline=self.deadline,
             jobs=self.jobs or available_cores(),
             knapsack=self.knapsack,
             observer=listener,

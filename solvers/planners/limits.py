@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import short_of_memory
-from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import Limits
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
@@ -17,39 +14,18 @@ KNAPSACKS = ("exact", "heuristic")
 """How configurations of a stage's layers are chosen: the best there are, or by the paper's bang per buck."""
 
 
-@dataclass(frozen=True)
-class PlanLimits:
-    """How long a planner may take, and how it works.
+@dataclass(frozen=True, kw_only=True)
+class PlanLimits(Limits):
+    """Limits of a planner, and how it chooses configurations.
 
     Attributes
     ----------
-    deadline
-        When to end at the latest, with the best plan and bound so far.
-    jobs
-        Threads to use; changes the speed, never the result (as long as no deadline strikes).
     knapsack
         One of :data:`KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from single layers
         are proven.
-    observer
-        Is told of phases, and of plans and bounds in ticks.
-    interrupted
-        Tells whether the user wants the search to end now, with the best so far.
     """
 
-    deadline: Deadline = field(default_factory=Deadline)
-    jobs: int = 1
     knapsack: str = "exact"
-    observer: Observer = field(default_factory=Silent)
-    interrupted: Callable[[], bool] = lambda: False
-
-    @property
-    def stop(self) -> StopReason | None:
-        """Why the search has to end now, or None to go on."""
-        if self.interrupted():
-            return StopReason.INTERRUPTED
-        if short_of_memory():
-            return StopReason.MEMORY_LIMIT
-        return StopReason.TIME_LIMIT if self.deadline.expired() else None
 
 
 @dataclass(frozen=True, eq=False)

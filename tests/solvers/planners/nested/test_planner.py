@@ -144,7 +144,7 @@ def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytes
 def test_limits_that_strike_leave_what_there_is() -> None:
     """No plan at all if nothing was looked at; else the best so far, with a bound on all."""
     problem = HierarchicalProblem.build(chain(6), cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
-    none = plan_hierarchical(problem, PlanLimits(Deadline(0)))
+    none = plan_hierarchical(problem, PlanLimits(deadline=Deadline(0)))
     assert isinstance(none, NoPlan)
     assert (none.proven, none.stopped, none.least_memory_bytes) == (False, "time-limit", None)
     best = plan_hierarchical(problem, PlanLimits())
