@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.shared import FiniteRange, SearchOptions, model_options, output_options, search_options
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -18,6 +18,21 @@ if TYPE_CHECKING:
     from mtpp.api.plan import PartitionPlan
 
 INTERRUPTED = 130
+
+
+class PartitionOptions(SearchOptions):
+    """Values of the options of ``mtpp partition``, but for its output."""
+
+    k: int | None
+    max_bottleneck: str | None
+    algorithm: str
+    together: tuple[str, ...]
+    together_blocks: bool
+    population: int | None
+    generations: int | None
+    require_ratio: float | None
+    require_optimal: bool
+    embed: bool
 
 
 @click.command("partition")
@@ -45,7 +60,9 @@ INTERRUPTED = 130
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
-def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
+def command(
+    ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Unpack[PartitionOptions]
+) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
@@ -82,7 +99,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         ctx.exit(1)
 
 
-def _request(model: Model, options: dict[str, Any]) -> PartitionRequest:
+def _request(model: Model, options: PartitionOptions) -> PartitionRequest:
     """Return what the options ask for, but for the time limit."""
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.partition import PartitionRequest, parse_group

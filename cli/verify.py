@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -10,7 +10,7 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
-from mtpp.cli.options.verify_terms import held_to_options
+from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
 
 
 @click.command("verify")
@@ -47,7 +47,7 @@ def command(
     accept_unchecked: bool,
     require_tier: str | None,
     output_format: str,
-    **options: Any,
+    **options: Unpack[VerifyOptions],
 ) -> None:
     """Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
 
