@@ -61,6 +61,7 @@ def command(
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
 
     check_table_outputs(output=output, export=options["export"])
     check_export_options(options["export"], options["position"], output)
@@ -83,7 +84,7 @@ def command(
         deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
     if table.failure is not None:
         raise table.failure
-    if table.stopped == "interrupted":
+    if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     if table.problems or not table.cells:
         ctx.exit(1)

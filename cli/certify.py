@@ -61,6 +61,7 @@ def command(
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
     from mtpp.views.certificate_plot import write_plot
 
     check_table_outputs(output=output, plot=options["plot"])
@@ -88,7 +89,7 @@ def command(
             write_plot(options["plot"], table.cells, options["time_limit"])
     if table.failure is not None:
         raise table.failure
-    if table.stopped == "interrupted":
+    if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     required = options["require_ratio"]
     unmet = [] if required is None else table.unmet(required)

@@ -76,6 +76,7 @@ def command(
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.plan_delivery import deliver_plan
     from mtpp.host.process_age import process_age_s
+    from mtpp.host.stop_reason import StopReason
 
     limit_s = options["time_limit"]
     if (options["k"] is None) == (options["max_bottleneck"] is None):
@@ -91,7 +92,7 @@ def command(
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
     deliver_plan(plan, console, output, output_format, embed=options["embed"])
-    if plan.stopped == "interrupted":
+    if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = _unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
     if unmet:

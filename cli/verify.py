@@ -12,6 +12,9 @@ from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
 from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
 
+FALSE, UNCHECKED = 1, 3
+"""Exit codes."""
+
 
 @click.command("verify")
 @click.argument("document", type=DOCUMENT, metavar="FILE")
@@ -76,7 +79,8 @@ def command(
     found = verify_document(verify_request(document, models, options), console).told(flag_of)
     write_stdout(verification_text(found.report, output_format))
     unmet = found.unmet(require_tier) if require_tier else []
-    for why in unmet if found.verdict != "false" else ():
+    for why in unmet if found.exit_code != FALSE else ():
         click.echo(visible(f"unmet: --require-tier {require_tier}: {why}"), err=True)
-    failed = found.verdict == "false" or unmet
-    ctx.exit(1 if failed else 3 if found.verdict == "unchecked" and not accept_unchecked else 0)
+    if unmet:
+        ctx.exit(FALSE)
+    ctx.exit(0 if accept_unchecked and found.exit_code == UNCHECKED else found.exit_code)
