@@ -219,7 +219,7 @@ class TrainingPlanResult:
 
     def _stage(self, index: int) -> TrainingStage:
         from mtpp.formats.results.training_plan import level_one
-        from mtpp.training.nested_plan import HierarchicalPlan
+        from mtpp.training.nested_plan import NestedPlan
         from mtpp.training.plan import chosen_of
 
         stage, figures, model = self.plan.stages[index], self.plan.figures[index], self.plan.problem.model
@@ -227,7 +227,7 @@ class TrainingPlanResult:
         chosen = chosen_of(level_one(self.plan.problem), stage)
         named = {layer: one.configuration.id for layer, one in zip(stage.layers, chosen, strict=True)}
         ordered = sorted(stage.layers, key=place.__getitem__)
-        copies = self.plan.replicas[index] if isinstance(self.plan, HierarchicalPlan) else stage.data_parallel
+        copies = self.plan.replicas[index] if isinstance(self.plan, NestedPlan) else stage.data_parallel
         return TrainingStage(
             tuple(model.layers[layer].name for layer in ordered),
             stage.data_parallel,
@@ -328,11 +328,11 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
 
 
 def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
-    from mtpp.training.nested_problem import HierarchicalProblem
+    from mtpp.training.nested_problem import NestedProblem
 
     problem = task.problem
-    if isinstance(problem, HierarchicalProblem):
-        nested = task.planner.load_hierarchical()
+    if isinstance(problem, NestedProblem):
+        nested = task.planner.load_nested()
         if nested is None:
             problem_text = f"the planner {task.planner.name} plans for one level of devices"
             raise InputError(problem_text, parameter="topology", remedy="use ‹planner› piper")

@@ -12,7 +12,7 @@ from mtpp.formats.results.training_plan import level_one
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import visible
-from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
+from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
@@ -111,7 +111,7 @@ def _columns(plan: Plan) -> list[_Column]:
         _Column("first … last", [visible(_ends(plan, stage)) for stage in stages], left=True),
         _Column("d", [str(stage.data_parallel) for stage in stages]),
         _Column("t", [str(stage.tensor_parallel) for stage in stages]),
-        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, HierarchicalPlan) else []),
+        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
         _Column("devices", [str(count) for count in _devices(plan)], 6),
         _Column("in flight", [str(one.in_flight) for one in figures], 5),
         _Column("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
@@ -127,7 +127,7 @@ def _columns(plan: Plan) -> list[_Column]:
 
 def _devices(plan: Plan) -> list[int]:
     """Return how many devices each stage runs on, in all its copies."""
-    copies = plan.replicas if isinstance(plan, HierarchicalPlan) else [stage.data_parallel for stage in plan.stages]
+    copies = plan.replicas if isinstance(plan, NestedPlan) else [stage.data_parallel for stage in plan.stages]
     return [count * stage.tensor_parallel for count, stage in zip(copies, plan.stages, strict=True)]
 
 
@@ -183,7 +183,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
         figures.append(("configurations", f"{alike} for all {layers}" if layers != "1 layer" else alike))
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
-    if isinstance(plan, HierarchicalPlan):
+    if isinstance(plan, NestedPlan):
         figures += _levels(plan)
     if task.planner.knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
@@ -199,12 +199,12 @@ def _slowest(plan: Plan) -> str:
     for i, figures in enumerate(plan.figures):
         if figures.time == plan.time_per_sample:
             return f"stage {i}"
-    assert isinstance(plan, HierarchicalPlan)
+    assert isinstance(plan, NestedPlan)
     slowest = max(all_superstages(plan.superstages), key=lambda figures: figures.time)
     return f"links of level {slowest.level} around {_range('stage', range(slowest.first, slowest.last + 1))}"
 
 
-def _levels(plan: HierarchicalPlan) -> list[tuple[str, str]]:
+def _levels(plan: NestedPlan) -> list[tuple[str, str]]:
     """Return how stages are nested: what devices of each outer level hold, in how many copies, how busy links are."""
     texts: dict[int, list[str]] = {}
     for one in all_superstages(plan.superstages):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def system_text(task: TrainingTask) -> str:
     problem, flat = task.problem, task.flat
     devices = f"{counted(problem.devices, 'device')} of {size_text(flat.memory_bytes)}"
     levels = [(flat.devices, flat.bandwidth_bytes_per_s)]
-    if isinstance(problem, HierarchicalProblem):
+    if isinstance(problem, NestedProblem):
         levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.topology.levels]
     rates = [f"{f'{count:,} × ' if len(levels) > 1 else ''}{size_text(rate)}/s" for count, rate in levels]
     return f"{devices}, {', '.join(rates)}"

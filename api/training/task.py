@@ -181,7 +181,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
         numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
     """
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.training.nested_problem import HierarchicalProblem
+    from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem
 
     system, rules = request.system, request.rules
@@ -194,7 +194,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
         raise _incomplete(system, model, source)
     with attributed(source.display):
         if system.topology is not None:
-            return HierarchicalProblem.build(
+            return NestedProblem.build(
                 model,
                 system.topology,
                 memory_bytes=system.memory_bytes,

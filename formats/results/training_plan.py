@@ -12,14 +12,14 @@ from typing import Any
 
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.host.stop_reason import StopReason
-from mtpp.training.nested_plan import HierarchicalPlan, SuperstageFigures
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan, SuperstageFigures
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
-Plan = TrainingPlan | HierarchicalPlan
-Problem = PlanningProblem | HierarchicalProblem
+Plan = TrainingPlan | NestedPlan
+Problem = PlanningProblem | NestedProblem
 
 
 def write_training_plan(document: Mapping[str, Any]) -> str:
@@ -116,13 +116,13 @@ def _system(problem: Problem) -> dict[str, Any]:
         "data_parallel": flat.schemes.data_parallel,
         "tensor_parallel": flat.schemes.tensor_parallel,
         "recompute": flat.schemes.recompute,
-        "topology": problem.topology.to_document() if isinstance(problem, HierarchicalProblem) else None,
+        "topology": problem.topology.to_document() if isinstance(problem, NestedProblem) else None,
     }
 
 
 def level_one(problem: Problem) -> PlanningProblem:
     """Return the problem of the innermost level, which is all of it where there is one level."""
-    return problem.level_one if isinstance(problem, HierarchicalProblem) else problem
+    return problem.level_one if isinstance(problem, NestedProblem) else problem
 
 
 def in_units(ticks: Fraction, problem: Problem) -> float:
@@ -155,13 +155,13 @@ def stage_document(plan: Plan, index: int) -> dict[str, Any]:
     problem, stage, figures = level_one(plan.problem), plan.stages[index], plan.figures[index]
     ids = [problem.model.layers[layer].id for layer in stage.layers]
     chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
-    copies = plan.replicas[index] if isinstance(plan, HierarchicalPlan) else stage.data_parallel
+    copies = plan.replicas[index] if isinstance(plan, NestedPlan) else stage.data_parallel
     return {
         "index": index,
         "layers": ids,
         "data_parallel": stage.data_parallel,
         "tensor_parallel": stage.tensor_parallel,
-        **({"replicas": copies} if isinstance(plan, HierarchicalPlan) else {}),
+        **({"replicas": copies} if isinstance(plan, NestedPlan) else {}),
         "devices": copies * stage.tensor_parallel,
         "in_flight": figures.in_flight,
         "memory_bytes": figures.memory_bytes,
@@ -177,12 +177,12 @@ def stage_document(plan: Plan, index: int) -> dict[str, Any]:
 
 
 def _superstages(plan: Plan) -> dict[str, Any]:
-    if not isinstance(plan, HierarchicalPlan):
+    if not isinstance(plan, NestedPlan):
         return {}
     return {"superstages": [_superstage(plan, one) for one in plan.superstages]}
 
 
-def _superstage(plan: HierarchicalPlan, figures: SuperstageFigures) -> dict[str, Any]:
+def _superstage(plan: NestedPlan, figures: SuperstageFigures) -> dict[str, Any]:
     return {
         "level": figures.level,
         "data_parallel": figures.data_parallel,

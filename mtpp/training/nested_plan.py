@@ -21,7 +21,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.host.stop_reason import StopReason
-from mtpp.training.nested_problem import HierarchicalProblem, OuterLevel
+from mtpp.training.nested_problem import NestedProblem, OuterLevel
 from mtpp.training.plan import BoundedPlan, Stage, StageFigures, TimeBound, stage_figures
 
 
@@ -74,13 +74,13 @@ class SuperstageFigures:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalPlan(BoundedPlan):
+class NestedPlan(BoundedPlan):
     """A pipeline of superstages of level L, from the model's sources to its sinks; of stages if there is one level.
 
     The attributes that :class:`mtpp.training.plan.TrainingPlan` has as well mean the same.
     """
 
-    problem: HierarchicalProblem
+    problem: NestedProblem
     planner: str
     pipeline: Sequence[Superstage] | Sequence[Stage]
     lower: TimeBound
@@ -154,7 +154,7 @@ def _degrees_sum(parts: Sequence[Superstage] | Sequence[Stage]) -> int:
 class _Walk:
     """One pass over a plan, from the outermost level to the stages: the one definition of what they take."""
 
-    def __init__(self, problem: HierarchicalProblem) -> None:
+    def __init__(self, problem: NestedProblem) -> None:
         self._problem = problem
         self.figures: list[StageFigures] = []
         self.superstages: list[SuperstageFigures] = []
@@ -217,7 +217,7 @@ def _divided(figures: StageFigures, around: int) -> StageFigures:
     )
 
 
-def _communication(level: OuterLevel, problem: HierarchicalProblem, part: Superstage) -> tuple[Fraction, Fraction]:
+def _communication(level: OuterLevel, problem: NestedProblem, part: Superstage) -> tuple[Fraction, Fraction]:
     """Return the time that a superstage communicates, and that of its edges; what is around it not counted."""
     members = set(part.layers)
     edges = sum(

@@ -69,7 +69,7 @@ class OuterLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalProblem:
+class NestedProblem:
     """Model × topology × batch. Make one with :meth:`build`.
 
     Attributes
@@ -95,7 +95,7 @@ class HierarchicalProblem:
         exact_micro_batches: bool = False,
         convention: str = "paper",
         schemes: Schemes | None = None,
-    ) -> HierarchicalProblem:
+    ) -> NestedProblem:
         """Turn the costs of *model* into ticks at every level, each rounded up once.
 
         Raises

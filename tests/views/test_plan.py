@@ -18,8 +18,8 @@ from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.micro_batches import MicroBatches
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import Stage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
@@ -35,7 +35,7 @@ def _task(problem: Any, **changes: Any) -> TrainingTask:
     return replace(task, **changes)
 
 
-def _planned(plan: TrainingPlan | HierarchicalPlan, **changes: Any) -> Planned:
+def _planned(plan: TrainingPlan | NestedPlan, **changes: Any) -> Planned:
     return replace(Planned(_task(plan.problem), 0.5, plan), **changes)
 
 
@@ -215,13 +215,11 @@ def test_csv_and_markdown_hold_the_same_stages() -> None:
 
 def test_several_levels_show_copies_and_how_busy_links_are() -> None:
     """Devices count all copies of a stage; superstages are listed with what their links do."""
-    problem = HierarchicalProblem.build(
+    problem = NestedProblem.build(
         chain_problem().model, Topology((Level(4, 10**11), Level(2, 10**9))), memory_bytes=2**31, micro_batches=64
     )
     inside = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 1, 2, [0, 0, 0])]
-    plan = HierarchicalPlan(
-        problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished"
-    )
+    plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")
     text = training_plan_text(_planned(plan), "table")
     assert (
         text.splitlines()[0] == "chain: 6 layers, 5 edges on 8 devices of 2 GiB, 4 × 100 GB/s, 2 × 1 GB/s (times in ms)"

@@ -23,8 +23,8 @@ from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, pref
 from mtpp.solvers.planners.piper.plan_results import too_little_memory
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training.nested_plan import HierarchicalPlan
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import TimeBound
 
 NAME = "piper"
@@ -35,7 +35,7 @@ MOST_DOWNSETS = 600
 _MOST_MEMORY = UNBOUNDED - 1
 
 
-def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> HierarchicalPlan | NoPlan:
+def plan_nested(problem: NestedProblem, limits: PlanLimits) -> NestedPlan | NoPlan:
     """Return the fastest nested plan, and what is proven about all of them; or that there is none.
 
     Without a limit that strikes, the plan is optimal among all plans if the model has at most :data:`MOST_DOWNSETS`
@@ -62,7 +62,7 @@ class _Search:
 
     def __init__(
         self,
-        problem: HierarchicalProblem,
+        problem: NestedProblem,
         limits: PlanLimits,
         threads: Threads,
         sets: Sets,
@@ -81,7 +81,7 @@ class _Search:
         self._time: Fraction | None = None
         self._lower = work_bound(problem)
 
-    def run(self) -> HierarchicalPlan | NoPlan:
+    def run(self) -> NestedPlan | NoPlan:
         """Search."""
         stopped = StopReason.FINISHED
         try:
@@ -97,7 +97,7 @@ class _Search:
             return NoPlan(self._problem.level_one, NAME, False, None, stopped, reason)
         if self._lower.value == self._time:
             stopped = StopReason.OPTIMAL
-        return HierarchicalPlan(self._problem, NAME, self._parts, self._lower, stopped, self._notes)
+        return NestedPlan(self._problem, NAME, self._parts, self._lower, stopped, self._notes)
 
     def _prepare(self) -> None:
         """Work out what stages take."""
@@ -121,7 +121,7 @@ class _Search:
                 self._limits.observer.bound(ceil(limit.ticks))
             return False
         parts = splits.pipeline()
-        time = HierarchicalPlan(self._problem, NAME, parts, self._lower, StopReason.FINISHED).time_per_sample
+        time = NestedPlan(self._problem, NAME, parts, self._lower, StopReason.FINISHED).time_per_sample
         if self._time is not None and time >= self._time:
             return False  # choices that are there cannot be told, as a knapsack was given up
         self._parts, self._time = parts, time
@@ -158,7 +158,7 @@ class _Search:
         return NoPlan(level_one, NAME, self._exhaustive, least if self._exhaustive else None, stopped, reason)
 
 
-def work_bound(problem: HierarchicalProblem) -> TimeBound:
+def work_bound(problem: NestedProblem) -> TimeBound:
     """Return what the least work of all layers takes, spread over all devices: the rule ``devices``.
 
     Σ over devices of what they compute per sample is at least Σ over layers of the least t · p of the configurations

@@ -13,7 +13,7 @@ from mtpp.solvers.planners.piper.kernels.cost_steps import staircases
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import Sets
 from mtpp.solvers.threads import Threads
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 
 PAIRS_AT_ONCE = 500
 """Pairs of downsets whose staircases one thread works out between two looks at the clock."""
@@ -85,7 +85,7 @@ def nested_downsets(sets: Sets) -> Nested:
     return Nested(sets, pair_of, np.concatenate(outer), np.concatenate(inner))
 
 
-def crossing_sums(problem: HierarchicalProblem, nested: Nested) -> list[tuple[Int64Array, Int64Array]]:
+def crossing_sums(problem: NestedProblem, nested: Nested) -> list[tuple[Int64Array, Int64Array]]:
     """Return for each level ≥ 2 the ticks of all edges that cross each pair's layers, and of the layers' weights.
 
     Two int64 arrays of shape (P,). O(D² · edges) as a product of matrices.
@@ -106,7 +106,7 @@ def crossing_sums(problem: HierarchicalProblem, nested: Nested) -> list[tuple[In
     return sums
 
 
-def stage_kinds(problem: HierarchicalProblem) -> StageKinds:
+def stage_kinds(problem: NestedProblem) -> StageKinds:
     """Return all pairs of degrees that fit on the devices inside one device of level 2."""
     level_one = problem.level_one
     rows = [
@@ -124,7 +124,7 @@ class OutOfTime(Exception):
 
 
 def all_staircases(
-    problem: HierarchicalProblem,
+    problem: NestedProblem,
     nested: Nested,
     kinds: StageKinds,
     arrays: ChoiceArrays,

@@ -39,7 +39,7 @@ from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.stage_making import make_stage
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_plan import Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import Stage
 from mtpp.units import ceil_ratio
 
@@ -95,7 +95,7 @@ class Splitter:
 
     def __init__(
         self,
-        problem: HierarchicalProblem,
+        problem: NestedProblem,
         nested: Nested,
         threads: Threads,
         stop: Callable[[], bool],

@@ -10,8 +10,8 @@ from given_training_plans import MIB, chain_problem, given_training_plan
 
 from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
 from mtpp.training.device_tree import Level, Topology
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import Stage, TimeBound
 
 
@@ -85,13 +85,11 @@ def test_no_plan_says_what_would_help() -> None:
 def test_plans_of_several_levels_hold_their_superstages() -> None:
     """The topology stands in the system, each stage has its copies, and superstages are nested."""
     flat = chain_problem()
-    problem = HierarchicalProblem.build(
+    problem = NestedProblem.build(
         flat.model, Topology((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
     )
     inside = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 1, 2, [0, 0, 0])]
-    plan = HierarchicalPlan(
-        problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished"
-    )
+    plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")
     document = plan_document(plan, sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
     assert document["system"]["devices"] == 8
     assert document["system"]["topology"] == [

@@ -10,8 +10,8 @@ import pytest
 from mtpp.errors import InconsistentBound, InputError
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage, all_superstages
-from mtpp.training.nested_problem import HierarchicalProblem, layer_parameter_bytes
+from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
+from mtpp.training.nested_problem import NestedProblem, layer_parameter_bytes
 from mtpp.training.plan import Stage, TimeBound
 
 TICKS = 10**12
@@ -28,15 +28,15 @@ def model() -> TrainingModel:
     return TrainingModel.build("three", "ps", layers, [Edge("a", "b", 3), Edge("b", "c", 7)])
 
 
-def problem(*levels: Level, **rest: Any) -> HierarchicalProblem:
+def problem(*levels: Level, **rest: Any) -> NestedProblem:
     """Return what to plan; two levels by default, a byte taking 1/2 tick inside and 2 ticks between machines."""
     chosen = levels or (Level(3, 2 * TICKS), Level(3, TICKS // 2))
-    return HierarchicalProblem.build(model(), Topology(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
+    return NestedProblem.build(model(), Topology(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
 
 
-def plan(asked: HierarchicalProblem, *pipeline: Superstage) -> HierarchicalPlan:
+def plan(asked: NestedProblem, *pipeline: Superstage) -> NestedPlan:
     """Return a plan with the bound that says nothing."""
-    return HierarchicalPlan(asked, "by hand", pipeline, TimeBound(Fraction(0), "work", "exact"), "finished")
+    return NestedPlan(asked, "by hand", pipeline, TimeBound(Fraction(0), "work", "exact"), "finished")
 
 
 def test_parameters_of_a_layer_go_once() -> None:
@@ -96,7 +96,7 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
     assert problem(Level(4, TICKS), convention="program").level_one.convention == "program"
     only_split = Layer("c", "c", {4: [Configuration("split", 9, 5, 1, 2)]})
     with pytest.raises(InputError, match="t = 2, the number of devices"):
-        HierarchicalProblem.build(
+        NestedProblem.build(
             TrainingModel.build("one", "ps", [only_split], []),
             Topology((Level(2, TICKS), Level(4, TICKS))),
             memory_bytes=9,
@@ -104,4 +104,4 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
         )
     whole = (Superstage(1, (Stage((0, 1, 2), 1, 1, (0, 0, 0)),)),)
     with pytest.raises(InconsistentBound):
-        HierarchicalPlan(problem(), "by hand", whole, TimeBound(Fraction(37), "work", "exact"), "finished")
+        NestedPlan(problem(), "by hand", whole, TimeBound(Fraction(37), "work", "exact"), "finished")

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hierarchical_models import random_question
-from hierarchical_oracles import Oracle
+from nested_models import random_question
+from nested_oracles import Oracle
 from training_models import build_model
 
 from mtpp.checker.training.model import training_model_in_ticks
@@ -22,14 +22,14 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.solvers.planners.nested.planner import plan_hierarchical
+from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, search_all
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 from mtpp.training.device_tree import Level, Topology
 from mtpp.training.model import TrainingModel
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
@@ -129,9 +129,9 @@ def larger_question(seed: int) -> tuple[TrainingModel, Topology, dict[str, Any]]
     )
 
 
-def document_of(problem: HierarchicalProblem) -> Any:
+def document_of(problem: NestedProblem) -> Any:
     """Return what the planner writes, as it is read back."""
-    result = plan_hierarchical(problem, PlanLimits())
+    result = plan_nested(problem, PlanLimits())
     if isinstance(result, NoPlan):
         written = no_plan_document(
             problem,
@@ -152,7 +152,7 @@ def check_document(seed: int) -> str:
     """Have a planner's document confirmed, and false ones like it refuted; return what it says."""
     model, topology, rest = larger_question(seed)
     try:
-        problem = HierarchicalProblem.build(model, topology, **rest)
+        problem = NestedProblem.build(model, topology, **rest)
     except InputError:
         return "refused"
     plan = document_of(problem)
@@ -231,7 +231,7 @@ def claimed(seed: int = 3) -> Any:
         model, topology, rest = larger_question(seed)
         seed += 1
         try:
-            plan = document_of(HierarchicalProblem.build(model, topology, **rest))
+            plan = document_of(NestedProblem.build(model, topology, **rest))
         except InputError:
             continue
         if plan["feasible"] and plan["lower_bound"]["method"] == "downset" and len(model.layers) > 4:
@@ -309,7 +309,7 @@ def test_plans_of_published_models_are_optimal(
     rates = (300, 100, 12) if len(counts) == 3 else (300, 25)
     topology = Topology(tuple(Level(one, rate * 10**9) for one, rate in zip(counts, rates, strict=True)))
     limits = {"memory_bytes": memory_mib * 2**20, "micro_batches": micro_batches}
-    plan = document_of(HierarchicalProblem.build(model, topology, **limits))
+    plan = document_of(NestedProblem.build(model, topology, **limits))
     assert verify_training_plan(plan, model, SHA256).passed
     if plan["feasible"]:
         claim = training_claim(plan, model)
