@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from mtpp.formats.results.training_plan import Plan
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-    from mtpp.training.device_tree import Topology
+    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
     from mtpp.views.training_results import Planned, TrainingTask
 
@@ -32,7 +32,7 @@ def plan_training(
     devices: int | None = None,
     memory: str | int | None = None,
     bandwidth: str | int | None = None,
-    topology: str | os.PathLike[str] | Topology | None = None,
+    topology: str | os.PathLike[str] | DeviceTree | None = None,
     planner: str = "piper",
     max_micro_batches: int | None = None,
     batch_size: int | None = None,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from mtpp.host.interruption import Interruption
     from mtpp.host.progress import Observer as SearchListener
     from mtpp.solvers.planners.limits import PlanLimits
-    from mtpp.training.device_tree import Topology
+    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
     from mtpp.training.problem import Schemes
     from mtpp.views.training_results import TrainingTask
@@ -38,24 +38,24 @@ class TrainingSystem:
 
     Attributes
     ----------
-    topology
+    device_tree
         Levels of devices where there are several; *devices* and *bandwidth_bytes_per_s* are that of a flat network.
     """
 
     devices: int | None = None
     memory_bytes: int | None = None
     bandwidth_bytes_per_s: int | None = None
-    topology: Topology | None = None
+    device_tree: DeviceTree | None = None
     micro_batches: MicroBatches | None = None
 
     @classmethod
     def of_levels(
-        cls, topology: Topology, memory_bytes: int | None, micro_batches: MicroBatches | None
+        cls, device_tree: DeviceTree, memory_bytes: int | None, micro_batches: MicroBatches | None
     ) -> TrainingSystem:
-        """Return the system of a topology; one level is a flat network."""
-        several = topology if len(topology.levels) > 1 else None
-        rate = topology.levels[0].bandwidth_bytes_per_s
-        return cls(topology.devices, memory_bytes, rate, several, micro_batches)
+        """Return the system of a tree of devices; one level is a flat network."""
+        several = device_tree if len(device_tree.levels) > 1 else None
+        rate = device_tree.levels[0].bandwidth_bytes_per_s
+        return cls(device_tree.devices, memory_bytes, rate, several, micro_batches)
 
 
 @dataclass(frozen=True)
@@ -130,8 +130,8 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
     problem = _problem(request, model, source)
     assert system.micro_batches is not None
     planner = PLANNERS[request.planner]
-    if request.knapsack == "heuristic" and not (planner.knapsack and system.topology is None):
-        where = f"on the planner {planner.name}" if system.topology is None else "with several levels of devices"
+    if request.knapsack == "heuristic" and not (planner.knapsack and system.device_tree is None):
+        where = f"on the planner {planner.name}" if system.device_tree is None else "with several levels of devices"
         raise InputError(f"has no effect {where}", parameter="knapsack", remedy="leave it out")
     for text in model.assumptions:
         observer.warn(f"{source.display}: {text}")
@@ -193,10 +193,10 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
     ):
         raise _incomplete(system, model, source)
     with attributed(source.display):
-        if system.topology is not None:
+        if system.device_tree is not None:
             return NestedProblem.build(
                 model,
-                system.topology,
+                system.device_tree,
                 memory_bytes=system.memory_bytes,
                 micro_batches=system.micro_batches.count,
                 exact_micro_batches=rules.exact_micro_batches,

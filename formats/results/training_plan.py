@@ -116,7 +116,7 @@ def _system(problem: Problem) -> dict[str, Any]:
         "data_parallel": flat.schemes.data_parallel,
         "tensor_parallel": flat.schemes.tensor_parallel,
         "recompute": flat.schemes.recompute,
-        "topology": problem.topology.to_document() if isinstance(problem, NestedProblem) else None,
+        "topology": problem.device_tree.to_document() if isinstance(problem, NestedProblem) else None,
     }
 
 

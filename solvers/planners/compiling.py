@@ -9,7 +9,7 @@ from typing import Any
 from mtpp.solvers.jit import on_disk
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import PlanningProblem
@@ -73,8 +73,8 @@ def tiny_planning_problem(memory: int) -> PlanningProblem:
 
 def tiny_nested_problem(memory: int) -> NestedProblem:
     """Return such a problem for two devices of two devices each."""
-    topology = Topology((Level(2, 10**9), Level(2, 10**8)))
-    return NestedProblem.build(_tiny_model(), topology, memory_bytes=memory, micro_batches=4)
+    device_tree = DeviceTree((Level(2, 10**9), Level(2, 10**8)))
+    return NestedProblem.build(_tiny_model(), device_tree, memory_bytes=memory, micro_batches=4)
 
 
 def _tiny_model() -> TrainingModel:

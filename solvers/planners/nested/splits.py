@@ -135,7 +135,7 @@ class Splitter:
     def largest_sum(self, level: int, around: int) -> int:
         """Return the largest sum of degrees inside one device of level *level* + 1, with degrees *around* it."""
         devices = 1
-        for one in self.problem.topology.levels[:level]:
+        for one in self.problem.device_tree.levels[:level]:
             devices *= one.devices
         return min(devices, self.cap // around)
 
@@ -145,7 +145,7 @@ class Splitter:
 
     def devices(self, level: int) -> int:
         """Return K of a level."""
-        return self.problem.topology.levels[level - 1].devices
+        return self.problem.device_tree.levels[level - 1].devices
 
 
 class Splits:
@@ -229,7 +229,7 @@ class Splits:
 
     def _best_sum(self) -> int | None:
         on = self._on
-        top = len(on.problem.topology.levels)
+        top = len(on.problem.device_tree.levels)
         if self._exactly and on.cap < on.problem.level_one.micro_batches:
             return None
         if self._need is None:
@@ -247,7 +247,7 @@ class Splits:
         assert degrees is not None
         assert self._need is not None
         need = self._need
-        level = len(self._on.problem.topology.levels)
+        level = len(self._on.problem.device_tree.levels)
         kinds = self._kinds_at(level, 1)
         outer = len(need) - 1
         parts = []

@@ -9,7 +9,7 @@ import pytest
 from given_training_plans import MIB, chain_problem, given_training_plan
 
 from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import Stage, TimeBound
@@ -86,7 +86,7 @@ def test_plans_of_several_levels_hold_their_superstages() -> None:
     """The topology stands in the system, each stage has its copies, and superstages are nested."""
     flat = chain_problem()
     problem = NestedProblem.build(
-        flat.model, Topology((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
+        flat.model, DeviceTree((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
     )
     inside = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 1, 2, [0, 0, 0])]
     plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InconsistentBound, InputError
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
 from mtpp.training.nested_problem import NestedProblem, layer_parameter_bytes
@@ -31,7 +31,7 @@ def model() -> TrainingModel:
 def problem(*levels: Level, **rest: Any) -> NestedProblem:
     """Return what to plan; two levels by default, a byte taking 1/2 tick inside and 2 ticks between machines."""
     chosen = levels or (Level(3, 2 * TICKS), Level(3, TICKS // 2))
-    return NestedProblem.build(model(), Topology(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
+    return NestedProblem.build(model(), DeviceTree(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
 
 
 def plan(asked: NestedProblem, *pipeline: Superstage) -> NestedPlan:
@@ -98,7 +98,7 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
     with pytest.raises(InputError, match="t = 2, the number of devices"):
         NestedProblem.build(
             TrainingModel.build("one", "ps", [only_split], []),
-            Topology((Level(2, TICKS), Level(4, TICKS))),
+            DeviceTree((Level(2, TICKS), Level(4, TICKS))),
             memory_bytes=9,
             micro_batches=4,
         )

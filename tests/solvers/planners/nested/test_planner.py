@@ -15,7 +15,7 @@ from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested import planner as nested_planner
 from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper import planner as piper
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.nested_problem import NestedProblem
@@ -71,7 +71,7 @@ def test_one_level_equals_the_flat_planner() -> None:
         flat = random_problem(seed)
         nested = NestedProblem.build(
             flat.model,
-            Topology((Level(flat.devices, flat.bandwidth_bytes_per_s),)),
+            DeviceTree((Level(flat.devices, flat.bandwidth_bytes_per_s),)),
             memory_bytes=flat.memory_bytes,
             micro_batches=flat.micro_batches,
             exact_micro_batches=flat.exact_micro_batches,
@@ -97,9 +97,9 @@ def chain(layers: int, time: int = 12, sent: int = 1) -> TrainingModel:
     return TrainingModel.build("chain", "ps", row, [Edge(v, v + 1, sent) for v in range(layers - 1)])
 
 
-def cluster(*levels: tuple[int, int]) -> Topology:
+def cluster(*levels: tuple[int, int]) -> DeviceTree:
     """Return a topology of (devices, bytes per tick)."""
-    return Topology(tuple(Level(devices, rate * 10**12) for devices, rate in levels))
+    return DeviceTree(tuple(Level(devices, rate * 10**12) for devices, rate in levels))
 
 
 def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
