@@ -13,7 +13,7 @@ from typing import Any
 
 from mtpp.checker.report import SHALLOW, Check, fact
 from mtpp.checker.tier import Tier
-from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_ways
+from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_options
 from mtpp.checker.training.model import TickModel
 
 NO_PLAN = "no plan"
@@ -52,7 +52,9 @@ def _needed(system: dict[str, Any], model: TickModel) -> tuple[int | None, str]:
     by_device = by_degree = 0
     for layer, name in enumerate(model.ids):
         needs = [
-            (t, way.a + way.b) for t in usable_degrees(model, system) for way in usable_ways(model, system, layer, t)
+            (t, option.a + option.b)
+            for t in usable_degrees(model, system)
+            for option in usable_options(model, system, layer, t)
         ]
         if not needs:
             return None, f"layer {name!r} has no configuration that may be used"

@@ -13,7 +13,7 @@ from math import ceil
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.solvers.planners.layer_options import ways_of
+from mtpp.solvers.planners.layer_options import layer_options
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested.segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.nested.splits import Limit, Parts, Splits, Splitter
@@ -167,8 +167,8 @@ def work_bound(problem: NestedProblem) -> TimeBound:
     level_one = problem.level_one
     total = 0
     for v in range(len(problem.model.layers)):
-        ways = ways_of(level_one, v, level_one.memory_bytes) or ways_of(level_one, v)
-        total += min(way.device_compute for way in ways)
+        options = layer_options(level_one, v, level_one.memory_bytes) or layer_options(level_one, v)
+        total += min(option.device_compute for option in options)
     return TimeBound(Fraction(total, problem.devices), "work", Tier.EXACT, {"rule": "devices", "total": total})
 
 
