@@ -13,7 +13,7 @@ from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.partitioners import slice as slicing
-from mtpp.solvers.series_parallel.components import Pieces
+from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import Terms
@@ -67,7 +67,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         room = min(room, limits.memory_bytes // _POINT_BYTES)
     points = max(fewest, min(most, room // instance.op_count))
     terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), points)
-    cutter = Cutter(Pieces(instance, decompose(instance)), terms)
+    cutter = Cutter(Components(instance, decompose(instance)), terms)
     evaluations = 1
     while lower < upper and evaluations < limits.evaluations and not limits.stop:
         cutoff = (lower + upper + 1) // 2 if (upper - lower) * _CLOSE > upper else upper
