@@ -9,14 +9,14 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import staircases
+from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import Sets
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_problem import NestedProblem
 
 PAIRS_AT_ONCE = 500
-"""Pairs of downsets whose staircases one thread works out between two looks at the clock."""
+"""Pairs of downsets whose cost steps one thread works out between two looks at the clock."""
 
 
 class Nested(NamedTuple):
@@ -57,7 +57,7 @@ class StageKinds(NamedTuple):
     spread: Int64Array
 
 
-class Staircases(NamedTuple):
+class CostSteps(NamedTuple):
     """Least costs of stages as steps, see :mod:`mtpp.solvers.planners.piper.kernels.cost_steps`.
 
     *starts* is over pairs × kinds.
@@ -123,15 +123,15 @@ class OutOfTime(Exception):
     """The search has to end."""
 
 
-def all_staircases(
+def all_cost_steps(
     problem: NestedProblem,
     nested: Nested,
     kinds: StageKinds,
     arrays: ChoiceArrays,
     threads: Threads,
     stop: Callable[[], bool],
-) -> Staircases:
-    """Work out the staircases of all pairs of downsets.
+) -> CostSteps:
+    """Work out the cost steps of all pairs of downsets.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def all_staircases(
     def part(first: int) -> tuple[Int64Array, Int64Array, Int64Array, int]:
         if stop():
             raise OutOfTime
-        return staircases(
+        return cost_steps(
             first,
             min(first + PAIRS_AT_ONCE, count),
             nested.outer,
@@ -165,7 +165,7 @@ def all_staircases(
     for part_starts, in_flight, _, _ in parts:
         starts.append(part_starts[1:] + offset)
         offset += len(in_flight)
-    return Staircases(
+    return CostSteps(
         np.concatenate(starts),
         np.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] for part in parts]),

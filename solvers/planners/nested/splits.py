@@ -25,15 +25,15 @@ from mtpp.solvers.planners.nested.kernels.split_tolerances import (
     useful_kinds,
 )
 from mtpp.solvers.planners.nested.segments import (
+    CostSteps,
     Nested,
     OutOfTime,
-    Staircases,
-    all_staircases,
+    all_cost_steps,
     crossing_sums,
     stage_kinds,
 )
 from mtpp.solvers.planners.piper.arrays import choice_arrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, stands
+from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, tolerated_in_flight
 from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, UNBOUNDED
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.stage_making import make_stage
@@ -107,7 +107,7 @@ class Splitter:
         self.scratch = knapsack_scratch(len(problem.model.layers), len(self.arrays.compute))
         self.threads = threads
         self.stop = stop
-        self.steps = all_staircases(problem, nested, self.kinds, self.arrays, threads, stop)
+        self.steps = all_cost_steps(problem, nested, self.kinds, self.arrays, threads, stop)
         self.crossing = crossing_sums(problem, nested)
         self.cap = problem.most_in_flight
 
@@ -129,7 +129,7 @@ class Splitter:
         fits = most > 0
         starts = np.zeros(most.size + 1, dtype=np.int64)
         np.cumsum(fits.ravel(), out=starts[1:])
-        other.steps = Staircases(starts, most[fits], np.zeros(int(fits.sum()), dtype=np.int64), 0)
+        other.steps = CostSteps(starts, most[fits], np.zeros(int(fits.sum()), dtype=np.int64), 0)
         return other
 
     def largest_sum(self, level: int, around: int) -> int:
@@ -172,7 +172,9 @@ class Splits:
             for d, spread in zip(kinds.data, kinds.spread, strict=True)
         ]
         cap = self._on.most_in_flight(around)
-        most = stands(steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), cap)
+        most = tolerated_in_flight(
+            steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), cap
+        )
         return Kinds.of(kinds.uses, kinds.data, most, self._on.largest_sum(1, around), exactly=self._exactly)
 
     def _superstages(self, level: int, around: int) -> Kinds:

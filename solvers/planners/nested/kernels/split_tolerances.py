@@ -34,13 +34,13 @@ def useful_kinds(adds: Int64Array, most: Int32Array, degrees: int, exactly: bool
         for x in range(degrees + 1):
             best[x] = 0
         for i in range(kinds):
-            stands = most[pair, i]
-            if adds[i] > degrees or stands < adds[i] or stands <= best[adds[i]]:
+            tolerated_in_flight = most[pair, i]
+            if adds[i] > degrees or tolerated_in_flight < adds[i] or tolerated_in_flight <= best[adds[i]]:
                 continue
             for x in range(adds[i], adds[i] + 1 if exactly else degrees + 1):
-                if best[x] >= stands:
+                if best[x] >= tolerated_in_flight:
                     break
-                best[x] = stands
+                best[x] = tolerated_in_flight
             if total == capacity:
                 larger = np.empty(2 * capacity, dtype=np.int32)
                 for place in range(capacity):
@@ -106,14 +106,14 @@ def split_table(
                 continue
             for place in range(starts[pair], starts[pair + 1]):
                 i = items[place]
-                stands = most[pair, i]
+                tolerated_in_flight = most[pair, i]
                 for p in range(states[middle]):
                     k, x = state_k[middle, p] + uses[i], state_x[middle, p] + adds[i]
                     if k > devices:
                         break
-                    if x > degrees or x > stands:
+                    if x > degrees or x > tolerated_in_flight:
                         continue
-                    here = min(stands, table[middle, state_k[middle, p], state_x[middle, p]] + adds[i])
+                    here = min(tolerated_in_flight, table[middle, state_k[middle, p], state_x[middle, p]] + adds[i])
                     if here > table[outer, k, x]:
                         table[outer, k, x] = here
         for x in range(degrees + 1):
