@@ -140,6 +140,6 @@ def _await(job: _Job, deadline: Deadline, stop: Callable[[], StopReason | None],
         if reason is None:
             continue
         stopped_at = stopped_at or time.monotonic()
-        patience_s = INTERRUPTION_GRACE_S if reason == StopReason.INTERRUPTED else grace_s
-        if time.monotonic() - stopped_at >= patience_s:
+        allowed_s = INTERRUPTION_GRACE_S if reason == StopReason.INTERRUPTED else grace_s
+        if time.monotonic() - stopped_at >= allowed_s:
             raise Overrun(reason)

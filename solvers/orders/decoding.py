@@ -18,7 +18,7 @@ from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.threads import Threads
 
-_OPS_PER_PIECE = 1 << 12
+_OPS_PER_CHUNK = 1 << 12
 
 
 def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]) -> Rate:
@@ -35,11 +35,11 @@ def cut_rating(instance: Instance, threads: Threads, stopped: Callable[[], bool]
         fitness = np.full(len(chromosomes), INFEASIBLE, dtype=np.int64)
         limit = INFEASIBLE if cutoff is None else int(cutoff)
 
-        def piece(rows: slice) -> None:
+        def chunk(rows: slice) -> None:
             if rows.start == 0 or not stopped():
                 cut_fitness(chromosomes[rows], stages, floor, ceiling, limit, ordering, slicing, fitness[rows])
 
-        threads.map(piece, _pieces(chromosomes))
+        threads.map(chunk, _chunks(chromosomes))
         return fitness
 
     return rate
@@ -58,11 +58,11 @@ def arrangement_rating(instance: Instance, threads: Threads, stopped: Callable[[
         fitness = np.full(len(chromosomes), np.inf)
         limit = np.inf if cutoff is None else float(cutoff)
 
-        def piece(rows: slice) -> None:
+        def chunk(rows: slice) -> None:
             if rows.start == 0 or not stopped():
                 arrangement_fitness(chromosomes[rows], limit, ordering, tails, heads, weights, fitness[rows])
 
-        threads.map(piece, _pieces(chromosomes))
+        threads.map(chunk, _chunks(chromosomes))
         return fitness
 
     return rate
@@ -86,7 +86,7 @@ def order_of(instance: Instance, chromosome: FloatArray) -> Int32Array:
     return order
 
 
-def _pieces(chromosomes: FloatArray) -> list[slice]:
+def _chunks(chromosomes: FloatArray) -> list[slice]:
     count, genes = chromosomes.shape
-    size = max(1, _OPS_PER_PIECE // max(1, genes))
+    size = max(1, _OPS_PER_CHUNK // max(1, genes))
     return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]

@@ -112,7 +112,7 @@ class _Pool:
             if cell is None:
                 self._exhausted = True
                 break
-            self._give(idle or self._hire(), cell)
+            self._give(idle or self._start_worker(), cell)
         return any(post.cell is not None for post in self._posts.values())
 
     def news(self, interrupted: bool) -> Iterator[Outcome]:
@@ -140,7 +140,7 @@ class _Pool:
             post.worker.kill()
         self._posts.clear()
 
-    def _hire(self) -> _Post:
+    def _start_worker(self) -> _Post:
         worker = WorkerProcess(self._inbox)
         post = self._posts[worker] = _Post(worker)
         return post
@@ -186,7 +186,7 @@ class _Pool:
             if self._failed_starts >= _STARTS:
                 raise MtppError(f"no process for the work can be started: {cause}", remedy="use ‹jobs› 1")
             if post.cell is not None and not self._interrupted:
-                self._give(self._hire(), post.cell, post.attempt, post.state)
+                self._give(self._start_worker(), post.cell, post.attempt, post.state)
             return
         yield from self._lost(post, cause)
 
@@ -197,7 +197,7 @@ class _Pool:
             return
         if post.attempt < ATTEMPTS and not self._interrupted:
             self._tell(f"{cell.label}: {cause}; trying again")
-            self._give(self._hire(), cell, post.attempt + 1, post.state)
+            self._give(self._start_worker(), cell, post.attempt + 1, post.state)
         else:
             state = None if post.state is None else replace(post.state, stopped=StopReason.INTERRUPTED)
             yield Outcome(cell, state, f"{cause}, {ATTEMPTS} times" if post.attempt == ATTEMPTS else cause)

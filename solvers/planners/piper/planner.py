@@ -28,7 +28,7 @@ from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, pref
 from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
 from mtpp.solvers.planners.piper.minimising import least_time
 from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
-from mtpp.solvers.planners.piper.sampled_downsets import plan_wide
+from mtpp.solvers.planners.piper.sampled_downsets import plan_sampled
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
@@ -66,7 +66,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
         limits.observer.phase("downsets")
         sets = every_downset(problem, MOST_DOWNSETS)
         if sets is None:
-            return plan_wide(problem, limits, bound, search)
+            return plan_sampled(problem, limits, bound, search)
         known: tuple[Fraction, Sequence[Stage]] | None = None
         enough: int | None = None
         quick = search(prefixes(problem, topological_orders(problem.model))) if len(sets) > FEW_DOWNSETS else None

@@ -41,7 +41,7 @@ _NOT_ALL = "too many downsets to look at all: stages were sought along good orde
 MakeSearch = Callable[[Sets], PipelineSearch]
 
 
-def plan_wide(
+def plan_sampled(
     problem: PlanningProblem, limits: PlanLimits, bound: TimeBound | None, search: MakeSearch
 ) -> TrainingPlan | NoPlan:
     """Return the best plan found and the best bound proven; *bound* is the one to beat, None if there is no plan.
