@@ -121,7 +121,7 @@ def forms_text(request: Request, forms: Sequence[str]) -> str:
 
 def _read_request(files: PlanFiles, observer: Observer) -> Request:
     """Read a model or graph in any format, and the stages of its ops."""
-    from mtpp.api.evaluate import given_plan
+    from mtpp.api.evaluate import plan_of_labels
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment
@@ -136,7 +136,7 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     graph = read_graph(source, dims=dict(files.dims), warn=observer.warn)
     plan = files.read(files.plan)
     labels = labels_of_assignment(graph, plan.display, plan)
-    given = given_plan(Model(source, graph, load_system(), {}), labels, None)
+    given = plan_of_labels(Model(source, graph, load_system(), {}), labels, None)
     if given.partition.assignment.tolist() != labels:
         observer.warn("the stages were numbered anew, in the order of the data flow")
     return Request(graph, given.partition.assignment, given.partition.k)

@@ -23,7 +23,7 @@ RENUMBERED = "the stages were numbered anew, in the order of the data flow"
 """What a caller is warned of where the numbers of stages are not those that were given."""
 
 
-def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
+def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
     """Score a partition; *k* defaults to the number of stages that the labels span.
 
     Raises
@@ -58,9 +58,9 @@ def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observe
     Raises
     ------
     InvalidPartition
-        As :func:`given_plan`.
+        As :func:`plan_of_labels`.
     """
-    plan = given_plan(model, labels, k)
+    plan = plan_of_labels(model, labels, k)
     if plan.partition.assignment.tolist() != list(labels):
         observer.warn(RENUMBERED)
     return plan
@@ -129,7 +129,7 @@ def compare_stages(
         other = search(request, observer)
     else:
         labels = labels_of_assignment(model.graph, against)
-        other = given_plan(model, labels, max(k, max(labels) + 1))
+        other = plan_of_labels(model, labels, max(k, max(labels) + 1))
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
     comparison = StageComparison(record, other, name, PurePath(against).name)
@@ -183,7 +183,7 @@ def evaluate(
     (0.003, [0.001, 0.0025])
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.inputs.user_assignment import labels_given, labels_of_cuts
+    from mtpp.api.inputs.user_assignment import labels_of_cuts, stage_labels
     from mtpp.api.observer import listener
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
 
@@ -191,5 +191,5 @@ def evaluate(
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
     most = whole_or_none(k, "k", most=MOST_STAGES)
     read = as_model(model, observer)
-    labels = labels_given(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
+    labels = stage_labels(read.graph, assignment) if cuts is None else labels_of_cuts(read.graph, names(cuts, "cuts"))
     return score(read, labels, most, listener(observer))

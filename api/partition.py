@@ -353,7 +353,7 @@ def partition(
     >>> round(plan.bottleneck_s * 1e6, 1)
     559.4
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.observer import listener
@@ -362,25 +362,25 @@ def partition(
     from mtpp.units import parse_bytes
 
     begin = time.monotonic()
-    deadline = given.deadline_of(time_limit_s)
+    deadline = parameters.deadline_of(time_limit_s)
     if (k is None) == (max_bottleneck is None):
         raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
-    stages = None if k is None else given.stage_count(k)
-    memory_bytes = given.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
+    stages = None if k is None else parameters.stage_count(k)
+    memory_bytes = parameters.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
     wanted = PartitionRequest(
         model=as_model(model, observer),
         k=stages,
         max_bottleneck=_bottleneck_text(max_bottleneck),
         together=tuple(map(parse_group, _groups(together))),
         deadline=deadline,
-        work_limit=given.whole_or_none(work_limit, "work_limit"),
-        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
-        jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
+        work_limit=parameters.whole_or_none(work_limit, "work_limit"),
+        seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+        jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
         memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
-        population=given.whole_or_none(population, "population", least=2, most=100_000),
-        generations=given.whole_or_none(generations, "generations"),
-    ).with_algorithm(given.text(algorithm, "algorithm"))
-    if given.flag(together_blocks, "together_blocks"):
+        population=parameters.whole_or_none(population, "population", least=2, most=100_000),
+        generations=parameters.whole_or_none(generations, "generations"),
+    ).with_algorithm(parameters.text(algorithm, "algorithm"))
+    if parameters.flag(together_blocks, "together_blocks"):
         wanted = replace(wanted, together=(*wanted.together, *block_groups(wanted.model)))
     return find_partition(wanted, listener(observer), spent_s=time.monotonic() - begin)
 

@@ -201,15 +201,15 @@ def verify(
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
     from mtpp.api.parameters import deadline_of, flag, path_text
-    from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
+    from mtpp.api.verification.supplied_model import supplied_models
 
     deadline = deadline_of(time_limit_s)
     largest = bytes_or_none(max_input_size, "max_input_size")
     source, in_memory = document_source(result, "result")
     request = VerifyRequest(
         source,
-        given_models(model),
+        supplied_models(model),
         deadline,
         shallow=flag(shallow, "shallow"),
         costs=None if costs is None else path_text(costs, "costs"),

@@ -70,7 +70,7 @@ def command(
     from mtpp.cli.options.verify_terms import verify_request
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.terminal_safe import visible
+    from mtpp.terminal_safe import terminal_safe
     from mtpp.views.verification import verification_text
 
     if [document, options["costs"], *models].count("-") > 1:
@@ -80,7 +80,7 @@ def command(
     write_stdout(verification_text(found.report, output_format))
     unmet = found.unmet(require_tier) if require_tier else []
     for why in unmet if found.exit_code != FALSE else ():
-        click.echo(visible(f"unmet: --require-tier {require_tier}: {why}"), err=True)
+        click.echo(terminal_safe(f"unmet: --require-tier {require_tier}: {why}"), err=True)
     if unmet:
         ctx.exit(FALSE)
     ctx.exit(0 if accept_unchecked and found.exit_code == UNCHECKED else found.exit_code)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
 from mtpp.views.certificate_means import Means, means_tables
 from mtpp.views.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
@@ -271,8 +271,10 @@ def _markdown(
     else:
         header, cells = bounds_cells(rows)
     listed = "\n".join(f"- **{name}**: {text}" for name, text in figures)
-    parts = [f"### {visible(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
-    parts += [f"### {visible(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
+    parts = [f"### {terminal_safe(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
+    parts += [
+        f"### {terminal_safe(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means
+    ]
     return "\n".join(parts)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from mtpp.formats.results.training_plan import level_one
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
@@ -71,7 +71,7 @@ def training_plan_text(planned: Planned, output_format: str, terminal: RichConso
     if output_format == "markdown":
         table = markdown_text([c.name for c in columns], zip(*(c.cells for c in columns), strict=True)) + "\n"
         lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
-        return f"### {visible(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
+        return f"### {terminal_safe(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
     if output_format == "html":
         rows = zip(*(column.cells for column in columns), strict=True)
         left = [i for i, column in enumerate(columns) if column.left]
@@ -92,7 +92,7 @@ def _title(planned: Planned) -> str:
     if planned.plan is not None:
         times = f" (times in {unit_of(planned.plan.time_per_sample)[0]})"
     sizes = f"{counted(len(model.layers), 'layer')}, {counted(len(model.edges), 'edge')}"
-    return f"{visible(model.name)}: {sizes} on {system_text(planned.task)}{times}"
+    return f"{terminal_safe(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
 def _columns(plan: Plan) -> list[_Column]:
@@ -105,10 +105,11 @@ def _columns(plan: Plan) -> list[_Column]:
         columns = CostColumns("", Fraction(ticks), digits)
         return [columns.text(getattr(one, part)) for one in figures]
 
+    mixes = [terminal_safe(_mix(plan, stage)) for stage in stages]
     return [
         _Column("stage", [str(i) for i in range(len(stages))]),
         _Column("layers", [str(len(stage.layers)) for stage in stages]),
-        _Column("first … last", [visible(_ends(plan, stage)) for stage in stages], left=True),
+        _Column("first … last", [terminal_safe(_ends(plan, stage)) for stage in stages], left=True),
         _Column("d", [str(stage.data_parallel) for stage in stages]),
         _Column("t", [str(stage.tensor_parallel) for stage in stages]),
         *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
@@ -121,7 +122,7 @@ def _columns(plan: Plan) -> list[_Column]:
         _Column("gradients", times("gradients"), 3),
         _Column("time", times("time")),
         _Column("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
-        *([] if _alike(plan) else [_Column("configurations", [visible(_mix(plan, s)) for s in stages], 7, left=True)]),
+        *([] if _alike(plan) else [_Column("configurations", mixes, 7, left=True)]),
     ]  # fmt: skip
 
 

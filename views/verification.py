@@ -6,7 +6,7 @@ from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.table_report import TableReport
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 
 MARKS: dict[Verdict | None, str] = {**{verdict: str(verdict) for verdict in Verdict}, None: "–"}
 """Beginning of a row of a report, by its verdict."""
@@ -25,7 +25,7 @@ def _plan_text(report: Report) -> str:
     marks = max(len(MARKS[check.verdict]) for check in report.checks)
     names = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
-    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+    return "\n".join(map(terminal_safe, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def _table_text(report: TableReport) -> str:
@@ -35,12 +35,12 @@ def _table_text(report: TableReport) -> str:
         if id(found) not in outcomes:
             outcomes[id(found)] = (MARKS[found.verdict], _outcome(row, found))
         mark, outcome = outcomes[id(found)]
-        cells.append((mark, visible(row["path"]), f"k = {row['k']}", found.tier, outcome))
+        cells.append((mark, terminal_safe(row["path"]), f"k = {row['k']}", found.tier, outcome))
     widths = [max((len(cell[i]) for cell in cells), default=0) for i in range(4)]
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
     lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
     lines += [f"{MARKS[None]:<{widths[0]}}  {setting}" for setting in _settings(report)]
-    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+    return "\n".join(map(terminal_safe, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def _settings(report: TableReport) -> list[str]:

@@ -84,12 +84,12 @@ def read(
     >>> mtpp.read(graph).graph.op_names
     ('a', 'b')
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.inputs.model_terms import sizes
     from mtpp.api.observer import listener
     from mtpp.units import parse_bytes
 
-    limit = given.quantity(max_input_size, "max_input_size", parse_bytes)
+    limit = parameters.quantity(max_input_size, "max_input_size", parse_bytes)
     if limit is None:
         raise InputError("None is no size", parameter="max_input_size", remedy='write "2GiB"')
     how = Reading(
@@ -102,11 +102,11 @@ def read(
             stage_memory=stage_memory,
         ),
         sizes(dims),
-        costs=None if costs is None else given.path_text(costs, "costs"),
-        from_format=given.text_or_none(from_format, "from_format") or _implied_format(source),
-        time_unit=given.text_or_none(time_unit, "time_unit"),
-        backward=given.flag(backward, "backward"),
-        loading_time=given.flag(loading_time, "loading_time"),
+        costs=None if costs is None else parameters.path_text(costs, "costs"),
+        from_format=parameters.text_or_none(from_format, "from_format") or _implied_format(source),
+        time_unit=parameters.text_or_none(time_unit, "time_unit"),
+        backward=parameters.flag(backward, "backward"),
+        loading_time=parameters.flag(loading_time, "loading_time"),
         max_input_bytes=limit,
         bandwidth_given=bandwidth is not None,
     )

@@ -272,11 +272,11 @@ def _same_sizes(document: Any, figures: Mapping[str, list[int]], model: Model, p
 
 
 def _stages_of_assignment(model: Model, source: Source, observer: Observer) -> StagePlan:
-    from mtpp.api.evaluate import given_plan
+    from mtpp.api.evaluate import plan_of_labels
     from mtpp.api.inputs.user_assignment import labels_of_assignment
 
     labels = labels_of_assignment(model.graph, source.display, source)
-    plan = given_plan(model, labels, None)
+    plan = plan_of_labels(model, labels, None)
     if plan.partition.assignment.tolist() != labels:
         observer.warn("the stages were numbered anew, in the order of the data flow")
     rows = plan.stage_rows()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
 
 
-def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
+def stage_labels(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
     """Return the stage of each op from what a caller gives.
 
     Parameters

@@ -144,10 +144,10 @@ def _model_of(request: TrainingPlanRequest) -> tuple[TrainingModel, Source]:
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.formats.training.native import write_training_model
 
-    given = request.model
-    if isinstance(given, TrainingModel):
-        return given, source_of_bytes(write_training_model(given).encode(), "<model>")
-    source = source_of(given, None, "model", expected=EXPECTED)
+    supplied = request.model
+    if isinstance(supplied, TrainingModel):
+        return supplied, source_of_bytes(write_training_model(supplied).encode(), "<model>")
+    source = source_of(supplied, None, "model", expected=EXPECTED)
     return training_model_from_source(source, request.time_unit), source
 
 

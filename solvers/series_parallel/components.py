@@ -119,13 +119,13 @@ class Components:
     def _slots(self) -> list[int]:
         """Return the number of each tensor among those of its producer that have flags, −1 if it has none."""
         slots = [-1] * len(self._transfer)
-        given: dict[int, int] = {}
+        next_slots: dict[int, int] = {}
         for t, producer in enumerate(self.instance.producer.tolist()):
             if self._readers[t] > 1 and self._transfer[t] > 0:
-                slot = given.get(producer, 0)
+                slot = next_slots.get(producer, 0)
                 if slot < MOST_SHARED:
                     slots[t] = slot
-                    given[producer] = slot + 1
+                    next_slots[producer] = slot + 1
                 else:
                     self.approximate = True
         return slots
