@@ -52,7 +52,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import CrossingArc, crossing_network
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, max_flow
 
 MADE, READ, ACROSS = "made", "read", "across"
 
@@ -64,8 +64,6 @@ _ROUNDS = 8
 
 _STEP = 20_000
 """The search for the largest limit ends within this part of it."""
-
-_WITHOUT_END = 2**62
 
 Steps = list[list[Any]]
 
@@ -229,18 +227,18 @@ class _Windows:
             return None
         seen[kind, i] = state
         arrays, network = self._arrays, self._network
-        enough = _WITHOUT_END if kind == ACROSS else self._limit + 1
+        enough = UNLIMITED_CAPACITY if kind == ACROSS else self._limit + 1
         capacity = np.zeros(len(network.kind), dtype=np.int64)
-        capacity[network.kind == CrossingArc.OP_TO_OP] = _WITHOUT_END
+        capacity[network.kind == CrossingArc.OP_TO_OP] = UNLIMITED_CAPACITY
         _fill(
             capacity,
             network.kind == CrossingArc.MADE,
             network.item,
             np.where(makers[arrays.producer], arrays.transfer, 0),
         )
-        capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], _WITHOUT_END, 0)
-        _fill(capacity, network.kind == CrossingArc.FROM_SOURCE, network.item, np.where(inside, _WITHOUT_END, 0))
-        _fill(capacity, network.kind == CrossingArc.TO_SINK, network.item, np.where(outside, _WITHOUT_END, 0))
+        capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], UNLIMITED_CAPACITY, 0)
+        _fill(capacity, network.kind == CrossingArc.FROM_SOURCE, network.item, np.where(inside, UNLIMITED_CAPACITY, 0))
+        _fill(capacity, network.kind == CrossingArc.TO_SINK, network.item, np.where(outside, UNLIMITED_CAPACITY, 0))
         residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
         source = len(arrays.work) + len(arrays.transfer)
         value = int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))

@@ -52,7 +52,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     for weights in stage_weights(instance):
         value, op, done = _largest(instance, cuts, weights, best, limits)
         solved = solved and done
-        if op >= 0:
+        if op is not None:
             best, found = value, (weights, op)
         if best >= limits.target:
             break
@@ -67,12 +67,12 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
 
 def _largest(
     instance: Instance, cuts: AnchoredCuts, weights: StageWeights, best: int, limits: BoundLimits
-) -> tuple[int, int, bool]:
-    """Return the largest bound above *best* with an op that has it, −1 if there is none, and whether all were tried."""
+) -> tuple[int, int | None, bool]:
+    """Return the largest bound above *best*, an op that has it, None if there is none, and whether all were tried."""
     alone = weights.weight + _cut_alone(instance)
     order = np.argsort(-alone, kind="stable")
     order = order[alone[order] - weights.constant > best]
-    op = -1
+    op: int | None = None
     for begin in range(0, len(order), _AT_A_TIME):
         if best >= limits.target:
             return best, op, True

@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, max_flow
 
 ROUNDS = 8
 """Rounds at most; the windows seldom shrink more often than two or three times."""
-
-_WITHOUT_END = 2**62
 
 
 class CrossingArc(IntEnum):
@@ -164,10 +162,10 @@ def _least_crossing(
         return 0
     capacity = np.zeros(len(network.kind), dtype=np.int64)
     kind, item = network.kind, network.item
-    capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = _WITHOUT_END
+    capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = UNLIMITED_CAPACITY
     _fill(capacity, kind == CrossingArc.MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
     _fill(capacity, kind == CrossingArc.FROM_SOURCE, item, np.where(inside, enough, 0))
-    _fill(capacity, kind == CrossingArc.TO_SINK, item, np.where(outside, _WITHOUT_END, 0))
+    _fill(capacity, kind == CrossingArc.TO_SINK, item, np.where(outside, UNLIMITED_CAPACITY, 0))
     residual = np.stack([capacity, np.zeros_like(capacity)], axis=1).ravel()
     source = len(arrays.work) + len(arrays.transfer)
     return int(max_flow(network.offsets, network.arcs, network.heads, residual, source, source + 1, enough))

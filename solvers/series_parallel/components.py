@@ -22,6 +22,8 @@ from mtpp.solvers.series_parallel.compositions import CORE, EDGE, PARALLEL
 from mtpp.solvers.series_parallel.decomposition import Decomposition
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
 
+_NO_SLOT = -1  # of a tensor without flags
+
 
 @dataclass(frozen=True)
 class Component:
@@ -85,7 +87,7 @@ class Components:
     shared
         Of each node: tensors of its tail that ops beside it read too, with the number of their edges inside.
     slot
-        Number of each tensor among those of its producer that have flags, −1 if it has none.
+        Number of each tensor among those of its producer that have flags, :data:`_NO_SLOT` if it has none.
     rank
         Place of each op in the graph's own order.
     approximate
@@ -117,8 +119,8 @@ class Components:
             self._add(node, kind, children, known)
 
     def _slots(self) -> list[int]:
-        """Return the number of each tensor among those of its producer that have flags, −1 if it has none."""
-        slots = [-1] * len(self._transfer)
+        """Return :attr:`slot`."""
+        slots = [_NO_SLOT] * len(self._transfer)
         next_slots: dict[int, int] = {}
         for t, producer in enumerate(self.instance.producer.tolist()):
             if self._readers[t] > 1 and self._transfer[t] > 0:
@@ -176,7 +178,7 @@ class Components:
         if leaf >= self.tree.edge_count:
             return (0, 0, 0), {}
         t = self.tensor_of_edge[leaf]
-        if self.slot[t] < 0:
+        if self.slot[t] == _NO_SLOT:
             return (self._transfer[t], self._transfer[t], 0), {}
         return (0, 0, 3 << (2 * self.slot[t])), {t: 1}
 

@@ -7,6 +7,9 @@ import numpy as np
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 
+UNLIMITED_CAPACITY = 2**62
+"""More than any flow: of arcs that are never cut."""
+
 
 @kernel
 def max_flow(

@@ -6,7 +6,14 @@ from collections.abc import Sequence
 
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.planners.piper.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
+from mtpp.solvers.planners.piper.kernels.stage_choices import (
+    ANY,
+    BANG_PER_BUCK,
+    LEAST,
+    NOTHING_FITS,
+    UNBOUNDED,
+    least_cost,
+)
 from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
 from mtpp.solvers.planners.piper.layer_downsets import LayerBits
 from mtpp.training.plan import Stage
@@ -61,9 +68,9 @@ def make_stage(
         cost = chosen_for(
             spread, d - 1, within - spread * _edges(problem, arrays, j, scratch.members[:count].tolist()), ANY
         )
-    if cost < 0:
+    if cost in (NOTHING_FITS, UNDECIDED):
         cost = chosen_for(spread, d - 1, UNBOUNDED, BANG_PER_BUCK)
-    if cost < 0:
+    if cost in (NOTHING_FITS, UNDECIDED):
         raise AssertionError("a stage that fitted does not fit")
     layers = scratch.members[:count]
     chosen = scratch.chosen[:count] - arrays.start[j * n + layers]
