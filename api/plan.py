@@ -327,7 +327,7 @@ class PartitionPlan:
         return self._made(embed=True)
 
     def json_text(self, *, embed: bool = False, elapsed_s: float | None = None) -> str:
-        """Return the text of the document; *elapsed_s* takes the place of its own, for whoever counts from elsewhere.
+        """Return the text of the document; *elapsed_s* takes the place of its own.
 
         Raises
         ------

@@ -10,7 +10,7 @@ from mtpp.terminal_safe import terminal_safe_table
 
 
 class OutputClosed(Exception):
-    """Whoever read standard output does so no more; click would take a BrokenPipeError for its own affair."""
+    """Nobody reads standard output any more; click would handle a BrokenPipeError itself."""
 
 
 def write_stdout(text: str) -> None:

@@ -91,7 +91,7 @@ class Crew:
         Raises
         ------
         MtppError
-            If there are not enough processes or descriptors to be had.
+            If not enough processes or descriptors are available.
         """
         try:
             worker = WorkerProcess(label, job)

@@ -74,8 +74,8 @@ def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the largest, over the ops v, of min f(S) over the convex sets S with v: OPT is at least each of them.
 
-    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no dearer than what is
-    known are left out.
+    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no more expensive than
+    what is known are left out.
 
     Notes
     -----

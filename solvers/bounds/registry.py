@@ -56,7 +56,7 @@ BOUNDS = {
             f"{_HERE}.downset",
             in_ladder=False,
         ),
-        BoundEntry("node", "the dearest op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
+        BoundEntry("node", "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
         BoundEntry("crossings", "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
         BoundEntry("fraction", "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
         BoundEntry(

@@ -185,7 +185,7 @@ class _CellWork:
         return self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
 
     def _tell_first(self) -> None:
-        """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
+        """Report a cut into stages of equal work and the simple bound: ending this process early leaves that."""
         if self._limits.time_limit_s is None or self._limits.cutoff is not None:
             return
         first = first_partition(self._instance)

@@ -1,9 +1,9 @@
 """Plans for several levels of devices within a limit on their time (paper, appendix E).
 
 For a limit T, all that has to be known of a set of layers on the devices inside one device of level ℓ, P being the
-product of the degrees around it, is which sums of degrees x it can have and how many micro-batches in flight it stands
-with each: more only takes more memory. So the recursion's pairs (s, x) become one number per x, and best times become
-yes or no.
+product of the degrees around it, is which sums of degrees x it can have and how many micro-batches in flight it
+tolerates with each: more only takes more memory. So the recursion's pairs (s, x) become one number per x, and best
+times become yes or no.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class Limit:
 
 
 class Kinds(NamedTuple):
-    """Kinds of parts of a split, and what each pair of downsets stands as one; see the kernels."""
+    """Kinds of parts of a split, and what each pair of downsets tolerates as one; see the kernels."""
 
     uses: Int64Array
     adds: Int64Array
@@ -199,7 +199,7 @@ class Splits:
         return Kinds.of(*columns_of, table, largest, exactly=self._exactly)
 
     def _tolerances_at(self, level: int, around: int) -> Int32Array:
-        """Return what splits of each pair of downsets stand inside a device of *level* + 1, by sum of degrees."""
+        """Return what splits of each pair of downsets tolerate inside a device of *level* + 1, by sum of degrees."""
         key = (level, around)
         if key not in self._tolerances:
             kinds = self._kinds_at(level, around)
@@ -282,7 +282,7 @@ class Splits:
         return Superstage(d, self._split(level - 1, around * d, outer, middle, degrees, -(-in_flight // d)))
 
     def _split(self, level: int, around: int, outer: int, inner: int, degrees: int, in_flight: int) -> Parts:
-        """Return a split of *outer* without *inner* that stands *in_flight* micro-batches."""
+        """Return a split of *outer* without *inner* that tolerates *in_flight* micro-batches."""
         on = self._on
         kinds = self._kinds_at(level, around)
         largest = on.largest_sum(level, around)

@@ -2,9 +2,9 @@
 
 A split of the layers between two downsets consists of parts, each one of several kinds: kind i uses ``uses[i]``
 devices, adds ``adds[i]`` to the sum of degrees, and as a part of this kind the layers between downsets *outer* and
-*inner* stand ``most[pair, i]`` micro-batches in flight from it on, 0 if it takes too long whatever they are. The
-devices in use, the sum of degrees and what it stands are all that has to be known of a split: where another one is as
-good in all three, it is left out. Kinds are sorted by ``uses``, then ``adds``.
+*inner* tolerate ``most[pair, i]`` micro-batches in flight from it on, 0 if it takes too long whatever they are. The
+devices in use, the sum of degrees and what it tolerates are all that has to be known of a split: where another one is
+as good in all three, it is left out. Kinds are sorted by ``uses``, then ``adds``.
 
 Where the degrees of the whole plan have to sum up to an exact number (*exactly*), a smaller sum is no better.
 """
@@ -67,7 +67,7 @@ def split_table(
     cap: int,
     exactly: bool,
 ) -> NDArray[np.int32]:
-    """Return what splits of the layers between *inner* and every downset that holds it stand.
+    """Return what splits of the layers between *inner* and every downset that holds it tolerate.
 
     Parameters
     ----------
@@ -149,7 +149,7 @@ def split_tolerances(
     exactly: bool,
     stood: Int32Array,
 ) -> None:
-    """Write what splits of pairs of downsets over at most *devices* stand, by sum of degrees.
+    """Write what splits of pairs of downsets over at most *devices* tolerate, by sum of degrees.
 
     Parameters
     ----------

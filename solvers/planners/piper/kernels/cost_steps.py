@@ -229,7 +229,7 @@ def _steps(
 def tolerated_in_flight(
     starts: Int64Array, steps_y: Int64Array, steps_cost: Int64Array, data: Int64Array, budgets: Int64Array, cap: int
 ) -> NDArray[np.int32]:
-    """Return how many micro-batches in flight, from it on, each stage stands at a cost within its kind's budget.
+    """Return how many micro-batches in flight, from it on, each stage tolerates at a cost within its kind's budget.
 
     Shape (pairs, I); d times the y of the last step within the budget, at most *cap*; 0 if the first is not.
     """
