@@ -1,4 +1,4 @@
-"""Large graphs: contract, solve the small instance, and refine on the way back.
+"""Multilevel search for large graphs: contract, solve the small instance, and refine on the way back.
 
 The scheme of Herrmann et al. (2019) for acyclic partitioning, with the bottleneck for an objective. A partition of
 the contracted instance is one of the large instance at the same cost, so every level begins with what the last one

@@ -1,4 +1,4 @@
-"""``auto``, the default: everything that pays, in turns."""
+"""``auto``, the default: annealing, evolved orders and exhaustive search in turns."""
 
 from __future__ import annotations
 

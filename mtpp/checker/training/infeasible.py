@@ -1,4 +1,4 @@
-"""Documents that say that there is no training plan: what of them follows from the model without a search.
+"""Claims that there is no training plan, as far as they follow from the model without a search.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). There is no plan where data-parallel degrees have to come
 to more than they can, D in :mod:`mtpp.checker.training.bounds`. Nor is there where memory is less than what every plan

@@ -1,4 +1,4 @@
-"""Models with too many downsets to look at all of them: several long branches side by side.
+"""Planning over sampled downsets, for models with too many: several long branches side by side.
 
 Plans come from families of downsets: those that good topological orders pass through, then those around the ends of
 the stages of the best plan. Bounds come from thresholds: no plan within T ends a stage where too much would have to be

@@ -1,4 +1,4 @@
-"""A stage of a training pipeline as searches that are run again see it: its layers, its ways, the room that it has.
+"""A stage of a training pipeline as searches that are run again see it: layers, their options, and memory.
 
 Shares no code with the planners.
 """
