@@ -16,7 +16,7 @@ from mtpp.inference.plan import Plan
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.views.stage_comparison import StageComparison
 
 RENUMBERED = "the stages were numbered anew, in the order of the data flow"
@@ -68,7 +68,7 @@ def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observe
 
 def score(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself."""
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic()
     record = scored(model, labels, k, observer)
@@ -108,7 +108,7 @@ def compare_stages(
 
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.partition import PartitionRequest, search
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.cores import available_cores
     from mtpp.solvers.registry import ALIASES, PARTITIONERS
     from mtpp.views.stage_comparison import StageComparison

@@ -15,7 +15,7 @@ from mtpp.host.stop_reason import StopReason
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer, Search
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.interruption import Interruption
     from mtpp.inference.instance import Instance
     from mtpp.inference.plan import Plan
@@ -181,7 +181,7 @@ def find_partition(
     request: PartitionRequest, observer: Observer, prepared: Prepared | None = None, *, spent_s: float = 0.0
 ) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself; *spent_s* seconds went before."""
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic() - spent_s
     found = search(request, observer, prepared)

@@ -19,7 +19,7 @@ from mtpp.host.stop_reason import StopReason
 if TYPE_CHECKING:
     import os
 
-    from mtpp.formats.results.training_plan import Plan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
@@ -176,7 +176,7 @@ class TrainingPlanResult:
     planned: Planned
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyTrainingPlan:
         """The plan with exact times, in ticks of a picosecond."""
         plan = self.planned.plan
         assert plan is not None
@@ -307,7 +307,9 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
     return Planned(task, elapsed_s, result, heuristic_differs=differs)
 
 
-def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], limits: PlanLimits) -> Plan | NoPlan:
+def _in_time(
+    task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
+) -> AnyTrainingPlan | NoPlan:
     """Return the result of a planner, or that there is no plan where it does not come back in time."""
     from mtpp.host.memory_limit import limited_memory, spare_memory
     from mtpp.host.overrun import Overrun, run_in_time
@@ -327,7 +329,7 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
     return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
 
 
-def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
+def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], AnyTrainingPlan | NoPlan]:
     from mtpp.training.nested_problem import NestedProblem
 
     problem = task.problem

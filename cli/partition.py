@@ -15,7 +15,7 @@ from mtpp.cli.options.shared import FiniteRange, SearchOptions, model_options, o
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.partition import PartitionRequest
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
 INTERRUPTED = 130
 

@@ -39,7 +39,7 @@ _EXPORTS = {
     "evaluate": "mtpp.api.evaluate",
     "generate": "mtpp.api.generate",
     "inspect": "mtpp.api.inspect",
-    "load": "mtpp.api.plan",
+    "load": "mtpp.api.partition_plan",
     "partition": "mtpp.api.partition",
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
@@ -110,7 +110,7 @@ if TYPE_CHECKING:
     from mtpp.api.inspect import inspect
     from mtpp.api.observer import MtppWarning, Observer
     from mtpp.api.partition import partition
-    from mtpp.api.plan import load
+    from mtpp.api.partition_plan import load
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile
     from mtpp.api.run_pipeline import run_pipeline

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.terminal_safe import terminal_safe
-from mtpp.views.plan import common_unit, unit_text
+from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:

@@ -31,8 +31,8 @@ from mtpp.views.training_texts import (
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-    from mtpp.formats.results.training_plan import Plan
-    from mtpp.training.plan import Stage
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.training.plan import LayerStage
     from mtpp.views.training_results import Planned
 
 _NAME_WIDTHS = (19, 21, 41)
@@ -95,7 +95,7 @@ def _title(planned: Planned) -> str:
     return f"{terminal_safe(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
-def _columns(plan: Plan) -> list[_Column]:
+def _columns(plan: AnyTrainingPlan) -> list[_Column]:
     limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
@@ -126,7 +126,7 @@ def _columns(plan: Plan) -> list[_Column]:
     ]  # fmt: skip
 
 
-def _devices(plan: Plan) -> list[int]:
+def _devices(plan: AnyTrainingPlan) -> list[int]:
     """Return how many devices each stage runs on, in all its copies."""
     copies = plan.replicas if isinstance(plan, NestedPlan) else [stage.data_parallel for stage in plan.stages]
     return [count * stage.tensor_parallel for count, stage in zip(copies, plan.stages, strict=True)]
@@ -136,25 +136,25 @@ def _share(part: Any, whole: Any) -> str:
     return format_share(float(part / whole), 1) if whole else "100.0%"
 
 
-def _ordered(plan: Plan, stage: Stage) -> list[str]:
+def _ordered(plan: AnyTrainingPlan, stage: LayerStage) -> list[str]:
     """Return the names of a stage's layers from sources to sinks."""
     model = plan.problem.model
     place = {layer: at for at, layer in enumerate(model.order)}
     return [model.layers[layer].name for layer in sorted(stage.layers, key=place.__getitem__)]
 
 
-def _ends(plan: Plan, stage: Stage) -> str:
+def _ends(plan: AnyTrainingPlan, stage: LayerStage) -> str:
     names = _ordered(plan, stage)
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
-def _mix(plan: Plan, stage: Stage) -> str:
+def _mix(plan: AnyTrainingPlan, stage: LayerStage) -> str:
     """Return how many layers of a stage run as what, most frequent first."""
     counts = Counter(choice.configuration.id for choice in chosen_of(level_one(plan.problem), stage))
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
-def _alike(plan: Plan) -> str | None:
+def _alike(plan: AnyTrainingPlan) -> str | None:
     """Return what all layers run as, if it is the same."""
     names = {choice.configuration.id for stage in plan.stages for choice in chosen_of(level_one(plan.problem), stage)}
     return names.pop() if len(names) == 1 else None
@@ -195,7 +195,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     return figures
 
 
-def _slowest(plan: Plan) -> str:
+def _slowest(plan: AnyTrainingPlan) -> str:
     """Return the stage, or else the superstage, that the others wait for."""
     for i, figures in enumerate(plan.figures):
         if figures.time == plan.time_per_sample:
@@ -219,7 +219,7 @@ def _range(what: str, numbers: Sequence[int]) -> str:
     return f"{what} {numbers[0]}" if len(numbers) == 1 else f"{what}s {numbers[0]}–{numbers[-1]}"
 
 
-def _devices_text(plan: Plan) -> str:
+def _devices_text(plan: AnyTrainingPlan) -> str:
     """Return how many devices are used, and which part of the time they have something to do."""
     problem = plan.problem
     text = f"{plan.devices_used:,} of {problem.devices:,} used"
@@ -230,14 +230,14 @@ def _devices_text(plan: Plan) -> str:
     return f"{text}, busy {float(share):.1%} of the time on average (steady state, without bubbles)"
 
 
-def _memory_text(plan: Plan) -> str:
+def _memory_text(plan: AnyTrainingPlan) -> str:
     held = [figures.memory_bytes for figures in plan.figures]
     stage = held.index(max(held))
     limit = size_text(level_one(plan.problem).memory_bytes)
     return f"at most {format_bytes(held[stage])} on a device (stage {stage}) of {limit}"
 
 
-def _mixes_text(plan: Plan) -> str:
+def _mixes_text(plan: AnyTrainingPlan) -> str:
     texts = []
     for mix, stages in groupby(enumerate(plan.stages), key=lambda item: _mix(plan, item[1])):
         texts.append(f"{_range('stage', [i for i, _ in stages])}: {mix}")
@@ -256,7 +256,7 @@ def _knapsack_text(planned: Planned) -> str:
     return f"would make {'stage' if len(stages) == 1 else 'stages'} {numbers} slower, or find nothing that fits"
 
 
-def _csv_rows(plan: Plan) -> list[list[Any]]:
+def _csv_rows(plan: AnyTrainingPlan) -> list[list[Any]]:
     from mtpp.formats.results.training_plan import stage_document
 
     rows = []

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
-    from mtpp.formats.results.training_plan import Plan, Problem
+    from mtpp.formats.results.training_plan import AnyTrainingPlan, AnyTrainingProblem
     from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.sweep import SweepCell
@@ -29,7 +29,7 @@ class TrainingTask:
     """
 
     source: Source
-    problem: Problem
+    problem: AnyTrainingProblem
     micro_batches: MicroBatches
     planner: PlannerEntry
     knapsack: str
@@ -56,7 +56,7 @@ class Planned:
 
     task: TrainingTask
     elapsed_s: float
-    plan: Plan | None = None
+    plan: AnyTrainingPlan | None = None
     no_plan: NoPlan | None = None
     heuristic_differs: Sequence[int] = ()
 
@@ -69,11 +69,11 @@ class Planned:
 
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 1, of the plan or of there being none."""
-        from mtpp.formats.results.training_plan import no_plan_document, plan_document
+        from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 
         sha256 = self.task.source.sha256
         if self.plan is not None:
-            return plan_document(
+            return training_plan_document(
                 self.plan,
                 sha256=sha256,
                 knapsack=self.task.knapsack,

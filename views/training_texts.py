@@ -9,7 +9,7 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import Plan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.views.training_results import TrainingTask
 
@@ -80,7 +80,7 @@ def throughput(time: Fraction) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def proven_text(plan: Plan) -> str:
+def proven_text(plan: AnyTrainingPlan) -> str:
     """Return how close to the best plan this one is, and what proves it."""
     lower = plan.lower
     bound = f"lower bound {format_picoseconds(float(lower.value))} by {lower.method}, tier {lower.tier}"

@@ -15,7 +15,7 @@ from mtpp.training.model import TrainingModel
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
-    from mtpp.formats.results.training_plan import Problem
+    from mtpp.formats.results.training_plan import AnyTrainingProblem
     from mtpp.host.interruption import Interruption
     from mtpp.host.progress import Observer as SearchListener
     from mtpp.solvers.planners.limits import PlanLimits
@@ -171,7 +171,7 @@ def model_parameter(value: Any) -> str | bytes | Mapping[str, Any] | TrainingMod
     return value
 
 
-def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source) -> Problem:
+def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source) -> AnyTrainingProblem:
     """Return the problem that *model* makes on the system, with the rules asked for.
 
     Raises

@@ -18,8 +18,8 @@ from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
-Plan = TrainingPlan | NestedPlan
-Problem = PlanningProblem | NestedProblem
+AnyTrainingPlan = TrainingPlan | NestedPlan
+AnyTrainingProblem = PlanningProblem | NestedProblem
 
 
 def write_training_plan(document: Mapping[str, Any]) -> str:
@@ -27,8 +27,8 @@ def write_training_plan(document: Mapping[str, Any]) -> str:
     return dump_lines(document, ("stages", "superstages")) + "\n"
 
 
-def plan_document(
-    plan: Plan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+def training_plan_document(
+    plan: AnyTrainingPlan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
 ) -> dict[str, Any]:
     """Return a plan as JSON takes it.
 
@@ -66,7 +66,7 @@ def plan_document(
 
 
 def no_plan_document(
-    problem: Problem,
+    problem: AnyTrainingProblem,
     *,
     planner: str,
     sha256: str,
@@ -89,7 +89,7 @@ def no_plan_document(
     }
 
 
-def header(form: str, version: int, problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
+def header(form: str, version: int, problem: AnyTrainingProblem, planner: str, sha256: str) -> dict[str, Any]:
     """Return what every document about planning starts with: its *form*, the model, and the devices."""
     model = problem.model
     return {
@@ -103,7 +103,7 @@ def header(form: str, version: int, problem: Problem, planner: str, sha256: str)
     }
 
 
-def _system(problem: Problem) -> dict[str, Any]:
+def _system(problem: AnyTrainingProblem) -> dict[str, Any]:
     """Return what a document says of the devices, of the batch, and of the rules."""
     flat = level_one(problem)
     return {
@@ -120,12 +120,12 @@ def _system(problem: Problem) -> dict[str, Any]:
     }
 
 
-def level_one(problem: Problem) -> PlanningProblem:
+def level_one(problem: AnyTrainingProblem) -> PlanningProblem:
     """Return the problem of the innermost level, which is all of it where there is one level."""
     return problem.level_one if isinstance(problem, NestedProblem) else problem
 
 
-def in_units(ticks: Fraction, problem: Problem) -> float:
+def in_units(ticks: Fraction, problem: AnyTrainingProblem) -> float:
     """Return a time in the model's unit, correctly rounded."""
     return float(ticks / PICOSECONDS[problem.model.time_unit])
 
@@ -150,7 +150,7 @@ def bound_document(bound: TimeBound) -> dict[str, Any]:
     }
 
 
-def stage_document(plan: Plan, index: int) -> dict[str, Any]:
+def stage_document(plan: AnyTrainingPlan, index: int) -> dict[str, Any]:
     """Return what JSON says of a stage; times are per sample, in the unit of the model."""
     problem, stage, figures = level_one(plan.problem), plan.stages[index], plan.figures[index]
     ids = [problem.model.layers[layer].id for layer in stage.layers]
@@ -176,7 +176,7 @@ def stage_document(plan: Plan, index: int) -> dict[str, Any]:
     }
 
 
-def _superstages(plan: Plan) -> dict[str, Any]:
+def _superstages(plan: AnyTrainingPlan) -> dict[str, Any]:
     if not isinstance(plan, NestedPlan):
         return {}
     return {"superstages": [_superstage(plan, one) for one in plan.superstages]}
@@ -196,5 +196,5 @@ def _superstage(plan: NestedPlan, figures: SuperstageFigures) -> dict[str, Any]:
     }
 
 
-def _share(time: Fraction, plan: Plan) -> float:
+def _share(time: Fraction, plan: AnyTrainingPlan) -> float:
     return float(time / plan.time_per_sample) if plan.time_per_sample else 1.0

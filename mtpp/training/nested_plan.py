@@ -22,7 +22,7 @@ from functools import cached_property
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.training.nested_problem import NestedProblem, OuterLevel
-from mtpp.training.plan import BoundedPlan, Stage, StageFigures, TimeBound, stage_figures
+from mtpp.training.plan import BoundedPlan, LayerStage, LayerStageFigures, TimeBound, stage_figures
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Superstage:
     """
 
     data_parallel: int
-    inside: Sequence[Superstage] | Sequence[Stage]
+    inside: Sequence[Superstage] | Sequence[LayerStage]
 
     @cached_property
     def layers(self) -> Sequence[int]:
@@ -82,13 +82,13 @@ class NestedPlan(BoundedPlan):
 
     problem: NestedProblem
     planner: str
-    pipeline: Sequence[Superstage] | Sequence[Stage]
+    pipeline: Sequence[Superstage] | Sequence[LayerStage]
     lower: TimeBound
     stopped: StopReason
     notes: Sequence[str] = ()
 
     @cached_property
-    def stages(self) -> Sequence[Stage]:
+    def stages(self) -> Sequence[LayerStage]:
         """The stages of level 1, in pipeline order."""
         return list(_stages(self.pipeline))
 
@@ -99,7 +99,7 @@ class NestedPlan(BoundedPlan):
         return walk
 
     @property
-    def figures(self) -> Sequence[StageFigures]:
+    def figures(self) -> Sequence[LayerStageFigures]:
         """What each of :attr:`stages` takes."""
         return self._walked.figures
 
@@ -137,7 +137,7 @@ def all_superstages(superstages: Sequence[SuperstageFigures]) -> Iterator[Supers
         yield from all_superstages(one.inside)
 
 
-def _stages(parts: Sequence[Superstage] | Sequence[Stage]) -> Iterator[Stage]:
+def _stages(parts: Sequence[Superstage] | Sequence[LayerStage]) -> Iterator[LayerStage]:
     for part in parts:
         if isinstance(part, Superstage):
             yield from _stages(part.inside)
@@ -145,7 +145,7 @@ def _stages(parts: Sequence[Superstage] | Sequence[Stage]) -> Iterator[Stage]:
             yield part
 
 
-def _degrees_sum(parts: Sequence[Superstage] | Sequence[Stage]) -> int:
+def _degrees_sum(parts: Sequence[Superstage] | Sequence[LayerStage]) -> int:
     return sum(
         part.data_parallel * (_degrees_sum(part.inside) if isinstance(part, Superstage) else 1) for part in parts
     )
@@ -156,12 +156,12 @@ class _Walk:
 
     def __init__(self, problem: NestedProblem) -> None:
         self._problem = problem
-        self.figures: list[StageFigures] = []
+        self.figures: list[LayerStageFigures] = []
         self.superstages: list[SuperstageFigures] = []
         self.replicas: list[int] = []
 
     def level(
-        self, parts: Sequence[Superstage] | Sequence[Stage], above: int, in_flight: int, around: int
+        self, parts: Sequence[Superstage] | Sequence[LayerStage], above: int, in_flight: int, around: int
     ) -> list[SuperstageFigures]:
         """Work out a split.
 
@@ -174,7 +174,7 @@ class _Walk:
         around
             The product of the degrees of the superstages around it.
         """
-        stages = [part for part in parts if isinstance(part, Stage)]
+        stages = [part for part in parts if isinstance(part, LayerStage)]
         if stages:
             for figures, stage in zip(stage_figures(self._problem.level_one, stages, in_flight), stages, strict=True):
                 self.figures.append(_divided(figures, around))
@@ -206,8 +206,8 @@ class _Walk:
         return found
 
 
-def _divided(figures: StageFigures, around: int) -> StageFigures:
-    return StageFigures(
+def _divided(figures: LayerStageFigures, around: int) -> LayerStageFigures:
+    return LayerStageFigures(
         figures.time / around,
         figures.compute / around,
         figures.edges / around,

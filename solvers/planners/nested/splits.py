@@ -40,10 +40,10 @@ from mtpp.solvers.planners.piper.stage_making import make_stage
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_plan import Superstage
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.units import ceil_ratio
 
-Parts = Sequence[Superstage] | Sequence[Stage]
+Parts = Sequence[Superstage] | Sequence[LayerStage]
 """A split, in pipeline order."""
 
 _INNER_AT_ONCE = 4
@@ -274,7 +274,7 @@ class Splits:
 
     def _part(
         self, level: int, around: int, kinds: Kinds, outer: int, middle: int, kind: int, in_flight: int
-    ) -> Superstage | Stage:
+    ) -> Superstage | LayerStage:
         """Return one part of a split, with *in_flight* micro-batches from it on, as a plan has it."""
         if level == 1:
             return self._stage(outer, middle, int(kinds.uses[kind]), int(kinds.adds[kind]), in_flight)
@@ -321,7 +321,7 @@ class Splits:
                     return middle, int(kind)
         raise AssertionError("every entry of the table comes from another one")
 
-    def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> Stage:
+    def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> LayerStage:
         """Return a stage with the best choices for its layers."""
         on = self._on
         j = on.problem.level_one.degrees.index(uses // d)

@@ -9,7 +9,7 @@ from fractions import Fraction
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.piper.bisection import next_question, worth_a_last_question
 from mtpp.solvers.planners.piper.threshold import Decision, PipelineSearch
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class Minimum:
         Whether some knapsack was given up, so that *lower* may be less than could be.
     """
 
-    stages: Sequence[Stage] | None
+    stages: Sequence[LayerStage] | None
     time: Fraction | None
     lower: Fraction
     stopped: StopReason
@@ -41,7 +41,7 @@ class Minimum:
 def least_time(
     search: PipelineSearch,
     lower: Fraction,
-    known: tuple[Fraction, Sequence[Stage]] | None = None,
+    known: tuple[Fraction, Sequence[LayerStage]] | None = None,
     *,
     partial: bool = False,
 ) -> Minimum:

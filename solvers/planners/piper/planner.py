@@ -32,7 +32,7 @@ from mtpp.solvers.planners.piper.sampled_downsets import plan_sampled
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.plan import LayerStage, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_DOWNSETS = 2**16
@@ -67,7 +67,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
         sets = every_downset(problem, MOST_DOWNSETS)
         if sets is None:
             return plan_sampled(problem, limits, bound, search)
-        known: tuple[Fraction, Sequence[Stage]] | None = None
+        known: tuple[Fraction, Sequence[LayerStage]] | None = None
         enough: int | None = None
         quick = search(prefixes(problem, topological_orders(problem.model))) if len(sets) > FEW_DOWNSETS else None
         if quick is not None:

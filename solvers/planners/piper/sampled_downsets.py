@@ -24,7 +24,7 @@ from mtpp.solvers.planners.piper.minimising import Minimum, least_time
 from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
-from mtpp.training.plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_USEFUL = 30_000
@@ -102,7 +102,7 @@ def _improved(
     return replace(minimum, lower=lower)
 
 
-def _ends(stages: Sequence[Stage]) -> Iterable[list[int]]:
+def _ends(stages: Sequence[LayerStage]) -> Iterable[list[int]]:
     """Yield the downsets behind each stage but the last."""
     behind: list[int] = []
     for stage in stages[:0:-1]:

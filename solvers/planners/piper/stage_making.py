@@ -16,7 +16,7 @@ from mtpp.solvers.planners.piper.kernels.stage_choices import (
 )
 from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
 from mtpp.solvers.planners.piper.layer_downsets import LayerBits
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 
@@ -31,7 +31,7 @@ def make_stage(
     wanted: int,
     scratch: KnapsackScratch,
     within: int = UNBOUNDED,
-) -> Stage:
+) -> LayerStage:
     """Return the stage of the layers of *outer* without those of *inner*.
 
     Parameters
@@ -74,7 +74,7 @@ def make_stage(
         raise AssertionError("a stage that fitted does not fit")
     layers = scratch.members[:count]
     chosen = scratch.chosen[:count] - arrays.start[j * n + layers]
-    return Stage(layers.tolist(), d, problem.degrees[j], chosen.tolist())
+    return LayerStage(layers.tolist(), d, problem.degrees[j], chosen.tolist())
 
 
 def _edges(problem: PlanningProblem, arrays: ChoiceArrays, j: int, layers: Sequence[int]) -> int:

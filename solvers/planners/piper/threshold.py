@@ -21,7 +21,7 @@ from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, kn
 from mtpp.solvers.planners.piper.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper.stage_making import make_stage
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import ceil_ratio
 
@@ -216,7 +216,7 @@ class PipelineSearch:
             np.array(numbers, dtype=np.int64),
         )
 
-    def stages(self, state: int) -> list[Stage]:
+    def stages(self, state: int) -> list[LayerStage]:
         """Return the stages behind a pair of the front that the last decision found, each with its fastest choices."""
         sets, scratch = self.downsets.sets, self._scratches[0][1]
         stages = []

@@ -12,7 +12,7 @@ from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
 from mtpp.training.nested_problem import NestedProblem, layer_parameter_bytes
-from mtpp.training.plan import Stage, TimeBound
+from mtpp.training.plan import LayerStage, TimeBound
 
 TICKS = 10**12
 
@@ -50,8 +50,8 @@ def test_parameters_of_a_layer_go_once() -> None:
 
 def test_two_levels_by_hand() -> None:
     """Two machines share a and b, each with two devices on a and one on b; a third runs c on two devices."""
-    first = Superstage(2, (Stage((0,), 2, 1, (0,)), Stage((1,), 1, 1, (0,))))
-    found = plan(problem(), first, Superstage(1, (Stage((2,), 1, 2, (0,)),)))
+    first = Superstage(2, (LayerStage((0,), 2, 1, (0,)), LayerStage((1,), 1, 1, (0,))))
+    found = plan(problem(), first, Superstage(1, (LayerStage((2,), 1, 2, (0,)),)))
     assert found.degrees_sum == 2 * (2 + 1) + 1
     assert found.replicas == [4, 2, 1]
     assert found.devices_used == 4 + 2 + 2
@@ -76,7 +76,7 @@ def test_two_levels_by_hand() -> None:
 def test_three_levels_divide_by_all_degrees_around() -> None:
     """A superstage's links are divided by the degrees around it too, and so are micro-batches in flight."""
     asked = problem(Level(2, 2 * TICKS), Level(2, TICKS // 2), Level(2, TICKS // 4))
-    inner = Superstage(2, (Stage((0, 1, 2), 2, 1, (0, 0, 0)),))
+    inner = Superstage(2, (LayerStage((0, 1, 2), 2, 1, (0, 0, 0)),))
     found = plan(asked, Superstage(2, (inner,)))
     assert found.replicas == [8]
     assert found.figures[0].compute == Fraction(36, 8)
@@ -102,6 +102,6 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
             memory_bytes=9,
             micro_batches=4,
         )
-    whole = (Superstage(1, (Stage((0, 1, 2), 1, 1, (0, 0, 0)),)),)
+    whole = (Superstage(1, (LayerStage((0, 1, 2), 1, 1, (0, 0, 0)),)),)
     with pytest.raises(InconsistentBound):
         NestedPlan(problem(), "by hand", whole, TimeBound(Fraction(37), "work", "exact"), "finished")

@@ -15,20 +15,23 @@ from training_models import four_layers
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import plan_document, write_training_plan
+from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.nested_plan import NestedPlan, Superstage
 from mtpp.training.nested_problem import NestedProblem
-from mtpp.training.plan import Stage, TimeBound
+from mtpp.training.plan import LayerStage, TimeBound
 
 SHA256 = "0" * 64
 LEVELS = (Level(3, 3 * 10**9), Level(2, 2 * 10**9), Level(3, 10**9))
 PIPELINE = (
     Superstage(
         2,
-        (Superstage(1, (Stage((0,), 2, 1, (1,)), Stage((1,), 1, 1, (0,)))), Superstage(1, (Stage((2,), 1, 2, (1,)),))),
+        (
+            Superstage(1, (LayerStage((0,), 2, 1, (1,)), LayerStage((1,), 1, 1, (0,)))),
+            Superstage(1, (LayerStage((2,), 1, 2, (1,)),)),
+        ),
     ),
-    Superstage(1, (Superstage(2, (Stage((3,), 3, 1, (0,)),)),)),
+    Superstage(1, (Superstage(2, (LayerStage((3,), 3, 1, (0,)),)),)),
 )
 """Three levels, with data parallelism at each of them."""
 
@@ -43,7 +46,7 @@ def nested_plan() -> NestedPlan:
 
 def document(plan: NestedPlan) -> Any:
     """Return a plan as it is read from its file."""
-    written = plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+    written = training_plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     return parse_json(write_training_plan(written).encode(), "plan")
 
 
@@ -79,7 +82,7 @@ def test_nested_plans_pass() -> None:
     assert (memory, time) == (max(figures.memory_bytes for figures in plan.figures), plan.time_per_sample)
     assert {check.name: check.detail for check in report.checks}["time per sample"].startswith(f"{time} ticks")
     problem = NestedProblem.build(four_layers(), DeviceTree(LEVELS[:1]), memory_bytes=200, micro_batches=20)
-    flat = NestedPlan(problem, "piper", [Stage((0, 1, 2, 3), 3, 1, (1, 1, 1, 1))], plan.lower, "finished")
+    flat = NestedPlan(problem, "piper", [LayerStage((0, 1, 2, 3), 3, 1, (1, 1, 1, 1))], plan.lower, "finished")
     assert failures(document(flat)) == []
 
 

@@ -13,7 +13,7 @@ from mtpp.solvers.planners.piper.arrays import ChoiceArrays, choice_arrays
 from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps, fit_until, tolerated_in_flight
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import every_downset
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import PlanningProblem
 
 MOST = 4
@@ -29,7 +29,7 @@ def _least(problem: PlanningProblem, layers: list[int], j: int, d: int, y: int) 
     by_layer = problem.choices[j]
     times = []
     for chosen in product(*(range(len(by_layer[v])) for v in layers)):
-        (figures,) = stage_figures(problem, [Stage(layers, d, problem.degrees[j], chosen)], y * d)
+        (figures,) = stage_figures(problem, [LayerStage(layers, d, problem.degrees[j], chosen)], y * d)
         if figures.memory_bytes <= problem.memory_bytes:
             times.append(figures.time * d * problem.spread(d))
     return min(map(int, times), default=None)

@@ -334,7 +334,7 @@ class PartitionPlan:
         InputError
             As :meth:`document`.
         """
-        from mtpp.formats.results.plan import write_plan
+        from mtpp.formats.results.partition_plan import write_plan
 
         if elapsed_s is not None and self.record is not None:
             return write_plan(self._made(embed=embed, elapsed_s=elapsed_s))
@@ -342,7 +342,7 @@ class PartitionPlan:
 
     def text(self, output_format: str) -> str:
         """Return what the terminal (that standard output is) shows as ``table``, or ``markdown``, ``csv``, ``html``."""
-        from mtpp.views.plan import shown_text
+        from mtpp.views.partition_plan import shown_text
 
         return shown_text(self._shown, output_format)
 
@@ -398,7 +398,7 @@ class PartitionPlan:
         return texts
 
     def __repr__(self) -> str:
-        from mtpp.views.plan import shown_text
+        from mtpp.views.partition_plan import shown_text
         from mtpp.views.tables import plain_terminal
 
         return shown_text(self._shown, "table", plain_terminal()).removesuffix("\n")
@@ -435,7 +435,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan:
     from mtpp.api.parameters import quantity
     from mtpp.checker.document import check_plan
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.formats.results.plan import as_plan, read_plan
+    from mtpp.formats.results.partition_plan import as_plan, read_plan
     from mtpp.units import parse_bytes
 
     limit = quantity(max_input_size, "max_input_size", parse_bytes)
