@@ -119,22 +119,22 @@ def bound(
     >>> [(row.bound, row.ticks, row.tier) for row in table]
     [('simple', 852996053, 'exact'), ('downset', 933743466, 'enumerated'), ('node', 357585920, 'exact')]
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
 
-    deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
+    deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = BoundRequest(
         models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
         reading=of_cells.reading_of(reading),
         limits=CellLimits(
-            time_limit_s=given.deadline_of(time_limit_s).limit_s,
+            time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
             bounds=of_cells.bounds_of(bounds, every=True),
-            seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
-            cutoff=given.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
+            cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
         ),
         deadline=deadline,
     )

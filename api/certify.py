@@ -184,29 +184,29 @@ def certify(
     >>> table.stopped
     'finished'
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.cells.limits import CellLimits
     from mtpp.api.observer import listener
 
-    deadline = given.deadline_of(total_time_limit_s, "total_time_limit_s")
+    deadline = parameters.deadline_of(total_time_limit_s, "total_time_limit_s")
     request = CertifyRequest(
         models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
         reading=of_cells.reading_of(reading),
         limits=CellLimits(
-            time_limit_s=given.deadline_of(time_limit_s).limit_s,
+            time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
             target_ratio=of_cells.ratio_of(target_ratio, "target_ratio"),
             bounds=of_cells.bounds_of(bounds),
             algorithm=of_cells.algorithm_of(algorithm),
-            seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
-            proofs_only=given.flag(proofs_only, "proofs_only"),
+            proofs_only=parameters.flag(proofs_only, "proofs_only"),
         ),
         deadline=deadline,
-        jobs=given.whole_or_none(jobs, "jobs"),
-        store=None if store is None else given.path_text(store, "store"),
-        scheduler=given.text_or_none(scheduler, "scheduler"),
+        jobs=parameters.whole_or_none(jobs, "jobs"),
+        store=None if store is None else parameters.path_text(store, "store"),
+        scheduler=parameters.text_or_none(scheduler, "scheduler"),
     )
     heard = listener(observer)
     table = certify_cells(request, heard).sealed()

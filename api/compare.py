@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.units import PICOSECONDS, format_picoseconds
 
@@ -216,9 +217,9 @@ class Comparison(SavedResult):
         return self.compared.cells[place]
 
     @property
-    def stopped(self) -> str:
-        """Why it ended: "finished" or "interrupted"."""
-        return "interrupted" if self.compared.interrupted else "finished"
+    def stopped(self) -> StopReason:
+        """Why it ended: ``finished`` or ``interrupted``."""
+        return StopReason.INTERRUPTED if self.compared.interrupted else StopReason.FINISHED
 
     def means(self) -> list[Mean]:
         """Return the geometric mean of bottleneck / simple bound over the models, by algorithm and k."""
@@ -307,7 +308,7 @@ def compare(
     >>> [(run.k, run.algorithm, round(run.ratio, 3)) for run in comparison]
     [(2, 'slice', 1.095), (2, 'random-10', 1.095), (4, 'slice', 1.312), (4, 'random-10', 1.312)]
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.observer import listener
     from mtpp.host.cores import available_cores
@@ -315,17 +316,17 @@ def compare(
     from mtpp.units import parse_bytes
 
     begin = time.monotonic()
-    memory_bytes = given.quantity(memory_limit, "memory_limit", parse_bytes)
+    memory_bytes = parameters.quantity(memory_limit, "memory_limit", parse_bytes)
     request = CompareRequest(
         models=of_cells.models_of(models, observer),
         stage_counts=of_cells.stage_counts_of(k),
-        variants=variants_of(None if algorithms is None else given.names(algorithms, "algorithms")),
+        variants=variants_of(None if algorithms is None else parameters.names(algorithms, "algorithms")),
         reading=of_cells.reading_of(reading),
         limits=RunLimits(
-            time_limit_s=given.deadline_of(time_limit_s).limit_s,
-            work_limit=given.whole_or_none(work_limit, "work_limit"),
-            seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
-            jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
+            time_limit_s=parameters.deadline_of(time_limit_s).limit_s,
+            work_limit=parameters.whole_or_none(work_limit, "work_limit"),
+            seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+            jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
             memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
         ),
     )

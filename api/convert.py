@@ -59,7 +59,7 @@ def converted_text(
     Parameters
     ----------
     assignment
-        None, or what :func:`mtpp.api.inputs.user_assignment.labels_given` takes.
+        None, or what :func:`mtpp.api.inputs.user_assignment.stage_labels` takes.
     parameter
         Name by which the caller knows it.
 
@@ -72,10 +72,10 @@ def converted_text(
         assert writer.write is not None
         return writer.write(model.graph)
     from mtpp.api.evaluate import scored
-    from mtpp.api.inputs.user_assignment import labels_given
+    from mtpp.api.inputs.user_assignment import stage_labels
 
     assert writer.write_stages is not None
-    labels = labels_given(model.graph, assignment, parameter)
+    labels = stage_labels(model.graph, assignment, parameter)
     return writer.write_stages(scored(model, labels, None, observer))
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.objective import check_stage_memory
 from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
@@ -15,14 +16,14 @@ from mtpp.inference.plan import Plan
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.views.stage_comparison import StageComparison
 
 RENUMBERED = "the stages were numbered anew, in the order of the data flow"
 """What a caller is warned of where the numbers of stages are not those that were given."""
 
 
-def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
+def plan_of_labels(model: Model, labels: Sequence[int], k: int | None) -> Plan:
     """Score a partition; *k* defaults to the number of stages that the labels span.
 
     Raises
@@ -44,7 +45,7 @@ def given_plan(model: Model, labels: Sequence[int], k: int | None) -> Plan:
         found_by="given",
         seed=0,
         evaluations=1,
-        stopped="finished",
+        stopped=StopReason.FINISHED,
     )
     _ = plan.certificate
     check_stage_memory(instance, plan.costs)
@@ -57,9 +58,9 @@ def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observe
     Raises
     ------
     InvalidPartition
-        As :func:`given_plan`.
+        As :func:`plan_of_labels`.
     """
-    plan = given_plan(model, labels, k)
+    plan = plan_of_labels(model, labels, k)
     if plan.partition.assignment.tolist() != list(labels):
         observer.warn(RENUMBERED)
     return plan
@@ -67,7 +68,7 @@ def scored(model: Model, labels: Sequence[int], k: int | None, observer: Observe
 
 def score(model: Model, labels: Sequence[int], k: int | None, observer: Observer) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself."""
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic()
     record = scored(model, labels, k, observer)
@@ -107,7 +108,7 @@ def compare_stages(
 
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.api.partition import PartitionRequest, search
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.cores import available_cores
     from mtpp.solvers.registry import ALIASES, PARTITIONERS
     from mtpp.views.stage_comparison import StageComparison
@@ -128,7 +129,7 @@ def compare_stages(
         other = search(request, observer)
     else:
         labels = labels_of_assignment(model.graph, against)
-        other = given_plan(model, labels, max(k, max(labels) + 1))
+        other = plan_of_labels(model, labels, max(k, max(labels) + 1))
     if other.partition.k == k and other.lower.value > record.lower.value:
         record = replace(record, lower=other.lower)
     comparison = StageComparison(record, other, name, PurePath(against).name)
@@ -182,7 +183,7 @@ def evaluate(
     (0.003, [0.001, 0.0025])
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.inputs.user_assignment import brought_along, labels_given, labels_of_cuts
+    from mtpp.api.inputs.user_assignment import brought_along, labels_of_cuts, stage_labels
     from mtpp.api.observer import listener
     from mtpp.api.parameters import MOST_STAGES, names, whole_or_none
 
@@ -192,5 +193,5 @@ def evaluate(
     ends, heard = None if cuts is None else names(cuts, "cuts"), listener(observer)
     read = as_model(model, observer)
     with brought_along(assignment, "assignment" if ends is None else "cuts"):
-        labels = labels_given(read.graph, assignment) if ends is None else labels_of_cuts(read.graph, ends)
+        labels = stage_labels(read.graph, assignment) if ends is None else labels_of_cuts(read.graph, ends)
         return score(read, labels, most, heard)

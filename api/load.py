@@ -10,7 +10,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.cells.certificate_table import BoundTable, CertificateTable
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
 
 def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | CertificateTable | BoundTable:
@@ -64,7 +64,7 @@ def load(plan: Any, *, max_input_size: int | str = "2GiB") -> PartitionPlan | Ce
 
 def _plan_of(document: Mapping[str, Any]) -> PartitionPlan:
     from mtpp.api.loading.plan_claims import refuse_contradictions
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.checker.document import check_plan
 
     check_plan(document, ())

@@ -199,21 +199,21 @@ def export(
     >>> mip.bound, mip.data[:4]
     ('exact-mip', b'NAME')
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.cells import parameters as of_cells
     from mtpp.api.observer import listener
 
-    target = given.path_text(path, "path")
+    target = parameters.path_text(path, "path")
     check_export(target)
     request = ExportRequest(
         models=of_cells.models_of(model, observer),
-        stage_counts=(given.stage_count(k),),
-        bounds=of_cells.bounds_of(given.text(bound, "bound")),
+        stage_counts=(parameters.stage_count(k),),
+        bounds=of_cells.bounds_of(parameters.text(bound, "bound")),
         path=target,
         reading=of_cells.reading_of(reading),
-        position=given.whole_or_none(position, "position"),
-        cutoff=given.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
-        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
+        position=parameters.whole_or_none(position, "position"),
+        cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
+        seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
     )
     found = export_mip(request, listener(observer))
     found.save(target)

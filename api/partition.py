@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer, Search
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.host.interruption import Interruption
     from mtpp.inference.contraction import Contraction
     from mtpp.inference.instance import Instance
@@ -199,7 +200,7 @@ def find_partition(
     request: PartitionRequest, observer: Observer, prepared: Prepared | None = None, *, spent_s: float = 0.0
 ) -> PartitionPlan:
     """Do the same, and return a plan that shows and saves itself; *spent_s* seconds went before."""
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
     begin = time.monotonic() - spent_s
     found = search(request, observer, prepared)
@@ -253,7 +254,7 @@ def _fewest(
     fewest = prepared.of(model.instance(k))
     cut = slice_order(fewest.contracted, order)
     assert cut is not None
-    return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, "finished")
+    return fewest, SearchResult(cut.partition, cut.bottleneck, "fewest stages", 1, StopReason.FINISHED)
 
 
 def parse_bottleneck(given: str | Fraction, time_unit: str) -> Exact:
@@ -374,7 +375,7 @@ def partition(
     >>> round(plan.bottleneck_s * 1e6, 1)
     559.4
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.reading_in_time import reading_given
@@ -384,11 +385,11 @@ def partition(
     from mtpp.units import parse_bytes
 
     begin = time.monotonic()
-    deadline = given.deadline_of(time_limit_s)
+    deadline = parameters.deadline_of(time_limit_s)
     if (k is None) == (max_bottleneck is None):
         raise InputError("give either ‹k› or ‹max_bottleneck›", parameter="k")
-    stages = None if k is None else given.stage_count(k)
-    memory_bytes = given.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
+    stages = None if k is None else parameters.stage_count(k)
+    memory_bytes = parameters.quantity(memory_limit, "memory_limit", lambda text: parse_bytes(text, round_down=True))
     bottleneck = _bottleneck_of(max_bottleneck)
     heard = listener(observer)
     wanted = partial(
@@ -397,14 +398,14 @@ def partition(
         max_bottleneck=bottleneck,
         together=tuple(map(parse_group, _groups(together))),
         deadline=deadline,
-        work_limit=given.whole_or_none(work_limit, "work_limit"),
-        seed=given.whole(seed, "seed", least=0, most=given.MOST_SEED),
-        jobs=given.whole_or_none(jobs, "jobs") or available_cores(),
+        work_limit=parameters.whole_or_none(work_limit, "work_limit"),
+        seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
+        jobs=parameters.whole_or_none(jobs, "jobs") or available_cores(),
         memory_bytes=memory_budget() if memory_bytes is None else memory_bytes,
-        population=given.whole_or_none(population, "population", least=2, most=100_000),
-        generations=given.whole_or_none(generations, "generations"),
+        population=parameters.whole_or_none(population, "population", least=2, most=100_000),
+        generations=parameters.whole_or_none(generations, "generations"),
     )
-    name, whole_blocks = given.text(algorithm, "algorithm"), given.flag(together_blocks, "together_blocks")
+    name, whole_blocks = parameters.text(algorithm, "algorithm"), parameters.flag(together_blocks, "together_blocks")
     with reading_given(model, "model", deadline):
         request = wanted(as_model(model, observer)).with_algorithm(name)
         if whole_blocks:

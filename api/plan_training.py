@@ -16,13 +16,14 @@ from mtpp.api.parameters import deadline_of
 from mtpp.api.training.parameters import batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     import os
 
-    from mtpp.formats.results.training_plan import Plan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-    from mtpp.training.device_tree import Topology
+    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
     from mtpp.views.training_results import Planned, TrainingTask
 
@@ -33,7 +34,7 @@ def plan_training(
     devices: int | None = None,
     memory: str | int | None = None,
     bandwidth: str | int | None = None,
-    topology: str | os.PathLike[str] | Topology | None = None,
+    topology: str | os.PathLike[str] | DeviceTree | None = None,
     planner: str = "piper",
     max_micro_batches: int | None = None,
     batch_size: int | None = None,
@@ -181,7 +182,7 @@ class TrainingPlanResult(SavedResult):
     planned: Planned
 
     @property
-    def plan(self) -> Plan:
+    def plan(self) -> AnyTrainingPlan:
         """The plan with exact times, in ticks of a picosecond."""
         plan = self.planned.plan
         assert plan is not None
@@ -208,7 +209,7 @@ class TrainingPlanResult(SavedResult):
         return self.plan.optimal
 
     @property
-    def stopped(self) -> str:
+    def stopped(self) -> StopReason:
         """Reason that the search ended, such as ``finished``, ``time-limit`` or ``interrupted``."""
         return self.planned.stopped
 
@@ -225,7 +226,7 @@ class TrainingPlanResult(SavedResult):
     def _stage(self, index: int) -> TrainingStage:
         from mtpp.formats.results.training_plan import level_one
         from mtpp.inference.frozen import frozen
-        from mtpp.training.nested_plan import HierarchicalPlan
+        from mtpp.training.nested_plan import NestedPlan
         from mtpp.training.plan import chosen_of
 
         stage, figures, model = self.plan.stages[index], self.plan.figures[index], self.plan.problem.model
@@ -233,7 +234,7 @@ class TrainingPlanResult(SavedResult):
         chosen = chosen_of(level_one(self.plan.problem), stage)
         named = {layer: one.configuration.id for layer, one in zip(stage.layers, chosen, strict=True)}
         ordered = sorted(stage.layers, key=place.__getitem__)
-        copies = self.plan.replicas[index] if isinstance(self.plan, HierarchicalPlan) else stage.data_parallel
+        copies = self.plan.replicas[index] if isinstance(self.plan, NestedPlan) else stage.data_parallel
         return TrainingStage(
             tuple(model.layers[layer].name for layer in ordered),
             stage.data_parallel,
@@ -300,7 +301,7 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
         result = _in_time(task, run, limits)
         elapsed_s = time.monotonic() - start
     if isinstance(result, NoPlan):
-        if result.stopped == "interrupted":
+        if result.stopped == StopReason.INTERRUPTED:
             raise Interrupted
         return Planned(task, elapsed_s, no_plan=result)
     differs = []
@@ -309,7 +310,9 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
     return Planned(task, elapsed_s, result, heuristic_differs=differs)
 
 
-def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], limits: PlanLimits) -> Plan | NoPlan:
+def _in_time(
+    task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
+) -> AnyTrainingPlan | NoPlan:
     """Return the result of a planner, or that there is no plan where it does not come back in time."""
     from mtpp.host.memory_limit import limited_memory, spare_memory
     from mtpp.host.overrun import Overrun, run_in_time
@@ -323,18 +326,18 @@ def _in_time(task: TrainingTask, run: Callable[[PlanLimits], Plan | NoPlan], lim
         stopped = overrun.stopped
     except MemoryError as error:
         clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = "memory-limit"
+        stopped = StopReason.MEMORY_LIMIT
     spare_memory()
-    reason = "the memory did not suffice" if stopped == "memory-limit" else "none was found in the time"
+    reason = "the memory did not suffice" if stopped == StopReason.MEMORY_LIMIT else "none was found in the time"
     return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
 
 
-def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], Plan | NoPlan]:
-    from mtpp.training.nested_problem import HierarchicalProblem
+def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], AnyTrainingPlan | NoPlan]:
+    from mtpp.training.nested_problem import NestedProblem
 
     problem = task.problem
-    if isinstance(problem, HierarchicalProblem):
-        nested = task.planner.load_hierarchical()
+    if isinstance(problem, NestedProblem):
+        nested = task.planner.load_nested()
         if nested is None:
             problem_text = f"the planner {task.planner.name} plans for one level of devices"
             raise InputError(problem_text, parameter="topology", remedy="use ‹planner› piper")

@@ -1,4 +1,4 @@
-"""Measurement of what each op of an ONNX model takes on this machine."""
+"""Measured time of each op of an ONNX model on this machine."""
 
 from __future__ import annotations
 

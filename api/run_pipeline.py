@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.inputs.model import Model
 from mtpp.api.observer import Observer, listener
 from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.run_request import RunRequest
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ class PipelineRun:
         return self.comparison.measured.agrees
 
     @property
-    def stopped(self) -> str:
+    def stopped(self) -> StopReason:
         """``"finished"``, ``"time-limit"`` or ``"interrupted"``; figures are of the batches done by then."""
         return self.comparison.measured.pipeline.stopped
 
@@ -198,7 +199,7 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
             limits = RunLimits(deadline, lambda: interruption.requested)
             run = PipelineRun(Comparison(measure(request, limits, observer.note)))
         except Stopped as stop:
-            if stop.reason == "interrupted":
+            if stop.reason == StopReason.INTERRUPTED:
                 raise Interrupted("the run was interrupted before every stage had done a batch") from None
             raise LimitReached(
                 f"{deadline.limit_s:g} s were up before every stage had done a batch",
@@ -216,9 +217,9 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
 def _warn_of_limits(comparison: Comparison, observer: Observer) -> None:
     measured = comparison.measured
     run, request = measured.pipeline, measured.request
-    if run.stopped != "finished":
+    if run.stopped != StopReason.FINISHED:
         done = f"after {run.batches:,} of {request.batches:,} batches"
-        if run.stopped == "time-limit":
+        if run.stopped == StopReason.TIME_LIMIT:
             observer.warn(f"the time was up {done}")
         else:
             observer.warn_interrupted(done)

@@ -14,6 +14,7 @@ from mtpp.api.parameters import deadline_of, shortened, whole
 from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     import os
@@ -114,7 +115,7 @@ exact_micro_batches, convention, data_parallel, tensor_parallel, recompute, knap
         task = read_training_task(request, heard)
     swept = sweep_task(task, *sweep_axes(task.flat, numbers, chosen_sums, "devices"), request, heard)
     if swept.problem is not None:
-        if swept.stopped == "interrupted":
+        if swept.stopped == StopReason.INTERRUPTED:
             raise Interrupted
         raise Infeasible(swept.problem, source=task.source.display)
     return Sweep(swept)
@@ -137,7 +138,7 @@ class Sweep(SavedResult):
         return tuple(self.swept.sums)
 
     @property
-    def stopped(self) -> str:
+    def stopped(self) -> StopReason:
         """Reason that the search ended: ``finished``, ``time-limit``, ``memory-limit`` or ``interrupted``."""
         return self.swept.stopped
 
@@ -282,5 +283,5 @@ def sweep_task(
         cells = sweep(task.flat, devices, sums, limits)
         elapsed_s = time.monotonic() - start
         settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
-        stopped = (None if settled == len(devices) * len(sums) else limits.stop) or "finished"
+        stopped = (None if settled == len(devices) * len(sums) else limits.stop) or StopReason.FINISHED
         return Swept(task, tuple(devices), tuple(sums), frozen(cells), stopped, elapsed_s)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.observer import Observer, listener
 from mtpp.api.verification.request import VerifyRequest
+from mtpp.checker.report import Verdict
 from mtpp.errors import InputError, Interrupted, LimitReached
 from mtpp.host.alarm import TimeIsUp, alarm
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from mtpp.inference.system import System
     from mtpp.training.model import TrainingModel
 
-_EXIT_CODES = {"ok": 0, "false": 1, "unchecked": 3}
+_EXIT_CODES = {Verdict.OK: 0, Verdict.FALSE: 1, Verdict.UNCHECKED: 3}
 
 
 class CheckedClaim(NamedTuple):
@@ -30,7 +31,7 @@ class CheckedClaim(NamedTuple):
     """
 
     claim: str
-    verdict: str | None
+    verdict: Verdict | None
     detail: str
 
 
@@ -49,10 +50,10 @@ class Verification:
     @property
     def passed(self) -> bool:
         """Whether every claim was checked and holds: nothing is false, and nothing is unchecked."""
-        return self.verdict == "ok"
+        return self.verdict is Verdict.OK
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """``"false"`` if any claim is, else ``"unchecked"`` if any is, else ``"ok"``."""
         return self.report.verdict
 
@@ -205,15 +206,15 @@ def verify(
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
     from mtpp.api.parameters import deadline_of, flag, path_text, time_unit_or_none
-    from mtpp.api.verification.given_model import given_models
     from mtpp.api.verification.request import ReadAs
+    from mtpp.api.verification.supplied_model import supplied_models
 
     deadline = deadline_of(time_limit_s)
     largest = bytes_or_none(max_input_size, "max_input_size")
     source, in_memory = document_source(result, "result")
     request = VerifyRequest(
         source,
-        given_models(model),
+        supplied_models(model),
         deadline,
         shallow=flag(shallow, "shallow"),
         costs=None if costs is None else path_text(costs, "costs"),
@@ -298,11 +299,12 @@ def _named(check: Check, name_of: Callable[[str], str]) -> Check:
 
 def _unmet(report: Report, required: str) -> str | None:
     """Say why a lower bound is trusted less than is *required*; None if it is not."""
-    from mtpp.checker.plan import meets_tier
+    from mtpp.checker.report import meets_tier
+    from mtpp.checker.tier import Tier
 
     if meets_tier(report, required):
         return None
-    if report.tier == "none":
+    if report.tier is Tier.NONE:
         return "the bound is not proven"
     checked = "" if report.bound_rechecked else ", and was not checked"
     return f"the bound is of tier {report.tier}{checked}"

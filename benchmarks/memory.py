@@ -1,9 +1,9 @@
 """Cost of memory limits to the search: ``python -m benchmarks.memory``.
 
 Time of one pass over a random order (the least number of stages below a cutoff), with no memory, with a fast memory
-that holds an average stage and a fixed reserve, and with the same memory and peaks in order. The cutoff is each
-order's best bottleneck + 1 under its own memory, so windows differ too: what is paid for makes stages dearer. The
-last column divides the time of peaks in order by the segments that they were found for.
+that holds an average stage and a fixed reserve, and with the same memory and peaks in order. The cutoff is each order's
+best bottleneck + 1 under its own memory, so windows differ too: what is paid for makes stages more expensive. The last
+column divides the time of peaks in order by the segments that they were found for.
 """
 
 from __future__ import annotations

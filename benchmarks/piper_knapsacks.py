@@ -25,7 +25,7 @@ from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, NOTHING_FIT
 from mtpp.solvers.planners.piper.kernels.stage_choices import least_cost as least_cost_of_kernel
 from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import every_downset, layer_bits
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 DEVICES = MICRO_BATCHES = 512
@@ -166,7 +166,7 @@ def heuristic_cost(
     problem: PlanningProblem, instance: Instance, options: Sequence[Sequence[tuple[int, int]]]
 ) -> int | None:
     """Return the cost of what bang per buck chooses; None if it finds nothing that fits."""
-    stage = Stage(instance.layers, instance.d, instance.t, [0] * len(instance.layers))
+    stage = LayerStage(instance.layers, instance.d, instance.t, [0] * len(instance.layers))
     chosen = bang_per_buck(problem, stage, instance.copies)
     if chosen is None:
         return None

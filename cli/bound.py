@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
-from mtpp.cli.options.cells import cell_options, total_time_option
+from mtpp.cli.options.cells import cell_limits, cell_options, total_time_option
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import model_options, output_options
+from mtpp.cli.options.mip_export import ExportOptions, check_export_options, write_mip
+from mtpp.cli.options.shared import NoiseOptions, model_options, output_options, reading_of_model
 
 INTERRUPTED = 130
+
+
+class BoundOptions(ExportOptions, NoiseOptions):
+    """Values of the options of ``mtpp bound``."""
+
+    total_time_limit: float | None
 
 
 @click.command("bound")
@@ -36,7 +43,12 @@ INTERRUPTED = 130
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, paths: tuple[str, ...], output: str | None, output_format: str, **options: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    output: str | None,
+    output_format: str,
+    **options: Unpack[BoundOptions],
 ) -> None:
     """Prove what no partition of MODEL into k stages can beat.
 
@@ -44,21 +56,19 @@ def command(
     itself; `mtpp certify` goes from cheap to strong ones and stops when the ratio will do.
     """
     from mtpp.api.bound import BoundRequest, bound_cells
-    from mtpp.cli.options.cells import cell_limits
-    from mtpp.cli.options.mip_export import check_export_options, write_mip
     from mtpp.cli.options.overheads import ProcessOverheads
-    from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
 
     check_table_outputs(output=output, export=options["export"])
-    check_export_options(options, output)
+    check_export_options(options["export"], options["position"], output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    limits = cell_limits(options, each=True)
+    limits = cell_limits(options, each=True, cutoff=options["cutoff"])
     if options["export"] is not None:
-        write_mip(paths, options, limits.bounds, console)
+        write_mip(options["export"], paths, options, limits.bounds, console)
         return
     request = BoundRequest(
         models=paths,
@@ -74,7 +84,7 @@ def command(
         deliver(output, table.to_json, lambda: table.text(output_format, as_fraction=as_fraction))
     if table.failure is not None:
         raise table.failure
-    if table.stopped == "interrupted":
+    if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     if table.problems or not table.cells:
         ctx.exit(1)

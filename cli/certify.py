@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
-from mtpp.cli.options.cells import cell_options, run_options
+from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_options, run_options
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
-from mtpp.cli.options.shared import FiniteRange, model_options, output_options
+from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
 
 INTERRUPTED = 130
+
+
+class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):
+    """Values of the options of ``mtpp certify``."""
+
+    algorithm: str
+    target_ratio: float
+    require_ratio: float | None
+    plot: str | None
 
 
 @click.command("certify")
@@ -33,7 +42,12 @@ INTERRUPTED = 130
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, paths: tuple[str, ...], output: str | None, output_format: str, **options: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    output: str | None,
+    output_format: str,
+    **options: Unpack[CertifyOptions],
 ) -> None:
     """Partition models and prove how good the partitions are: a table with a row for each model and k.
 
@@ -41,13 +55,13 @@ def command(
     do or the time is up. Ctrl-C ends the run with the table of what is done; with a store, the next run goes on there.
     """
     from mtpp.api.certify import CertifyRequest, certify_cells
-    from mtpp.cli.options.cells import cell_limits
     from mtpp.cli.options.overheads import ProcessOverheads
     from mtpp.cli.options.shared import reading_of_model
     from mtpp.cli.options.table_outputs import check_table_outputs
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
     from mtpp.views.certificate_plot import write_plot
 
     check_table_outputs(output=output, plot=options["plot"])
@@ -55,7 +69,12 @@ def command(
         models=paths,
         stage_counts=options["stage_counts"],
         reading=reading_of_model(options),
-        limits=cell_limits(options),
+        limits=cell_limits(
+            options,
+            target_ratio=options["target_ratio"],
+            algorithm=options["algorithm"],
+            proofs_only=options["require_ratio"] is not None,
+        ),
         deadline=deadline_from_start(options["total_time_limit"]),
         jobs=options["jobs"],
         store=options["store"],
@@ -70,7 +89,7 @@ def command(
             write_plot(options["plot"], table.cells, options["time_limit"])
     if table.failure is not None:
         raise table.failure
-    if table.stopped == "interrupted":
+    if table.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     required = options["require_ratio"]
     unmet = [] if required is None else table.unmet(required)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import model_options, output_options, search_options
+from mtpp.cli.options.shared import SearchOptions, model_options, output_options, search_options
 from mtpp.cli.options.stage_counts import StageCounts
 
 INTERRUPTED = 130
+
+
+class CompareOptions(SearchOptions):
+    """Values of the options of ``mtpp compare``."""
+
+    stage_counts: tuple[int, ...]
+    algorithms: str | None
 
 
 @click.command("compare")
@@ -31,7 +38,12 @@ INTERRUPTED = 130
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, paths: tuple[str, ...], output: str | None, output_format: str, **options: Any
+    ctx: click.Context,
+    /,
+    paths: tuple[str, ...],
+    output: str | None,
+    output_format: str,
+    **options: Unpack[CompareOptions],
 ) -> None:
     """Measure algorithms against each other on models, as Table 2 of the paper does.
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FormatOption, model_options, noise_options
+from mtpp.cli.options.shared import FormatOption, ModelOptions, NoiseOptions, model_options, noise_options, read_model
+
+
+class ConvertOptions(ModelOptions, NoiseOptions):
+    """Values of the options of ``mtpp convert`` that readers take."""
+
+    memory_limit: str | None
 
 
 @click.command("convert")
@@ -29,7 +35,13 @@ from mtpp.cli.options.shared import FormatOption, model_options, noise_options
 @noise_options()
 @click.pass_context
 def command(
-    ctx: click.Context, /, model: str, output: str, to_format: str | None, assignment: str | None, **options: Any
+    ctx: click.Context,
+    /,
+    model: str,
+    output: str,
+    to_format: str | None,
+    assignment: str | None,
+    **options: Unpack[ConvertOptions],
 ) -> None:
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
 
@@ -38,7 +50,6 @@ def command(
     """
     from mtpp.api.convert import converted_text, writer_of
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
 

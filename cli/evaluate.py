@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from pathlib import PurePath
-from typing import Any
+from typing import Unpack
 
 import click
 
 from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import ASSIGNMENT, ASSIGNMENT_OR_ALGORITHM, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import model_options, output_options
+from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
+
+
+class EvaluateOptions(ModelOptions, NoiseOptions):
+    """Values of the options of ``mtpp evaluate`` that readers and writers take."""
+
+    k: int | None
+    memory_limit: str | None
+    output: str | None
+    embed: bool
 
 
 @click.command("evaluate")
@@ -41,7 +50,7 @@ def command(
     cuts: str | None,
     against: str | None,
     output_format: str,
-    **options: Any,
+    **options: Unpack[EvaluateOptions],
 ) -> None:
     """Score a partition of MODEL that was made by hand or by another tool.
 
@@ -52,7 +61,6 @@ def command(
     from mtpp.api.inputs.user_assignment import labels_of_assignment, labels_of_cuts
     from mtpp.api.output import check_output
     from mtpp.cli.options.limits import search_memory
-    from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.plan_delivery import deliver_plan
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import model_options, output_options
+from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
+
+
+class InspectOptions(ModelOptions, NoiseOptions):
+    """Values of the options of ``mtpp inspect`` that readers take."""
+
+    memory_limit: str | None
 
 
 @click.command("inspect")
@@ -17,11 +23,10 @@ from mtpp.cli.options.shared import model_options, output_options
 @memory_limit_option()
 @model_options()
 @output_options("table", "json", "csv", "markdown")
-def command(model: str, ops: bool, output_format: str, **options: Any) -> None:
+def command(model: str, ops: bool, output_format: str, **options: Unpack[InspectOptions]) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
     from mtpp.api.inspect import inspection_document
     from mtpp.api.output import dump_json
-    from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
     from mtpp.views.inspection import inspection_text

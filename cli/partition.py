@@ -4,20 +4,35 @@ from __future__ import annotations
 
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.shared import FiniteRange, SearchOptions, model_options, output_options, search_options
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.partition import PartitionRequest
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
 
 INTERRUPTED = 130
+
+
+class PartitionOptions(SearchOptions):
+    """Values of the options of ``mtpp partition``, but for its output."""
+
+    k: int | None
+    max_bottleneck: str | None
+    algorithm: str
+    together: tuple[str, ...]
+    together_blocks: bool
+    population: int | None
+    generations: int | None
+    require_ratio: float | None
+    require_optimal: bool
+    embed: bool
 
 
 @click.command("partition")
@@ -45,7 +60,9 @@ INTERRUPTED = 130
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
-def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
+def command(
+    ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Unpack[PartitionOptions]
+) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
     MODEL is an ONNX file, a JSON graph with costs (see `mtpp convert`), or - for standard input.
@@ -59,6 +76,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.plan_delivery import deliver_plan
     from mtpp.host.process_age import process_age_s
+    from mtpp.host.stop_reason import StopReason
 
     limit_s = options["time_limit"]
     if (options["k"] is None) == (options["max_bottleneck"] is None):
@@ -74,7 +92,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
     deliver_plan(plan, console, output, output_format, embed=options["embed"])
-    if plan.stopped == "interrupted":
+    if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = _unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
     if unmet:
@@ -82,7 +100,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         ctx.exit(1)
 
 
-def _request(model: Model, options: dict[str, Any]) -> PartitionRequest:
+def _request(model: Model, options: PartitionOptions) -> PartitionRequest:
     """Return what the options ask for, but for the time limit."""
     from mtpp.api.inputs.block_groups import block_groups
     from mtpp.api.partition import PartitionRequest, parse_group

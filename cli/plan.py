@@ -55,6 +55,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
     from mtpp.views.training_plan import plan_json, training_plan_text
     from mtpp.views.training_sweep import sweep_json, sweep_text
     from mtpp.views.training_texts import no_plan_text
@@ -77,7 +78,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
         problem = None if none is None else no_plan_text(none)
         written, shown = partial(plan_json, planned), partial(training_plan_text, planned)
     deliver(output, written, lambda: written() if output_format == "json" else shown(output_format))
-    if stopped == "interrupted":
+    if stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     if problem is not None:
         console.complain(f"{task.source.display}: {problem}")

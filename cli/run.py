@@ -55,6 +55,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console, TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.host.stop_reason import StopReason
     from mtpp.views.run import run_json, run_text
 
     if output not in (None, "-"):
@@ -75,5 +76,5 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     if not run.agrees:
         console.complain("the outputs are not those of the unsplit model")
         ctx.exit(1)
-    if run.stopped == "interrupted":
+    if run.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Unpack
 
 import click
 
@@ -10,7 +10,10 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
-from mtpp.cli.options.verify_terms import held_to_options
+from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
+
+FALSE, UNCHECKED = 1, 3
+"""Exit codes."""
 
 
 @click.command("verify")
@@ -47,7 +50,7 @@ def command(
     accept_unchecked: bool,
     require_tier: str | None,
     output_format: str,
-    **options: Any,
+    **options: Unpack[VerifyOptions],
 ) -> None:
     """Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
 
@@ -67,7 +70,7 @@ def command(
     from mtpp.cli.options.verify_terms import verify_request
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
-    from mtpp.terminal_safe import visible
+    from mtpp.terminal_safe import terminal_safe
     from mtpp.views.verification import verification_text
 
     if [document, options["costs"], *models].count("-") > 1:
@@ -76,7 +79,8 @@ def command(
     found = verify_document(verify_request(document, models, options), console).told(flag_of)
     write_stdout(verification_text(found.report, output_format))
     unmet = found.unmet(require_tier) if require_tier else []
-    for why in unmet if found.verdict != "false" else ():
-        click.echo(visible(f"unmet: --require-tier {require_tier}: {why}"), err=True)
-    failed = found.verdict == "false" or unmet
-    ctx.exit(1 if failed else 3 if found.verdict == "unchecked" and not accept_unchecked else 0)
+    for why in unmet if found.exit_code != FALSE else ():
+        click.echo(terminal_safe(f"unmet: --require-tier {require_tier}: {why}"), err=True)
+    if unmet:
+        ctx.exit(FALSE)
+    ctx.exit(0 if accept_unchecked and found.exit_code == UNCHECKED else found.exit_code)

@@ -1,4 +1,4 @@
-"""Exports the sample models again: ``python -m mtpp.datasets.export_samples FOLDER`` (needs ``mtpp[torch]``).
+"""Export of the sample models: ``python -m mtpp.datasets.export_samples FOLDER`` (needs ``mtpp[torch]``).
 
 The architectures are written here from their papers; no weights are downloaded, none are kept.
 """

@@ -1,4 +1,4 @@
-"""A network in the making: ops that follow from the shapes of their inputs, with roofline times."""
+"""Builder of networks: ops that follow from the shapes of their inputs, with roofline times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A model to be trained in the making: layers of stated shapes, with roofline times for some degrees of parallelism."""
+"""Builder of models to be trained: layers of stated shapes, with roofline times for some degrees of parallelism."""
 
 from __future__ import annotations
 

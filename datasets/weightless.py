@@ -1,4 +1,4 @@
-"""Takes out of an ONNX model what its graph does not need: the weights' values and the exporter's traces."""
+"""Weightless ONNX models: without the values of weights and the exporter's traces, which no graph needs."""
 
 from __future__ import annotations
 

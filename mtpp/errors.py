@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 
 _LONGEST = 900
 """Characters of a message: names in a graph may be of any length."""
@@ -68,7 +68,7 @@ class MtppError(Exception):
         text = ": ".join([*place, self.problem])
         if self.remedy:
             text = f"{text}; {self.remedy}"
-        text = visible(" ".join(renamed(text, name_of).split()))
+        text = terminal_safe(" ".join(renamed(text, name_of).split()))
         return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 2 // 3]} … {text[-_LONGEST // 3 :]}"
 
 

@@ -12,12 +12,12 @@ _UNSAFE = re.compile(_INVISIBLE)
 _UNSAFE_IN_TABLES = re.compile(f"{_COLOUR}|(?!\n){_INVISIBLE}")
 
 
-def visible(text: str) -> str:
+def terminal_safe(text: str) -> str:
     r"""Return *text* with what no terminal should be sent written as Python escapes it, ``\x1b`` for example."""
     return text if text.isprintable() else _UNSAFE.sub(_escaped, text)
 
 
-def visible_table(text: str) -> str:
+def terminal_safe_table(text: str) -> str:
     """Return the text of a table likewise; ends of lines and colours, which are its own, stay."""
     return _UNSAFE_IN_TABLES.sub(lambda found: found[0] if found[0].endswith("m") else _escaped(found), text)
 

@@ -12,6 +12,7 @@ from importlib import import_module
 from itertools import count
 
 from mtpp.errors import Infeasible
+from mtpp.inference.certificate import Tier
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import PEAK_MODES, System, load_system, override
@@ -75,7 +76,7 @@ def load_bounds(names: Iterable[str], system: System) -> None:
     from mtpp.solvers.bounds.registry import bound_entry
     from mtpp.solvers.orders.slicing import slice_order
 
-    entries = [entry for entry in map(bound_entry, names) if entry.tier != "solver"]
+    entries = [entry for entry in map(bound_entry, names) if entry.tier is not Tier.SOLVER]
     for instance in tiny_instances(system):
         with suppress(Infeasible):
             cut = slice_order(instance, instance.order)

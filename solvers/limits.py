@@ -8,12 +8,10 @@ from dataclasses import KW_ONLY, dataclass, field
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import short_of_memory
 from mtpp.host.progress import Observer, Silent
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Forgetful, Keeper
-
-STOPS = ("finished", "optimal", "budget", "time-limit", "memory-limit", "interrupted")
-"""Reasons for an end: nothing left to try, bound reached, evaluations spent, time up, memory used up, or the user."""
 
 UNLIMITED = 2**62
 """A number of evaluations that no search reaches."""
@@ -21,18 +19,14 @@ UNLIMITED = 2**62
 
 @dataclass(frozen=True, kw_only=True)
 class Limits:
-    """Time, memory and threads that a search may use, and its listener.
+    """Time and threads that a search may use, and its listener.
 
     Attributes
     ----------
     deadline
-        When to stop at the latest; without one the result depends on *seed* and on counted limits alone.
-    seed
-        Of all random choices.
+        When to stop at the latest, with the best so far.
     jobs
         Threads to use; changes the speed, never the result (as long as no deadline strikes).
-    memory_bytes
-        What an exhaustive search may keep in memory; None: its own choice.
     observer
         Is told of progress.
     interrupted
@@ -40,28 +34,44 @@ class Limits:
     """
 
     deadline: Deadline = field(default_factory=Deadline)
-    seed: int = 0
     jobs: int = 1
-    memory_bytes: int | None = None
     observer: Observer = field(default_factory=Silent)
     interrupted: Callable[[], bool] = lambda: False
 
     @property
-    def stop(self) -> str | None:
-        """Why the search has to end now, one of :data:`STOPS`, or None to go on."""
+    def stop(self) -> StopReason | None:
+        """Why the search has to end now, or None to go on."""
         if self.interrupted():
-            return "interrupted"
+            return StopReason.INTERRUPTED
         if short_of_memory():
-            return "memory-limit"
-        return "time-limit" if self.deadline.expired() else None
+            return StopReason.MEMORY_LIMIT
+        return StopReason.TIME_LIMIT if self.deadline.expired() else None
 
     def ended(self) -> bool:
         """Tell whether the search has to end now, whatever the reason: what inner loops ask."""
         return self.stop is not None
 
 
+@dataclass(frozen=True, kw_only=True)
+class InstanceLimits(Limits):
+    """Limits of a search of partitions, or for a bound on all of them.
+
+    Without a deadline the result depends on *seed* and on counted limits alone.
+
+    Attributes
+    ----------
+    seed
+        Of all random choices.
+    memory_bytes
+        What an exhaustive search may keep in memory; None: its own choice.
+    """
+
+    seed: int = 0
+    memory_bytes: int | None = None
+
+
 @dataclass(frozen=True)
-class SearchLimits(Limits):
+class SearchLimits(InstanceLimits):
     """Limits of a partitioner.
 
     Attributes
@@ -97,7 +107,7 @@ class SearchResult:
     evaluations
         Candidates evaluated.
     stopped
-        One of :data:`STOPS`.
+        Why it ended.
     lower
         A lower bound that the search has proven, None if it has proven none.
     coverage
@@ -108,6 +118,6 @@ class SearchResult:
     bottleneck: int
     found_by: str
     evaluations: int
-    stopped: str
+    stopped: StopReason
     lower: LowerBound | None = None
     coverage: str = ""

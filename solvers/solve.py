@@ -9,6 +9,7 @@ from traceback import clear_frames
 from mtpp.errors import Infeasible
 from mtpp.host.memory_limit import limited_memory, spare_memory
 from mtpp.host.overrun import Overrun, run_in_time
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.contraction import Contraction, contract_named
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
@@ -67,7 +68,7 @@ def solve(
     except Infeasible:
         if start is None:
             raise
-        found = replace(start, stopped=limits.stop or "budget")
+        found = replace(start, stopped=limits.stop or StopReason.BUDGET)
     if start is not None and start.bottleneck < found.bottleneck:
         found = replace(found, partition=start.partition, bottleneck=start.bottleneck, found_by=start.found_by)
     if found.lower is not None and found.lower.value > lower.value:
@@ -112,14 +113,15 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
             lambda: partitioner(instance, replace(limits, keeper=best)), limits.deadline, lambda: limits.stop
         )
     except Infeasible:
-        stopped = limits.stop or ""
-        if first is None or not stopped:
+        ended = limits.stop
+        if first is None or ended is None:
             raise
+        stopped = ended
     except Overrun as overrun:
         stopped = overrun.stopped
     except MemoryError as error:
         clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = "memory-limit"
+        stopped = StopReason.MEMORY_LIMIT
     spare_memory()
     found = best.partition()
     if found is None and not limited and (first := first_partition(instance)) is not None:
@@ -128,7 +130,7 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
         raise none_found(instance, "the file's order in the time")
     partition, bottleneck, found_by = found
     if bottleneck <= limits.lower_bound:
-        stopped = "optimal"
+        stopped = StopReason.OPTIMAL
     return SearchResult(partition, bottleneck, found_by, 1, stopped, lower=best.lower)
 
 

@@ -1,4 +1,4 @@
-"""Work split over threads in pieces that do not depend on the number of threads."""
+"""Work split over threads in parts that do not depend on the number of threads."""
 
 from __future__ import annotations
 

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import visible
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.terminal_safe import terminal_safe
 from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
 from mtpp.views.certificate_means import Means, means_tables
 from mtpp.views.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
@@ -38,19 +40,19 @@ _LEAST_SHOWN = 1e-4
 """What a ratio exceeds 1 by at least, to be written in four decimals."""
 
 _STOPPED = {
-    "target": "at the ratio asked for",
-    "solver-target": "at the ratio asked for by HiGHS's word",
-    "finished": "with no bound left to try",
-    "time-limit": "out of time",
-    "memory-limit": "out of memory",
-    "interrupted": "interrupted",
+    StopReason.TARGET: "at the ratio asked for",
+    StopReason.SOLVER_TARGET: "at the ratio asked for by HiGHS's word",
+    StopReason.FINISHED: "with no bound left to try",
+    StopReason.TIME_LIMIT: "out of time",
+    StopReason.MEMORY_LIMIT: "out of memory",
+    StopReason.INTERRUPTED: "interrupted",
 }
 """Why work at a cell ended, in words."""
 
 _TIERS = {
-    "exact": "mtpp verify checks the proof",
-    "enumerated": "mtpp verify runs the search again",
-    "solver": "HiGHS's word, which nobody can check",
+    Tier.EXACT: "mtpp verify checks the proof",
+    Tier.ENUMERATED: "mtpp verify runs the search again",
+    Tier.SOLVER: "HiGHS's word, which nobody can check",
 }
 
 
@@ -269,8 +271,10 @@ def _markdown(
     else:
         header, cells = bounds_cells(rows)
     listed = "\n".join(f"- **{name}**: {text}" for name, text in figures)
-    parts = [f"### {visible(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
-    parts += [f"### {visible(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
+    parts = [f"### {terminal_safe(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
+    parts += [
+        f"### {terminal_safe(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means
+    ]
     return "\n".join(parts)
 
 

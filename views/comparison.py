@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.views.cut_short import runs_cut_short
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
 
@@ -33,7 +33,7 @@ def comparison_text(comparison: ComparedRuns, output_format: str) -> str:
             [f"**{cell}**" if (i, j) in best else cell for j, cell in enumerate(row)] for i, row in enumerate(rows)
         ]
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison))
-        return f"### {visible(_title(comparison))}\n\n{markdown_text(header, marked)}\n{lines}\n"
+        return f"### {terminal_safe(_title(comparison))}\n\n{markdown_text(header, marked)}\n{lines}\n"
     return _table(comparison, header, rows, best)
 
 
@@ -107,7 +107,7 @@ def run_rows(comparison: ComparedRuns) -> list[dict[str, Any]]:
             "ratio": cell.ratio,
             "evaluations": cell.evaluations,
             "seconds": round(cell.seconds, 6),
-            "stopped": cell.stopped,
+            "stopped": str(cell.stopped),
             "found_by": cell.found_by,
             "problem": cell.problem,
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 
 _LEFT = 'style="text-align: left"'
 _RIGHT = 'style="text-align: right"'
@@ -38,4 +38,4 @@ def html_text(
 
 
 def _safe(text: str) -> str:
-    return escape(visible(str(text)))
+    return escape(terminal_safe(str(text)))

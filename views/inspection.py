@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.structure import structure_text
@@ -21,10 +21,10 @@ def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
         return csv_text(header, rows)
     if output_format == "html":
         return html_text(document["model"]["name"], header, rows, _summary(document), left=(0, header.index("kind")))
-    summary = [(name, visible(value)) for name, value in _summary(document)]
+    summary = [(name, terminal_safe(value)) for name, value in _summary(document)]
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)
-        return f"### {visible(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
+        return f"### {terminal_safe(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
     width = max(len(name) for name, _ in summary)
     lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
     return f"{lines}\n\n{_aligned(header, rows)}"
@@ -124,7 +124,7 @@ def _control(entry: Mapping[str, Any]) -> str:
 
 
 def _aligned(header: list[str], rows: list[list[Any]]) -> str:
-    cells = [header, *([visible(str(cell)) for cell in row] for row in rows)]
+    cells = [header, *([terminal_safe(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     left = {0, header.index("kind")}
     return "\n".join(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
@@ -34,7 +34,9 @@ def profile_text(profile: MeasuredProfile, output_format: str) -> str:
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
         parts = [markdown_text(header, rows) for header, rows in tables]
-        return "\n\n".join([f"### {visible(profile.graph.name)}", lines, *(part.rstrip() for part in parts)]) + "\n"
+        return (
+            "\n\n".join([f"### {terminal_safe(profile.graph.name)}", lines, *(part.rstrip() for part in parts)]) + "\n"
+        )
     from rich.table import Table
 
     shown: list[Any] = [figures_grid(figures)]

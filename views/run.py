@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_picoseconds
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
@@ -43,7 +43,7 @@ def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str]
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison, name_of))
-        return f"### {visible(_title(comparison))}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
+        return f"### {terminal_safe(_title(comparison))}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
     return _table(comparison, rows, slowest, name_of)
 
 
@@ -71,7 +71,7 @@ def run_document(comparison: Comparison) -> dict[str, Any]:
         "seed": request.seed,
         "cores": None if measured.cores is None else [list(own) for own in measured.cores],
         "available_cores": measured.available_cores,
-        "stopped": run.stopped,
+        "stopped": str(run.stopped),
         "elapsed_s": _round(run.elapsed_s),
         "bottleneck": {
             "stage": comparison.slowest.index,

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.units import format_picoseconds
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def shown_document(document: Mapping[str, Any], assumptions: Sequence[str] = ())
         system=system,
         stages=stages,
         certificate=Certificate(
-            document["bottleneck"], LowerBound(bound["value"], bound["method"], bound["tier"], bound["proof"])
+            document["bottleneck"], LowerBound(bound["value"], bound["method"], Tier(bound["tier"]), bound["proof"])
         ),
         found_by=document.get("found_by", document["algorithm"]),
         one_stage=_one_stage(system, work, params, system.activation_reserve_bytes) if known else None,

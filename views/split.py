@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.io.json_text import dump_lines
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
@@ -37,7 +37,7 @@ def split_text(result: WrittenStages, output_format: str) -> str:
         return html_text(_title(result), _HEADER, cells, _figures(result), left=(1,))
     if output_format == "markdown":
         lines = [f"- **{name}**: {value}" for name, value in _figures(result)]
-        return f"### {visible(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
+        return f"### {terminal_safe(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
     return _table(result, cells)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.terminal_safe import visible
-from mtpp.views.plan import common_unit, unit_text
+from mtpp.terminal_safe import terminal_safe
+from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class StageComparison:
         if output_format == "markdown":
             lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
             header = ["stage", *shown, *(f"{name}, against" for name in shown), "difference"]
-            return f"### {visible(title)}\n\n{markdown_text(header, cells)}\n{lines}\n"
+            return f"### {terminal_safe(title)}\n\n{markdown_text(header, cells)}\n{lines}\n"
         return _table(title, header, cells, len(shown), figures)
 
     @property

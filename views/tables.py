@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.io.csv_text import csv_text
-from mtpp.terminal_safe import visible, visible_table
+from mtpp.terminal_safe import terminal_safe, terminal_safe_table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -31,7 +31,7 @@ _PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a pipe table; text columns left, numbers right."""
-    body = [[visible(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
+    body = [[terminal_safe(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
     numeric = [bool(body) and all(_numeric(row[i]) for row in body) for i in range(len(header))]
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join("---:" if right else "---" for right in numeric) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in body]
@@ -76,14 +76,14 @@ def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
     with terminal.capture() as capture:
         for part in parts:
             terminal.print(part)
-    return "\n".join(line.rstrip() for line in visible_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
+    return "\n".join(line.rstrip() for line in terminal_safe_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
 
 
 def safe_text(text: str, style: str = "") -> Text:
     """Return a cell or a title of a table; names out of files neither end its line nor colour it."""
     from rich.text import Text
 
-    return Text(visible(text), style)
+    return Text(terminal_safe(text), style)
 
 
 def figures_grid(figures: Iterable[tuple[str, str]]) -> RenderableType:

@@ -9,9 +9,10 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.formats.results.training_plan import level_one
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.inference.cost_columns import CostColumns
-from mtpp.terminal_safe import visible
-from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
+from mtpp.terminal_safe import terminal_safe
+from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
@@ -30,8 +31,8 @@ from mtpp.views.training_texts import (
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
-    from mtpp.formats.results.training_plan import Plan
-    from mtpp.training.plan import Stage
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.training.plan import LayerStage
     from mtpp.views.training_results import Planned
 
 _NAME_WIDTHS = (19, 21, 41)
@@ -70,7 +71,7 @@ def training_plan_text(planned: Planned, output_format: str, terminal: RichConso
     if output_format == "markdown":
         table = markdown_text([c.name for c in columns], zip(*(c.cells for c in columns), strict=True)) + "\n"
         lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
-        return f"### {visible(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
+        return f"### {terminal_safe(_title(planned))}\n\n{table if columns else ''}" + "\n".join(lines) + "\n"
     if output_format == "html":
         rows = zip(*(column.cells for column in columns), strict=True)
         left = [i for i, column in enumerate(columns) if column.left]
@@ -91,10 +92,10 @@ def _title(planned: Planned) -> str:
     if planned.plan is not None:
         times = f" (times in {unit_of(planned.plan.time_per_sample)[0]})"
     sizes = f"{counted(len(model.layers), 'layer')}, {counted(len(model.edges), 'edge')}"
-    return f"{visible(model.name)}: {sizes} on {system_text(planned.task)}{times}"
+    return f"{terminal_safe(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
-def _columns(plan: Plan) -> list[_Column]:
+def _columns(plan: AnyTrainingPlan) -> list[_Column]:
     limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
@@ -104,13 +105,14 @@ def _columns(plan: Plan) -> list[_Column]:
         columns = CostColumns("", Fraction(ticks), digits)
         return [columns.text(getattr(one, part)) for one in figures]
 
+    mixes = [terminal_safe(_mix(plan, stage)) for stage in stages]
     return [
         _Column("stage", [str(i) for i in range(len(stages))]),
         _Column("layers", [str(len(stage.layers)) for stage in stages]),
-        _Column("first … last", [visible(_ends(plan, stage)) for stage in stages], left=True),
+        _Column("first … last", [terminal_safe(_ends(plan, stage)) for stage in stages], left=True),
         _Column("d", [str(stage.data_parallel) for stage in stages]),
         _Column("t", [str(stage.tensor_parallel) for stage in stages]),
-        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, HierarchicalPlan) else []),
+        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
         _Column("devices", [str(count) for count in _devices(plan)], 6),
         _Column("in flight", [str(one.in_flight) for one in figures], 5),
         _Column("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
@@ -120,13 +122,13 @@ def _columns(plan: Plan) -> list[_Column]:
         _Column("gradients", times("gradients"), 3),
         _Column("time", times("time")),
         _Column("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
-        *([] if _alike(plan) else [_Column("configurations", [visible(_mix(plan, s)) for s in stages], 7, left=True)]),
+        *([] if _alike(plan) else [_Column("configurations", mixes, 7, left=True)]),
     ]  # fmt: skip
 
 
-def _devices(plan: Plan) -> list[int]:
+def _devices(plan: AnyTrainingPlan) -> list[int]:
     """Return how many devices each stage runs on, in all its copies."""
-    copies = plan.replicas if isinstance(plan, HierarchicalPlan) else [stage.data_parallel for stage in plan.stages]
+    copies = plan.replicas if isinstance(plan, NestedPlan) else [stage.data_parallel for stage in plan.stages]
     return [count * stage.tensor_parallel for count, stage in zip(copies, plan.stages, strict=True)]
 
 
@@ -134,25 +136,25 @@ def _share(part: Any, whole: Any) -> str:
     return format_share(float(part / whole), 1) if whole else "100.0%"
 
 
-def _ordered(plan: Plan, stage: Stage) -> list[str]:
+def _ordered(plan: AnyTrainingPlan, stage: LayerStage) -> list[str]:
     """Return the names of a stage's layers from sources to sinks."""
     model = plan.problem.model
     place = {layer: at for at, layer in enumerate(model.order)}
     return [model.layers[layer].name for layer in sorted(stage.layers, key=place.__getitem__)]
 
 
-def _ends(plan: Plan, stage: Stage) -> str:
+def _ends(plan: AnyTrainingPlan, stage: LayerStage) -> str:
     names = _ordered(plan, stage)
     return names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}"
 
 
-def _mix(plan: Plan, stage: Stage) -> str:
+def _mix(plan: AnyTrainingPlan, stage: LayerStage) -> str:
     """Return how many layers of a stage run as what, most frequent first."""
     counts = Counter(choice.configuration.id for choice in chosen_of(level_one(plan.problem), stage))
     return ", ".join(f"{count} {name}" for name, count in counts.most_common())
 
 
-def _alike(plan: Plan) -> str | None:
+def _alike(plan: AnyTrainingPlan) -> str | None:
     """Return what all layers run as, if it is the same."""
     names = {choice.configuration.id for stage in plan.stages for choice in chosen_of(level_one(plan.problem), stage)}
     return names.pop() if len(names) == 1 else None
@@ -182,28 +184,28 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
         figures.append(("configurations", f"{alike} for all {layers}" if layers != "1 layer" else alike))
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
-    if isinstance(plan, HierarchicalPlan):
+    if isinstance(plan, NestedPlan):
         figures += _levels(plan)
     if task.planner.knapsack:
         figures.append(("bang per buck", _knapsack_text(planned)))
     figures += [("note", text) for text in plan.notes]
-    if plan.stopped in ("time-limit", "memory-limit", "interrupted"):
+    if plan.stopped in (*LIMITS_REACHED, StopReason.INTERRUPTED):
         figures.append(("stopped", f"{plan.stopped.replace('-', ' ')}: best plan and bound so far"))
     figures.append(rules)
     return figures
 
 
-def _slowest(plan: Plan) -> str:
+def _slowest(plan: AnyTrainingPlan) -> str:
     """Return the stage, or else the superstage, that the others wait for."""
     for i, figures in enumerate(plan.figures):
         if figures.time == plan.time_per_sample:
             return f"stage {i}"
-    assert isinstance(plan, HierarchicalPlan)
+    assert isinstance(plan, NestedPlan)
     slowest = max(all_superstages(plan.superstages), key=lambda figures: figures.time)
     return f"links of level {slowest.level} around {_range('stage', range(slowest.first, slowest.last + 1))}"
 
 
-def _levels(plan: HierarchicalPlan) -> list[tuple[str, str]]:
+def _levels(plan: NestedPlan) -> list[tuple[str, str]]:
     """Return how stages are nested: what devices of each outer level hold, in how many copies, how busy links are."""
     texts: dict[int, list[str]] = {}
     for one in all_superstages(plan.superstages):
@@ -217,7 +219,7 @@ def _range(what: str, numbers: Sequence[int]) -> str:
     return f"{what} {numbers[0]}" if len(numbers) == 1 else f"{what}s {numbers[0]}–{numbers[-1]}"
 
 
-def _devices_text(plan: Plan) -> str:
+def _devices_text(plan: AnyTrainingPlan) -> str:
     """Return how many devices are used, and which part of the time they have something to do."""
     problem = plan.problem
     text = f"{plan.devices_used:,} of {problem.devices:,} used"
@@ -228,14 +230,14 @@ def _devices_text(plan: Plan) -> str:
     return f"{text}, busy {float(share):.1%} of the time on average (steady state, without bubbles)"
 
 
-def _memory_text(plan: Plan) -> str:
+def _memory_text(plan: AnyTrainingPlan) -> str:
     held = [figures.memory_bytes for figures in plan.figures]
     stage = held.index(max(held))
     limit = size_text(level_one(plan.problem).memory_bytes)
     return f"at most {format_bytes(held[stage])} on a device (stage {stage}) of {limit}"
 
 
-def _mixes_text(plan: Plan) -> str:
+def _mixes_text(plan: AnyTrainingPlan) -> str:
     texts = []
     for mix, stages in groupby(enumerate(plan.stages), key=lambda item: _mix(plan, item[1])):
         texts.append(f"{_range('stage', [i for i, _ in stages])}: {mix}")
@@ -254,7 +256,7 @@ def _knapsack_text(planned: Planned) -> str:
     return f"would make {'stage' if len(stages) == 1 else 'stages'} {numbers} slower, or find nothing that fits"
 
 
-def _csv_rows(plan: Plan) -> list[list[Any]]:
+def _csv_rows(plan: AnyTrainingPlan) -> list[list[Any]]:
     from mtpp.formats.results.training_plan import stage_document
 
     rows = []

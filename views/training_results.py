@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
-    from mtpp.formats.results.training_plan import Plan, Problem
+    from mtpp.formats.results.training_plan import AnyTrainingPlan, AnyTrainingProblem
+    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.solvers.planners.registry import PlannerEntry
@@ -28,7 +29,7 @@ class TrainingTask:
     """
 
     source: Source
-    problem: Problem
+    problem: AnyTrainingProblem
     micro_batches: MicroBatches
     planner: PlannerEntry
     knapsack: str
@@ -55,7 +56,7 @@ class Planned:
 
     task: TrainingTask
     elapsed_s: float
-    plan: Plan | None = None
+    plan: AnyTrainingPlan | None = None
     no_plan: NoPlan | None = None
     heuristic_differs: Sequence[int] = ()
 
@@ -69,19 +70,19 @@ class Planned:
         return replace(self, plan=replace(self.plan, lower=lower))
 
     @property
-    def stopped(self) -> str:
-        """Reason that planning ended, one of ``solvers.limits.STOPS``."""
+    def stopped(self) -> StopReason:
+        """Reason that planning ended."""
         result = self.plan or self.no_plan
         assert result is not None
         return result.stopped
 
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 1, of the plan or of there being none."""
-        from mtpp.formats.results.training_plan import no_plan_document, plan_document
+        from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
 
         sha256 = self.task.source.sha256
         if self.plan is not None:
-            return plan_document(
+            return training_plan_document(
                 self.plan,
                 sha256=sha256,
                 knapsack=self.task.knapsack,
@@ -111,7 +112,7 @@ class Swept:
     cells
         By (devices, sum of degrees); those that were not reached are missing.
     stopped
-        One of ``solvers.limits.STOPS``.
+        Why planning ended.
     elapsed_s
         Seconds of planning.
     """
@@ -120,7 +121,7 @@ class Swept:
     devices: Sequence[int]
     sums: Sequence[int]
     cells: Mapping[tuple[int, int], SweepCell]
-    stopped: str
+    stopped: StopReason
     elapsed_s: float
 
     @property

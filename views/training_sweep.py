@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.terminal_safe import visible
+from mtpp.host.stop_reason import StopReason
+from mtpp.terminal_safe import terminal_safe
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.views.training_texts import distance_text, rules_text, system_text, throughput, unit_of
@@ -36,7 +37,7 @@ def sweep_text(swept: Swept, output_format: str, terminal: RichConsole | None = 
     header, rows = _cells(swept)
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(swept))
-        return f"### {visible(_title(swept))}\n\n{markdown_text(header, rows)}\n{lines}\n"
+        return f"### {terminal_safe(_title(swept))}\n\n{markdown_text(header, rows)}\n{lines}\n"
     if output_format == "html":
         return html_text(_title(swept), header, rows, _figures(swept))
     from rich.table import Table
@@ -61,7 +62,7 @@ def sweep_json(swept: Swept) -> str:
 def _title(swept: Swept) -> str:
     model = swept.task.flat.model
     unit = f" ({_unit(swept)[0]})" if swept.feasible else ""
-    return f"{visible(model.name)}: best time per sample on up to {system_text(swept.task)}{unit}"
+    return f"{terminal_safe(model.name)}: best time per sample on up to {system_text(swept.task)}{unit}"
 
 
 def _unit(swept: Swept) -> tuple[str, int]:
@@ -109,7 +110,7 @@ def _figures(swept: Swept) -> list[tuple[str, str]]:
         figures.append((_NONE, f"no plan fits, proven: {none:,} of {cells:,}"))
     if swept.open:
         figures.append((_OPEN, f"not reached, so not known: {swept.open:,} of {cells:,}"))
-    if swept.stopped != "finished":
+    if swept.stopped != StopReason.FINISHED:
         figures.append(("stopped", f"{swept.stopped.replace('-', ' ')}: best times and bounds so far"))
     return [
         *figures,

@@ -5,11 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import Plan
+    from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.views.training_results import TrainingTask
 
@@ -47,8 +47,8 @@ def system_text(task: TrainingTask) -> str:
     problem, flat = task.problem, task.flat
     devices = f"{counted(problem.devices, 'device')} of {size_text(flat.memory_bytes)}"
     levels = [(flat.devices, flat.bandwidth_bytes_per_s)]
-    if isinstance(problem, HierarchicalProblem):
-        levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.topology.levels]
+    if isinstance(problem, NestedProblem):
+        levels = [(level.devices, level.bandwidth_bytes_per_s) for level in problem.device_tree.levels]
     rates = [f"{f'{count:,} × ' if len(levels) > 1 else ''}{size_text(rate)}/s" for count, rate in levels]
     return f"{devices}, {', '.join(rates)}"
 
@@ -80,7 +80,7 @@ def throughput(time: Fraction) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def proven_text(plan: Plan) -> str:
+def proven_text(plan: AnyTrainingPlan) -> str:
     """Return how close to the best plan this one is, and what proves it."""
     lower = plan.lower
     bound = f"lower bound {format_picoseconds(float(lower.value))} by {lower.method}, tier {lower.tier}"

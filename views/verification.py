@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.report import BOUND_CHECK, FALSE, UNCHECKED, Report, listed
+from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
 from mtpp.checker.table_report import TableReport
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.views.html import html_text
 
-MARKS = {"ok": "ok", "false": "false", "unchecked": "unchecked", None: "–"}
+MARKS: dict[Verdict | None, str] = {**{verdict: str(verdict) for verdict in Verdict}, None: "–"}
 """Beginning of a row of a report, by its verdict."""
 
 _CLAIMS = ("verdict", "claim", "detail")
@@ -32,7 +32,7 @@ def _plan_text(report: Report) -> str:
     marks = max(len(MARKS[check.verdict]) for check in report.checks)
     names = max(len(check.name) for check in report.checks)
     lines = [f"{MARKS[check.verdict]:<{marks}}  {check.name:<{names}}  {check.detail}" for check in report.checks]
-    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+    return "\n".join(map(terminal_safe, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def _plan_html(report: Report) -> str:
@@ -54,7 +54,7 @@ def _row_cells(report: TableReport) -> list[tuple[str, ...]]:
         if id(found) not in outcomes:
             outcomes[id(found)] = (MARKS[found.verdict], _outcome(row, found))
         mark, outcome = outcomes[id(found)]
-        cells.append((mark, visible(row["path"]), f"k = {row['k']}", found.tier, outcome))
+        cells.append((mark, terminal_safe(row["path"]), f"k = {row['k']}", found.tier, outcome))
     return cells
 
 
@@ -64,7 +64,7 @@ def _table_text(report: TableReport) -> str:
     lines = ["  ".join([*map(str.ljust, cell, widths), cell[4]]) for cell in cells]
     lines += [f"{MARKS[check.verdict]:<{widths[0]}}  {check.name}: {check.detail}" for check in report.means]
     lines += [f"{MARKS[None]:<{widths[0]}}  {setting}" for setting in _settings(report)]
-    return "\n".join(map(visible, [*lines, "", report.sentence()]))  # no name makes a row of its own
+    return "\n".join(map(terminal_safe, [*lines, "", report.sentence()]))  # no name makes a row of its own
 
 
 def _settings(report: TableReport) -> list[str]:
@@ -84,10 +84,10 @@ def _rows(count: int) -> str:
 
 def _outcome(row: dict[str, Any], report: Report) -> str:
     """Say what is wrong, or what is unchecked, or how much of the row was checked."""
-    wrong = next((check for check in report.checks if check.verdict == FALSE), None)
+    wrong = next((check for check in report.checks if check.verdict is Verdict.FALSE), None)
     if wrong is not None:
         return f"{wrong.name}: {wrong.detail}"
     bound = next(check.detail for check in report.checks if check.name == BOUND_CHECK)
-    if report.verdict == UNCHECKED:
-        return f"{listed(report.named(UNCHECKED))} unchecked; {bound}"
+    if report.verdict is Verdict.UNCHECKED:
+        return f"{listed(report.named(Verdict.UNCHECKED))} unchecked; {bound}"
     return f"{'partition and ratio' if 'upper' in row else 'bound alone'}; {bound}"

@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Any, Self
 
 from mtpp.api.output import SavedResult
 from mtpp.errors import Interrupted, renamed
+from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
     from mtpp.api.cells.certified import CertifiedCells
     from mtpp.api.observer import Observer
     from mtpp.errors import MtppError
+    from mtpp.inference.certificate import Tier
     from mtpp.inference.certificate_table import CertificateRow
 
 
@@ -47,7 +49,7 @@ class CellTable(SavedResult):
     cells: Sequence[CertificateRow]
     problems: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
-    stopped: str = "finished"
+    stopped: StopReason = StopReason.FINISHED
     failure: MtppError | None = None
     bounds: Sequence[str] = ()
     loaded: Mapping[str, Any] | None = field(default=None, kw_only=True)
@@ -109,7 +111,7 @@ class CellTable(SavedResult):
             if not self.cells:
                 raise self.failure
             observer.warn(f"ended before all cells had their turn: {self.failure}")
-        elif self.stopped == "interrupted" and not self.cells:
+        elif self.stopped == StopReason.INTERRUPTED and not self.cells:
             raise Interrupted("interrupted before there was any row")
 
     def __repr__(self) -> str:
@@ -139,7 +141,7 @@ class CellTable(SavedResult):
         lines = [f"{label}: {problem}" for label, problem in self.problems.items()]
         if not self.verified:
             lines.append("claimed, not verified")
-        elif self.stopped != "finished":
+        elif self.stopped != StopReason.FINISHED:
             lines.append(f"stopped: {self.stopped}, {len(self.missing)} cells have no row")
         return lines
 
@@ -205,7 +207,7 @@ class BoundRow:
     bound: str
     ticks: int | None
     lower_s: float | None
-    tier: str
+    tier: Tier
     solved: bool
     seconds: float
 
@@ -268,13 +270,13 @@ class BoundTable(CellTable):
 
 def outcome_of(cells: CertifiedCells, bounds: Sequence[str]) -> dict[str, Any]:
     """Return what all tables say of a run, as keyword arguments of their records."""
-    stopped = "finished"
+    stopped = StopReason.FINISHED
     if cells.failure is not None:
-        stopped = "failed"
+        stopped = StopReason.FAILED
     elif cells.interrupted:
-        stopped = "interrupted"
+        stopped = StopReason.INTERRUPTED
     elif cells.out_of_time:
-        stopped = "time-limit"
+        stopped = StopReason.TIME_LIMIT
     return {
         "problems": {label: renamed(problem) for label, problem in cells.problems.items()},
         "missing": tuple(cells.missing),

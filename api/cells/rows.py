@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 
 def certificate_row(state: Certification, instance: Instance, file: ModelFile) -> CertificateRow:
-    """Return the row of an instance of the model in *file*."""
+    """Return the row of an instance of the model in *file*, whose work has ended."""
+    assert state.stopped is not None
     assignment = None
     if state.partition is not None:
         assignment = dict(zip(instance.op_names, state.partition.assignment.tolist(), strict=True))

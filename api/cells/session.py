@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.api.cells.certified import CertifiedCells, cell_label
 from mtpp.api.cells.rows import certificate_row, of_file
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.cells.run import CellRun
@@ -86,7 +87,7 @@ class CellSession:
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))
-        cut = row.stopped == "time-limit" and cell.number in self._shortened
+        cut = row.stopped == StopReason.TIME_LIMIT and cell.number in self._shortened
         if cut:
             self._table.out_of_time = True
         if outcome.finished and not cut and self._plan.store is not None:
@@ -107,7 +108,7 @@ class CellSession:
         if row is None and self._limits.proofs_only:  # work that asked for less may have proven as much
             limits = replace(self._limits, proofs_only=False)
             row = self._plan.store.get(cell_key(digest, instance, limits, memory_bytes=self._plan.limits.memory_bytes))
-            row = None if row is None or row.stopped == "solver-target" else row
+            row = None if row is None or row.stopped == StopReason.SOLVER_TARGET else row
         if row is None:
             self._keys[number] = key
             return False

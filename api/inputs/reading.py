@@ -84,7 +84,7 @@ def read(
     >>> mtpp.read(graph).graph.op_names
     ('a', 'b')
     """
-    from mtpp.api import parameters as given
+    from mtpp.api import parameters
     from mtpp.api.inputs.model_terms import given_size, sizes
     from mtpp.api.observer import listener
 
@@ -99,11 +99,11 @@ def read(
             stage_memory=stage_memory,
         ),
         sizes(dims),
-        costs=None if costs is None else given.path_text(costs, "costs"),
-        from_format=given.text_or_none(from_format, "from_format") or _implied_format(source),
-        time_unit=given.text_or_none(time_unit, "time_unit"),
-        backward=given.flag(backward, "backward"),
-        loading_time=given.flag(loading_time, "loading_time"),
+        costs=None if costs is None else parameters.path_text(costs, "costs"),
+        from_format=parameters.text_or_none(from_format, "from_format") or _implied_format(source),
+        time_unit=parameters.text_or_none(time_unit, "time_unit"),
+        backward=parameters.flag(backward, "backward"),
+        loading_time=parameters.flag(loading_time, "loading_time"),
         max_input_bytes=limit,
         bandwidth_given=bandwidth is not None,
     )

@@ -149,7 +149,7 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
 def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict[str, int]:
     """Return the sizes that a plan was made for; others must not be asked for."""
     from mtpp.formats.io.json_shape import attributed, pointer, require_object, require_whole
-    from mtpp.formats.results.plan import as_plan
+    from mtpp.formats.results.partition_plan import as_plan
 
     as_plan(document, display)
     with attributed(display):

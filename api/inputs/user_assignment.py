@@ -47,7 +47,7 @@ def at_place(where: str) -> Iterator[None]:
         raise
 
 
-def labels_given(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
+def stage_labels(graph: CostGraph, assignment: Any, parameter: str = "assignment") -> list[int]:
     """Return the stage of each op from what a caller gives.
 
     Parameters

@@ -15,7 +15,7 @@ from mtpp.training.problem import CONVENTIONS, Schemes
 
 if TYPE_CHECKING:
     from mtpp.host.deadline import Deadline
-    from mtpp.training.device_tree import Topology
+    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
 
 MOST_DEVICES = 1_000_000
@@ -79,7 +79,7 @@ def system_parameters(
     for name, value in (("devices", devices), ("bandwidth", bandwidth)):
         if value is not None:
             raise InputError(f"says what ‹{name}› does", parameter="topology", remedy="give one of them")
-    return TrainingSystem.of_levels(_topology(topology), size, micro_batches)
+    return TrainingSystem.of_levels(_device_tree(topology), size, micro_batches)
 
 
 def batch_parameters(
@@ -100,7 +100,7 @@ def batch_parameters(
     )
 
 
-def _topology(value: Any) -> Topology:
-    from mtpp.training.device_tree import Topology, load_topology
+def _device_tree(value: Any) -> DeviceTree:
+    from mtpp.training.device_tree import DeviceTree, load_device_tree
 
-    return value if isinstance(value, Topology) else load_topology(path_text(value, "topology"))
+    return value if isinstance(value, DeviceTree) else load_device_tree(path_text(value, "topology"))

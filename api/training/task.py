@@ -15,11 +15,11 @@ from mtpp.training.model import TrainingModel
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
-    from mtpp.formats.results.training_plan import Problem
+    from mtpp.formats.results.training_plan import AnyTrainingProblem
     from mtpp.host.interruption import Interruption
     from mtpp.host.progress import Observer as SearchListener
     from mtpp.solvers.planners.limits import PlanLimits
-    from mtpp.training.device_tree import Topology
+    from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
     from mtpp.training.problem import Schemes
     from mtpp.views.training_results import TrainingTask
@@ -38,24 +38,24 @@ class TrainingSystem:
 
     Attributes
     ----------
-    topology
+    device_tree
         Levels of devices where there are several; *devices* and *bandwidth_bytes_per_s* are that of a flat network.
     """
 
     devices: int | None = None
     memory_bytes: int | None = None
     bandwidth_bytes_per_s: int | None = None
-    topology: Topology | None = None
+    device_tree: DeviceTree | None = None
     micro_batches: MicroBatches | None = None
 
     @classmethod
     def of_levels(
-        cls, topology: Topology, memory_bytes: int | None, micro_batches: MicroBatches | None
+        cls, device_tree: DeviceTree, memory_bytes: int | None, micro_batches: MicroBatches | None
     ) -> TrainingSystem:
-        """Return the system of a topology; one level is a flat network."""
-        several = topology if len(topology.levels) > 1 else None
-        rate = topology.levels[0].bandwidth_bytes_per_s
-        return cls(topology.devices, memory_bytes, rate, several, micro_batches)
+        """Return the system of a tree of devices; one level is a flat network."""
+        several = device_tree if len(device_tree.levels) > 1 else None
+        rate = device_tree.levels[0].bandwidth_bytes_per_s
+        return cls(device_tree.devices, memory_bytes, rate, several, micro_batches)
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class TrainingPlanRequest:
         from mtpp.solvers.planners.limits import PlanLimits
 
         return PlanLimits(
-            self.deadline,
+            deadline=self.deadline,
             jobs=self.jobs or available_cores(),
             knapsack=self.knapsack,
             observer=listener,
@@ -130,8 +130,8 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
     problem = _problem(request, model, source)
     assert system.micro_batches is not None
     planner = PLANNERS[request.planner]
-    if request.knapsack == "heuristic" and not (planner.knapsack and system.topology is None):
-        where = f"on the planner {planner.name}" if system.topology is None else "with several levels of devices"
+    if request.knapsack == "heuristic" and not (planner.knapsack and system.device_tree is None):
+        where = f"on the planner {planner.name}" if system.device_tree is None else "with several levels of devices"
         raise InputError(f"has no effect {where}", parameter="knapsack", remedy="leave it out")
     for text in model.assumptions:
         observer.warn(f"{source.display}: {text}")
@@ -144,10 +144,10 @@ def _model_of(request: TrainingPlanRequest) -> tuple[TrainingModel, Source]:
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.formats.training.native import write_training_model
 
-    given = request.model
-    if isinstance(given, TrainingModel):
-        return given, source_of_bytes(write_training_model(given).encode(), "<model>")
-    source = source_of(given, None, "model", expected=EXPECTED)
+    supplied = request.model
+    if isinstance(supplied, TrainingModel):
+        return supplied, source_of_bytes(write_training_model(supplied).encode(), "<model>")
+    source = source_of(supplied, None, "model", expected=EXPECTED)
     return training_model_from_source(source, request.time_unit), source
 
 
@@ -171,7 +171,7 @@ def model_parameter(value: Any) -> str | bytes | Mapping[str, Any] | TrainingMod
     return value
 
 
-def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source) -> Problem:
+def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source) -> AnyTrainingProblem:
     """Return the problem that *model* makes on the system, with the rules asked for.
 
     Raises
@@ -181,7 +181,7 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
         numbers are examples as often as not (the published ones plan 5.9 billion parameters for 10 devices).
     """
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.training.nested_problem import HierarchicalProblem
+    from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.problem import PlanningProblem
 
     system, rules = request.system, request.rules
@@ -193,10 +193,10 @@ def _problem(request: TrainingPlanRequest, model: TrainingModel, source: Source)
     ):
         raise _incomplete(system, model, source)
     with attributed(source.display):
-        if system.topology is not None:
-            return HierarchicalProblem.build(
+        if system.device_tree is not None:
+            return NestedProblem.build(
                 model,
-                system.topology,
+                system.device_tree,
                 memory_bytes=system.memory_bytes,
                 micro_batches=system.micro_batches.count,
                 exact_micro_batches=rules.exact_micro_batches,

@@ -9,8 +9,8 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
-    from mtpp.api.verification.given_model import GivenModel
     from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.checker.plan import Report
     from mtpp.formats.io.source import Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
@@ -59,7 +59,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
 
 
 def graph_of(
-    model: str | GivenModel,
+    model: str | SuppliedModel,
     stated: Mapping[str, Any],
     system: dict[str, Any],
     request: VerifyRequest,

@@ -10,7 +10,7 @@ from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.host.deadline import Deadline
 
 if TYPE_CHECKING:
-    from mtpp.api.verification.given_model import GivenModel
+    from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.io.source import Source
 
 MAX_RESULT_BYTES = 256 * 2**20
@@ -60,7 +60,7 @@ class VerifyRequest:
     """
 
     result: str | Source
-    models: tuple[str | GivenModel, ...] = ()
+    models: tuple[str | SuppliedModel, ...] = ()
     deadline: Deadline = field(default_factory=Deadline)
     shallow: bool = False
     costs: str | None = None

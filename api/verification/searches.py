@@ -8,6 +8,7 @@ from threading import Event
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer, Steps
@@ -150,7 +151,7 @@ def _until(deadline: Deadline | None, given_up: GivenUp, work: Callable[[], R]) 
 
     end = deadline or Deadline()
     try:
-        return run_in_time(work, end, lambda: "time-limit" if end.expired() else None)
+        return run_in_time(work, end, lambda: StopReason.TIME_LIMIT if end.expired() else None)
     except Overrun:
         raise TimeIsUp from None
     finally:

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.verification.given_model import GivenModel
     from mtpp.api.verification.plan_document import Graph
     from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.measured.measured_costs import MeasuredCosts
 
 
@@ -31,14 +31,14 @@ class TableModels:
         self._request = request
         self._costs = costs
         self._unseen = self._files([model for model in request.models if isinstance(model, str)])
-        self._by_digest: dict[str, str | GivenModel] = {
+        self._by_digest: dict[str, str | SuppliedModel] = {
             model.sha256: model for model in request.models if not isinstance(model, str) and model.sha256 is not None
         }
         self._digests: dict[str, str | None] = {}
         self._folders = [Path()] if table is None else [table.parent, Path()]
-        self._read: tuple[tuple[str | GivenModel, Any, Any], Graph] | None = None
+        self._read: tuple[tuple[str | SuppliedModel, Any, Any], Graph] | None = None
 
-    def find(self, row: dict[str, Any]) -> str | GivenModel | None:
+    def find(self, row: dict[str, Any]) -> str | SuppliedModel | None:
         """Return the model with a row's SHA-256, or any file that is where the row says, or None."""
         wanted = row["sha256"]
         while wanted not in self._by_digest and (path := next(self._unseen, None)) is not None:
@@ -51,7 +51,7 @@ class TableModels:
         there = [path for path in named if self._digest(path) is not None]
         return next((path for path in there if self._digest(path) == wanted), there[0] if there else None)
 
-    def read(self, model: str | GivenModel, row: dict[str, Any]) -> Graph:
+    def read(self, model: str | SuppliedModel, row: dict[str, Any]) -> Graph:
         """Return a model as a graph document with its digests; the one read last is kept for the next row."""
         from mtpp.api.verification.plan_document import graph_of
 

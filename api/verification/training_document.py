@@ -8,8 +8,8 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
-    from mtpp.api.verification.given_model import GivenModel
     from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.checker.plan import Report
     from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
@@ -32,13 +32,13 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
     from mtpp.checker.training.plan import verify_training_plan
     from mtpp.host.alarm import TimeIsUp
 
-    given = next(iter(request.models), None)
+    supplied = next(iter(request.models), None)
     try:
         check_training_plan(plan, ())
         _refuse_idle_terms(request)
-        if given is None:
+        if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
-        model, sha256 = _training_model(given, plan["time_unit"], request)
+        model, sha256 = _training_model(supplied, plan["time_unit"], request)
         return verify_training_plan(
             plan,
             model,
@@ -48,7 +48,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
-        path = given if isinstance(given, str) else "‹model›"
+        path = supplied if isinstance(supplied, str) else "‹model›"
         where = path if error.source == "model" else error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
 
@@ -60,25 +60,25 @@ def _refuse_idle_terms(request: VerifyRequest) -> None:
         "‹dims›": bool(request.dims_due),
         "‹system› and its overrides but ‹bandwidth›": set(request.system_due) - {_BANDWIDTH} != set(),
     }
-    for parameter, given in idle.items():
-        if given:
+    for parameter, supplied in idle.items():
+        if supplied:
             raise InputError("has no effect on a training plan", source=parameter, remedy="leave it out")
 
 
 def _training_model(
-    given: str | GivenModel, plan_unit: str, request: VerifyRequest
+    supplied: str | SuppliedModel, plan_unit: str, request: VerifyRequest
 ) -> tuple[TrainingModel, str | None]:
     from mtpp.formats.io.source import read_source
     from mtpp.formats.training.models import EXPECTED
 
-    if isinstance(given, str):
-        file = read_source(given, max_bytes=request.max_model_bytes, expected=EXPECTED)
+    if isinstance(supplied, str):
+        file = read_source(supplied, max_bytes=request.max_model_bytes, expected=EXPECTED)
         return _read(file, plan_unit, request.read_as.time_unit), file.sha256
-    if given.training is None and given.graph is None and not isinstance(given.again, str | None):
-        return _read(given.again, plan_unit, request.read_as.time_unit), given.sha256
-    if given.training is None:
+    if supplied.training is None and supplied.graph is None and not isinstance(supplied.again, str | None):
+        return _read(supplied.again, plan_unit, request.read_as.time_unit), supplied.sha256
+    if supplied.training is None:
         raise InputError("a graph for inference, the result is a training plan", parameter="model")
-    return given.training, given.sha256
+    return supplied.training, supplied.sha256
 
 
 def _read(file: Source, plan_unit: str, given_unit: str | None) -> TrainingModel:

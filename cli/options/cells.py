@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -23,6 +23,26 @@ BOUND_NAMES = (
     *("bottleneck-guess", "node-convex", "configuration", "exact-mip"),
 )
 """Those of the registry, which would be slow to import for a page of help."""
+
+
+class CellOptions(TypedDict):
+    """Values of :func:`cell_options`."""
+
+    stage_counts: tuple[int, ...]
+    bounds: str | None
+    time_limit: float
+    seed: int
+    memory_limit: str | None
+    shown_as: str
+
+
+class RunOptions(TypedDict):
+    """Values of :func:`run_options`."""
+
+    total_time_limit: float | None
+    jobs: int | None
+    store: str | None
+    scheduler: str | None
 
 
 def cell_options(*, bounds: str) -> Callable[[F], F]:
@@ -74,8 +94,16 @@ def total_time_option() -> Callable[[F], F]:
     )  # fmt: skip
 
 
-def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
-    """Read what :func:`cell_options` collected, and what only one of the commands has.
+def cell_limits(
+    options: CellOptions,
+    *,
+    each: bool = False,
+    target_ratio: float = 1.0,
+    algorithm: str = "auto",
+    proofs_only: bool = False,
+    cutoff: int | None = None,
+) -> CellLimits:
+    """Return the limits of every cell: what :func:`cell_options` collected, and what only one of the commands has.
 
     Raises
     ------
@@ -88,14 +116,14 @@ def cell_limits(options: dict[str, Any], *, each: bool = False) -> CellLimits:
 
     return CellLimits(
         time_limit_s=options["time_limit"],
-        target_ratio=Fraction(repr(options.get("target_ratio", 1.0))),
+        target_ratio=Fraction(repr(target_ratio)),
         bounds=bound_names(listed(options["bounds"]), every=each),
-        algorithm=algorithm_of(options.get("algorithm", "auto")),
+        algorithm=algorithm_of(algorithm),
         seed=options["seed"],
         memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
         each=each,
-        proofs_only=options.get("require_ratio") is not None,
-        cutoff=options.get("cutoff"),
+        proofs_only=proofs_only,
+        cutoff=cutoff,
     )
 
 

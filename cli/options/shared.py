@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
@@ -18,6 +18,51 @@ if TYPE_CHECKING:
 
 _DIM_DIGITS = 19
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class NoiseOptions(TypedDict):
+    """Values of :func:`noise_options`, which are among those of :func:`output_options`."""
+
+    quiet: bool
+    verbose: bool
+
+
+class ReadingOptions(TypedDict):
+    """Values of :func:`reading_options`, as :func:`mtpp.formats.graphs.recognise.read_graph` takes them."""
+
+    from_format: str | None
+    time_unit: str | None
+    backward: bool
+    loading_time: bool
+
+
+class SystemOptions(TypedDict):
+    """Values of ``--system`` and of its overrides."""
+
+    system: str | None
+    bandwidth: str | None
+    fast_memory: str | None
+    activation_reserve: str | None
+    peak: str | None
+    stage_memory: str | None
+
+
+class ModelOptions(SystemOptions, ReadingOptions):
+    """Values of :func:`model_options`."""
+
+    costs: str | None
+    dims: tuple[str, ...]
+    max_input_size: str
+
+
+class SearchOptions(ModelOptions, NoiseOptions):
+    """Values of :func:`search_options`, for commands that read models."""
+
+    time_limit: float | None
+    work_limit: int | None
+    seed: int
+    jobs: int | None
+    memory_limit: str | None
 
 
 class FiniteRange(click.FloatRange):
@@ -133,9 +178,14 @@ def reading_options() -> Callable[[F], F]:
     )
 
 
-def reading_of(options: dict[str, Any]) -> dict[str, Any]:
-    """Return what :func:`reading_options` collected, as :func:`mtpp.formats.graphs.recognise.read_graph` takes it."""
-    return {key: options[key] for key in ("from_format", "time_unit", "backward", "loading_time")}
+def reading_of(options: ReadingOptions) -> ReadingOptions:
+    """Return the values of :func:`reading_options` alone."""
+    return {
+        "from_format": options["from_format"],
+        "time_unit": options["time_unit"],
+        "backward": options["backward"],
+        "loading_time": options["loading_time"],
+    }
 
 
 def search_options(*, time_limit: str) -> Callable[[F], F]:
@@ -154,26 +204,9 @@ def search_options(*, time_limit: str) -> Callable[[F], F]:
     )  # fmt: skip
 
 
-MODEL_OPTION_NAMES = (
-    "system",
-    "bandwidth",
-    "fast_memory",
-    "activation_reserve",
-    "peak",
-    "stage_memory",
-    "costs",
-    "dims",
-    "from_format",
-    "time_unit",
-    "backward",
-    "loading_time",
-    "max_input_size",
-)
-
-
 def read_model(
     path: str,
-    options: dict[str, Any],
+    options: ModelOptions,
     warn: Callable[[str], None],
     *,
     source: Source | None = None,
@@ -185,21 +218,21 @@ def read_model(
     return read_model(path, reading_of_model(options), warn, source=source, spare_dims=spare_dims)
 
 
-def reading_of_model(options: dict[str, Any]) -> Reading:
+def reading_of_model(options: ModelOptions) -> Reading:
     """Return what :func:`model_options` collected."""
     from mtpp.api.inputs.model import Reading
 
     return Reading(
         system_of(options),
         parse_dims(options["dims"]),
-        costs=options.get("costs"),
+        costs=options["costs"],
         max_input_bytes=input_limit(options["max_input_size"]),
         bandwidth_given=bool(options["bandwidth"]),
         **reading_of(options),
     )
 
 
-def system_of(options: dict[str, Any]) -> System:
+def system_of(options: SystemOptions) -> System:
     """Return the system that ``--system`` and its overrides describe."""
     from mtpp.api.inputs.reading import system_from
 

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from mtpp.cli.options.file_types import SYSTEM
-from mtpp.cli.options.shared import parse_dims, reading_of, stack, system_of
+from mtpp.cli.options.shared import (
+    NoiseOptions,
+    ReadingOptions,
+    SystemOptions,
+    parse_dims,
+    reading_of,
+    stack,
+    system_of,
+)
 from mtpp.cli.options.values import input_limit
 from mtpp.cli.terminal.clock import deadline_from_start
 
@@ -25,6 +33,17 @@ _SYSTEM_KEYS = {
     "stage_memory": "stage_memory_bytes",
 }
 """Option → key of a system that it overrides."""
+
+
+class VerifyOptions(SystemOptions, ReadingOptions, NoiseOptions):
+    """Values of the options of ``mtpp verify``, but for those that decide on its exit code and output."""
+
+    costs: str | None
+    deep: bool
+    dims: tuple[str, ...]
+    max_input_size: str | None
+    memory_limit: str | None
+    time_limit: float | None
 
 
 def held_to_options() -> Callable[[F], F]:
@@ -45,7 +64,7 @@ def held_to_options() -> Callable[[F], F]:
     )
 
 
-def verify_request(result: str, models: Sequence[str], options: dict[str, Any]) -> VerifyRequest:
+def verify_request(result: str, models: Sequence[str], options: VerifyOptions) -> VerifyRequest:
     """Return what the options of ``mtpp verify`` ask for."""
     from mtpp.api.verification.request import ReadAs, VerifyRequest
 
@@ -65,14 +84,12 @@ def verify_request(result: str, models: Sequence[str], options: dict[str, Any]) 
     )
 
 
-def _system_due(options: dict[str, Any]) -> dict[str, Any]:
+def _system_due(options: SystemOptions) -> dict[str, Any]:
     """Return what options say of a system, all of it with ``--system``."""
     from mtpp.api.verify import system_values
 
-    given = [option for option in _SYSTEM_KEYS if options[option] is not None]
-    if options["system"] is None and not given:
+    overridden = [key for option, key in _SYSTEM_KEYS.items() if options.get(option) is not None]
+    if options["system"] is None and not overridden:
         return {}
     due = system_values(system_of(options))
-    return (
-        due if options["system"] is not None else {_SYSTEM_KEYS[option]: due[_SYSTEM_KEYS[option]] for option in given}
-    )
+    return due if options["system"] is not None else {key: due[key] for key in overridden}

@@ -12,7 +12,7 @@ from mtpp.api.observer import Costs, Observer
 from mtpp.cli.flags import flag_of
 from mtpp.errors import renamed
 from mtpp.host.interrupts import tell
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -65,7 +65,7 @@ class Console(Observer):
 
     def _print(self, text: str) -> None:
         if sys.stderr is not None:  # closed; print would take standard output for it
-            print("\n".join(map(visible, renamed(text, flag_of).split("\n"))), file=sys.stderr, flush=True)
+            print("\n".join(map(terminal_safe, renamed(text, flag_of).split("\n"))), file=sys.stderr, flush=True)
 
 
 class TalkativeConsole(Console):

@@ -6,11 +6,11 @@ import os
 import sys
 
 from mtpp.errors import InputError
-from mtpp.terminal_safe import visible_table
+from mtpp.terminal_safe import terminal_safe_table
 
 
 class OutputClosed(Exception):
-    """Whoever read standard output does so no more; click would take a BrokenPipeError for its own affair."""
+    """Nobody reads standard output any more; click would handle a BrokenPipeError itself."""
 
 
 def write_stdout(text: str) -> None:
@@ -28,7 +28,7 @@ def write_stdout(text: str) -> None:
     if not text.endswith("\n"):
         text += "\n"
     if sys.stdout.isatty():
-        text = visible_table(text)
+        text = terminal_safe_table(text)
     try:
         try:
             sys.stdout.write(text)

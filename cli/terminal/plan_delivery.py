@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from mtpp.cli.terminal.delivery import deliver
 
 if TYPE_CHECKING:
-    from mtpp.api.plan import PartitionPlan
+    from mtpp.api.partition_plan import PartitionPlan
     from mtpp.cli.terminal.console import Console
     from mtpp.views.stage_comparison import StageComparison
 

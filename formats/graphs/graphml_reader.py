@@ -1,4 +1,4 @@
-"""Reads GraphML: what :mod:`graphml` writes, and graphs of other programs whose nodes carry their costs.
+"""Reader of GraphML: what :mod:`graphml` writes, and graphs of other programs whose nodes carry their costs.
 
 Without ``tensor`` on its edges, a file means what node-link data mean (:mod:`node_link`): nodes with ``work``, and one
 tensor per node with its ``size_out``, ``bytes`` or ``transfer`` along all edges that leave it. Other data, drawings

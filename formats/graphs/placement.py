@@ -19,8 +19,8 @@ What becomes of it
   operator graphs, both for 2 GiB/s, and is used only where edges have no ``size``.
 * Nodes of one ``colorClass`` have to be on one device: they are one op. Where that makes ops wait for each other, they
   have to be on one device as well, and are one op.
-* Forward nodes without inputs, time and purpose but to hold bytes are parameters: weights and constants. Whoever reads
-  one holds it, and it is never transferred.
+* Forward nodes without inputs, time and purpose but to hold bytes are parameters: weights and constants. An op that
+  reads one holds it, and it is never transferred.
 * ``size`` of a node is "memory taken by this node on an accelerator". It becomes the op's parameters, those that it
   reads included: the format has no other word for memory, and no peak.
 * Nodes with ``isBackwardNode`` are the backward pass of a training workload. They are left out, or, with *backward*,

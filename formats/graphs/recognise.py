@@ -12,7 +12,7 @@ from mtpp.formats.graphs.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import Source
 from mtpp.formats.measured.onnxruntime_profile import looks_like_trace
-from mtpp.formats.results import plan
+from mtpp.formats.results import partition_plan
 from mtpp.formats.training import native as training_native
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import System
@@ -130,7 +130,7 @@ _FOR_PLANNING = {
 def _unknown_json(content: Content) -> UnrecognisedInput:
     source, document = content.source, content.document
     name = document.get("format") if isinstance(document, dict) else None
-    if name == plan.FORMAT:
+    if name == partition_plan.FORMAT:
         return UnrecognisedInput(
             "a plan, not a graph",
             source=source.display,

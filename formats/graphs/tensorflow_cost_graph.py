@@ -129,12 +129,12 @@ def _nodes(document: Message) -> dict[int, _Node]:
     if not nodes:
         raise InputError("the graph has no nodes", remedy="give at least one")
     for node in nodes.values():
-        for given in (*node.inputs, *node.controls):
-            if given.node not in nodes:
-                raise InputError(f"no node has the id {given.node}", where=f"line {given.line}")
-            if given.node == node.id:
+        for incoming in (*node.inputs, *node.controls):
+            if incoming.node not in nodes:
+                raise InputError(f"no node has the id {incoming.node}", where=f"line {incoming.line}")
+            if incoming.node == node.id:
                 problem = f"node {shown(node.name)} reads its own output (self-loop)"
-                raise InputError(problem, where=f"line {given.line}")
+                raise InputError(problem, where=f"line {incoming.line}")
     names = distinct_names({node.id: node.name for node in nodes.values()})
     return {identity: replace(node, name=names[identity]) for identity, node in nodes.items()}
 
@@ -150,11 +150,11 @@ def _node(row: Message) -> _Node:
     inputs: list[_Input] = []
     controls = [_Input(_whole(value, "control_input"), 0, value.line) for value in _all(row, "control_input")]
     for value in _all(row, "input_info"):
-        given = _message(value, "input_info")
-        _check_fields(given, _INPUT_FIELDS)
-        port = _whole(_one(given, "preceding_port"), "preceding_port")
+        incoming = _message(value, "input_info")
+        _check_fields(incoming, _INPUT_FIELDS)
+        port = _whole(_one(incoming, "preceding_port"), "preceding_port")
         kind = controls if port < 0 else inputs  # TensorFlow's number for the output that carries no data
-        kind.append(_Input(_whole(_one(given, "preceding_node"), "preceding_node"), port, given.line))
+        kind.append(_Input(_whole(_one(incoming, "preceding_node"), "preceding_node"), port, incoming.line))
     name = _one(row, "name")
     if not isinstance(name, Token) or name.kind != "string" or not name.text:
         raise InputError("a node without a name", where=f"line {row.line}", remedy='give it name: "…"')
@@ -230,12 +230,12 @@ def _tensors(nodes: Mapping[int, _Node]) -> list[Tensor]:
     readers: dict[int, dict[int, dict[str, None]]] = {identity: {} for identity in nodes}
     waiting: dict[int, dict[str, None]] = {identity: {} for identity in nodes}
     for node in nodes.values():
-        for given in node.inputs:
-            readers[given.node].setdefault(given.port, {})[node.name] = None
+        for incoming in node.inputs:
+            readers[incoming.node].setdefault(incoming.port, {})[node.name] = None
     for node in nodes.values():
-        for given in node.controls:
-            if not any(node.name in names for names in readers[given.node].values()):
-                waiting[given.node][node.name] = None
+        for incoming in node.controls:
+            if not any(node.name in names for names in readers[incoming.node].values()):
+                waiting[incoming.node][node.name] = None
     tensors, taken = [], set[str]()
     for node in nodes.values():
         listed = range(len(node.sizes))

@@ -1,4 +1,4 @@
-"""Finds the place of what a fast JSON parser only says is somewhere: the slow second look at a bad document."""
+"""Place of a fault in a JSON document, which a fast parser does not tell: a slow second look."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _note(trip_count: int, note: str, **more: Any) -> dict[str, Any]:
 
 
 def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:
-    """Count the dearer branch; a branch that a constant condition rules out is not looked at."""
+    """Count the more expensive branch; a branch that a constant condition rules out is not looked at."""
     record = ControlRecord()
     branches = ["then_branch", "else_branch"]
     condition = node.value(0)
@@ -102,11 +102,11 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
         record.notes.insert(0, _note(1, f"the condition is constant: {chosen} counted"))
     else:
         bodies = [walk(_body(node, name), [], name) for name in branches]
-        dearer = 0 if bodies[0].work_ps >= bodies[1].work_ps else 1
-        body = bodies[dearer]
+        costly = 0 if bodies[0].work_ps >= bodies[1].work_ps else 1
+        body = bodies[costly]
         record.add(body, 1)
-        record.include(bodies[1 - dearer])
-        record.notes.insert(0, _note(1, f"the dearer branch counted: {branches[dearer]}"))
+        record.include(bodies[1 - costly])
+        record.notes.insert(0, _note(1, f"the dearer branch counted: {branches[costly]}"))
     record.types = [_open(known.type) for known in body.outputs]
     return record
 

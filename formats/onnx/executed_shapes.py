@@ -1,4 +1,4 @@
-"""Sizes that only running a model tells, put into it where its shapes are open."""
+"""Sizes known only from running a model, put into it where its shapes are open."""
 
 from __future__ import annotations
 

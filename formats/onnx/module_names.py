@@ -89,19 +89,18 @@ def _without_second_calls(paths: list[str | None]) -> list[str | None]:
 def _of_weights(reading: Reading) -> list[str | None]:
     """Follow each weight, also through folded nodes (a transposed one), to the one op that reads it."""
     ops = {position: v for v, position in enumerate(reading.positions)}
-    readers: dict[str, int] = {}
-    many = -1
+    readers: dict[str, int | None] = {}  # None: several
 
-    def note(name: str, reader: int) -> None:
+    def note(name: str, reader: int | None) -> None:
         if readers.setdefault(name, reader) != reader:
-            readers[name] = many
+            readers[name] = None
 
     for result in reading.model.graph.output:
-        note(result.name, many)
+        note(result.name, None)
     for position in range(len(reading.model.graph.node) - 1, -1, -1):
         node = reading.model.graph.node[position]
         if position in ops:
-            found: Iterable[int] = (ops[position],)
+            found: Iterable[int | None] = (ops[position],)
         else:
             found = {readers[output] for output in node.output if output in readers}
         for reader in found:
@@ -110,8 +109,9 @@ def _of_weights(reading: Reading) -> list[str | None]:
     modules: list[list[str]] = [[] for _ in ops]
     for weight in sorted(parameter_names(reading.model.graph)):
         module = _checked(weight.rpartition(".")[0])
-        if module and readers.get(weight, many) != many:
-            modules[readers[weight]].append(module)
+        reader = readers.get(weight)
+        if module and reader is not None:
+            modules[reader].append(module)
     return [_common(paths) for paths in modules]
 
 

@@ -11,14 +11,15 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.formats.io.json_text import dump_lines
-from mtpp.training.nested_plan import HierarchicalPlan, SuperstageFigures
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.host.stop_reason import StopReason
+from mtpp.training.nested_plan import NestedPlan, SuperstageFigures
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import FORMAT, VERSION, TimeBound, TrainingPlan, chosen_of
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import PICOSECONDS
 
-Plan = TrainingPlan | HierarchicalPlan
-Problem = PlanningProblem | HierarchicalProblem
+AnyTrainingPlan = TrainingPlan | NestedPlan
+AnyTrainingProblem = PlanningProblem | NestedProblem
 
 
 def write_training_plan(document: Mapping[str, Any]) -> str:
@@ -26,8 +27,8 @@ def write_training_plan(document: Mapping[str, Any]) -> str:
     return dump_lines(document, ("stages", "superstages")) + "\n"
 
 
-def plan_document(
-    plan: Plan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
+def training_plan_document(
+    plan: AnyTrainingPlan, *, sha256: str, knapsack: str, heuristic_differs: Sequence[int], elapsed_s: float
 ) -> dict[str, Any]:
     """Return a plan as JSON takes it.
 
@@ -59,20 +60,20 @@ def plan_document(
         **_superstages(plan),
         "knapsack": {"method": knapsack, "heuristic_differs": list(heuristic_differs)},
         "notes": list(plan.notes),
-        "stopped": plan.stopped,
+        "stopped": str(plan.stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 
 
 def no_plan_document(
-    problem: Problem,
+    problem: AnyTrainingProblem,
     *,
     planner: str,
     sha256: str,
     proven: bool,
     least_memory_bytes: int | None,
     reason: str,
-    stopped: str,
+    stopped: StopReason,
     elapsed_s: float,
 ) -> dict[str, Any]:
     """Return what JSON says where there is no plan; see :class:`mtpp.solvers.planners.limits.NoPlan`."""
@@ -83,12 +84,12 @@ def no_plan_document(
         "least_memory_bytes": least_memory_bytes,
         "reason": reason,
         "stages": [],
-        "stopped": stopped,
+        "stopped": str(stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 
 
-def header(form: str, version: int, problem: Problem, planner: str, sha256: str) -> dict[str, Any]:
+def header(form: str, version: int, problem: AnyTrainingProblem, planner: str, sha256: str) -> dict[str, Any]:
     """Return what every document about planning starts with: its *form*, the model, and the devices."""
     model = problem.model
     return {
@@ -102,7 +103,7 @@ def header(form: str, version: int, problem: Problem, planner: str, sha256: str)
     }
 
 
-def _system(problem: Problem) -> dict[str, Any]:
+def _system(problem: AnyTrainingProblem) -> dict[str, Any]:
     """Return what a document says of the devices, of the batch, and of the rules."""
     flat = level_one(problem)
     return {
@@ -115,16 +116,16 @@ def _system(problem: Problem) -> dict[str, Any]:
         "data_parallel": flat.schemes.data_parallel,
         "tensor_parallel": flat.schemes.tensor_parallel,
         "recompute": flat.schemes.recompute,
-        "topology": problem.topology.to_document() if isinstance(problem, HierarchicalProblem) else None,
+        "topology": problem.device_tree.to_document() if isinstance(problem, NestedProblem) else None,
     }
 
 
-def level_one(problem: Problem) -> PlanningProblem:
+def level_one(problem: AnyTrainingProblem) -> PlanningProblem:
     """Return the problem of the innermost level, which is all of it where there is one level."""
-    return problem.level_one if isinstance(problem, HierarchicalProblem) else problem
+    return problem.level_one if isinstance(problem, NestedProblem) else problem
 
 
-def in_units(ticks: Fraction, problem: Problem) -> float:
+def in_units(ticks: Fraction, problem: AnyTrainingProblem) -> float:
     """Return a time in the model's unit, correctly rounded."""
     return float(ticks / PICOSECONDS[problem.model.time_unit])
 
@@ -144,23 +145,23 @@ def bound_document(bound: TimeBound) -> dict[str, Any]:
     return {
         "value": fraction(bound.value),
         "method": bound.method,
-        "tier": bound.tier,
+        "tier": str(bound.tier),
         "proof": dict(bound.proof),
     }
 
 
-def stage_document(plan: Plan, index: int) -> dict[str, Any]:
+def stage_document(plan: AnyTrainingPlan, index: int) -> dict[str, Any]:
     """Return what JSON says of a stage; times are per sample, in the unit of the model."""
     problem, stage, figures = level_one(plan.problem), plan.stages[index], plan.figures[index]
     ids = [problem.model.layers[layer].id for layer in stage.layers]
     chosen = [choice.configuration.id for choice in chosen_of(problem, stage)]
-    copies = plan.replicas[index] if isinstance(plan, HierarchicalPlan) else stage.data_parallel
+    copies = plan.replicas[index] if isinstance(plan, NestedPlan) else stage.data_parallel
     return {
         "index": index,
         "layers": ids,
         "data_parallel": stage.data_parallel,
         "tensor_parallel": stage.tensor_parallel,
-        **({"replicas": copies} if isinstance(plan, HierarchicalPlan) else {}),
+        **({"replicas": copies} if isinstance(plan, NestedPlan) else {}),
         "devices": copies * stage.tensor_parallel,
         "in_flight": figures.in_flight,
         "memory_bytes": figures.memory_bytes,
@@ -175,13 +176,13 @@ def stage_document(plan: Plan, index: int) -> dict[str, Any]:
     }
 
 
-def _superstages(plan: Plan) -> dict[str, Any]:
-    if not isinstance(plan, HierarchicalPlan):
+def _superstages(plan: AnyTrainingPlan) -> dict[str, Any]:
+    if not isinstance(plan, NestedPlan):
         return {}
     return {"superstages": [_superstage(plan, one) for one in plan.superstages]}
 
 
-def _superstage(plan: HierarchicalPlan, figures: SuperstageFigures) -> dict[str, Any]:
+def _superstage(plan: NestedPlan, figures: SuperstageFigures) -> dict[str, Any]:
     return {
         "level": figures.level,
         "data_parallel": figures.data_parallel,
@@ -195,5 +196,5 @@ def _superstage(plan: HierarchicalPlan, figures: SuperstageFigures) -> dict[str,
     }
 
 
-def _share(time: Fraction, plan: Plan) -> float:
+def _share(time: Fraction, plan: AnyTrainingPlan) -> float:
     return float(time / plan.time_per_sample) if plan.time_per_sample else 1.0

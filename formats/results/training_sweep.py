@@ -8,6 +8,7 @@ from typing import Any
 
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.results.training_plan import fraction, header, in_units, per_second
+from mtpp.host.stop_reason import StopReason
 from mtpp.training.plan import time_ratio
 from mtpp.training.problem import PlanningProblem
 
@@ -26,7 +27,7 @@ def sweep_document(
     *,
     planner: str,
     sha256: str,
-    stopped: str,
+    stopped: StopReason,
     elapsed_s: float,
 ) -> dict[str, Any]:
     """Return a table as JSON takes it; *rows* are of :func:`sweep_row`."""
@@ -35,7 +36,7 @@ def sweep_document(
         "devices": _distinct(row["devices"] for row in rows),
         "degrees_sums": _distinct(row["degrees_sum"] for row in rows),
         "rows": list(rows),
-        "stopped": stopped,
+        "stopped": str(stopped),
         "elapsed_s": round(elapsed_s, 6),
     }
 

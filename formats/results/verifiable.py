@@ -7,7 +7,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import attributed, check_header
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results import plan
+from mtpp.formats.results import partition_plan
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
 
@@ -20,7 +20,7 @@ def read_verifiable(data: bytes, source: str) -> dict[str, Any]:
 
     Returns
     -------
-    The document, as :func:`mtpp.formats.results.plan.read_plan` returns it; its ``format`` says which it is.
+    The document, as :func:`mtpp.formats.results.partition_plan.read_plan` returns it; its ``format`` says which it is.
 
     Raises
     ------
@@ -41,7 +41,7 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
     if is_training_plan(document):
         with attributed(source):
             return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION)
-    return plan.as_plan(document, source)
+    return partition_plan.as_plan(document, source)
 
 
 MOST_MEMORY = 2**30

@@ -9,7 +9,7 @@ from mtpp.formats.graphs import native, piper
 from mtpp.formats.graphs.graph_format import Content
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import DEFAULT_MAX_BYTES, Source, read_source
-from mtpp.formats.results import plan, stage_manifest, verifiable
+from mtpp.formats.results import partition_plan, stage_manifest, verifiable
 from mtpp.formats.training import native as training_native
 from mtpp.training.model import TIME_UNITS, TrainingModel
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
@@ -19,7 +19,7 @@ EXPECTED = f"layers with their configurations, as {training_native.FORMAT} or in
 
 _FORMATS = {
     native.FORMAT: "a graph for inference, not a model to be trained",
-    plan.FORMAT: "a plan for inference, not a model to be trained",
+    partition_plan.FORMAT: "a plan for inference, not a model to be trained",
     TRAINING_PLAN: "a training plan, not the model it is for",
     verifiable.CERTIFICATES: "a table of certificates, not a model to be trained",
     stage_manifest.FORMAT: "a manifest of stages, not a model to be trained",

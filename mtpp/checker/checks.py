@@ -14,8 +14,9 @@ from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.graph import TickGraph, model_in_ticks
-from mtpp.checker.report import BOUND_CHECK, FALSE, NO_TIER, OK, UNCHECKED, Check, Search, fact
+from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
 from mtpp.checker.stages import StageFigures
+from mtpp.checker.tier import Tier
 from mtpp.errors import InputError
 
 PARTITION = ("assignment", "edges", "together", "stage memory")
@@ -148,8 +149,8 @@ def check_memory(stages: dict[int, StageFigures], limit: int | None) -> Check:
 
 
 def check_bound(
-    claim: BoundClaim, method: str, tier: str, reached: int | None, search: Search | None, name: str = BOUND_CHECK
-) -> tuple[Check, str]:
+    claim: BoundClaim, method: str, tier: Tier, reached: int | None, search: Search | None, name: str = BOUND_CHECK
+) -> tuple[Check, Tier]:
     """Check a lower bound, as far as its tier allows, and return the tier that it has then.
 
     Parameters
@@ -167,11 +168,11 @@ def check_bound(
         If its proof is malformed.
     """
     if reached is not None and claim.value > reached:
-        return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), NO_TIER
+        return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
     passed: bool | None
-    if tier == "solver":
+    if tier is Tier.SOLVER:
         return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
-    if tier == "enumerated":
+    if tier is Tier.ENUMERATED:
         passed, detail = check_enumerated(claim, method, search)
     elif method in CHECKERS:
         passed, detail = CHECKERS[method](claim)
@@ -179,7 +180,7 @@ def check_bound(
         passed, detail = False, f"no checker for method {method[:60]!r}"
     if passed and claim.together:
         detail += "; among partitions that keep the groups together"
-    return Check(name, passed, detail), NO_TIER if passed is False else tier
+    return Check(name, passed, detail), Tier.NONE if passed is False else tier
 
 
 def quotient(bottleneck: int, bound: int) -> float | None:
@@ -206,7 +207,7 @@ def check_ratio(due: float | None, stated: Any | None, rests_on: Sequence[Check]
     return resting(name, text, rests_on)
 
 
-def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[Check], said_by: str) -> Check:
+def check_optimal(*, stated: bool, closed: bool, tier: Tier, rests_on: Sequence[Check], said_by: str) -> Check:
     """Check whether a document says rightly that its partition is proven optimal, or that it is not.
 
     Parameters
@@ -219,11 +220,11 @@ def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[C
         Rows of the figures that it rests on.
     """
     name = "optimal"
-    if stated and tier == "solver":
+    if stated and tier is Tier.SOLVER:
         return Check(name, False, f"{said_by} says true, but a bound of tier solver is no proof")
     if stated and not closed:
         return Check(name, False, f"{said_by} says true, but the lower bound is below the bottleneck")
-    if not stated and closed and tier != "solver":
+    if not stated and closed and tier is not Tier.SOLVER:
         return Check(name, False, f"{said_by} says false, but bottleneck and lower bound meet")
     if not stated and closed:
         return resting(name, "not claimed: closed by the MIP solver alone", rests_on)
@@ -232,7 +233,7 @@ def check_optimal(*, stated: bool, closed: bool, tier: str, rests_on: Sequence[C
 
 def resting(name: str, text: str, rests_on: Sequence[Check], otherwise: str | None = None) -> Check:
     """Return the row of something that is true if all it rests on is; *otherwise* is what it says if that is not."""
-    for verdict, passed, why in ((FALSE, False, "is false"), (UNCHECKED, None, "was not checked")):
+    for verdict, passed, why in ((Verdict.FALSE, False, "is false"), (Verdict.UNCHECKED, None, "was not checked")):
         row = next((check.name for check in rests_on if check.verdict == verdict), None)
         if row is not None:
             return Check(name, passed, f"{otherwise or text}: rests on {row}, which {why}")
@@ -246,7 +247,7 @@ def rows_named(checks: Sequence[Check], names: Sequence[str]) -> list[Check]:
 
 def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
     """Tell whether none of the rows of these names is false or unchecked."""
-    return all(check.verdict in (OK, None) for check in rows_named(checks, names))
+    return all(check.verdict in (Verdict.OK, None) for check in rows_named(checks, names))
 
 
 def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False) -> str:

@@ -13,14 +13,12 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any, NoReturn
 
+from mtpp.checker.tier import STATED_TIERS
 from mtpp.errors import InputError
 
 Path = tuple[str | int, ...]
 Rule = Callable[[Any, Path], None]
 """Returns if a value is well-formed, raises InputError at its path if not."""
-
-TIERS = ("exact", "enumerated", "solver")
-"""How far a lower bound can be trusted, the strongest first."""
 
 PICOSECONDS_PER_UNIT = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
 ABSTRACT = "1"
@@ -294,7 +292,7 @@ check_plan = tagged(
         "ticks_per_unit": whole(1),
         "time_unit": time_unit,
         "bottleneck": whole(),
-        "lower_bound": record({"value": whole(), "method": text, "tier": choice(*TIERS), "proof": anything}),
+        "lower_bound": record({"value": whole(), "method": text, "tier": choice(*STATED_TIERS), "proof": anything}),
         "ratio": nullable(number),
         "optimal": flag,
         "together": array(array(text)),

@@ -1,4 +1,4 @@
-"""Flows through the tensors of a graph: what proves from below how much a stage cuts.
+"""Flows through the tensors of a graph: proofs of how much a stage cuts at least.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). A flow says of a tensor t and an op u that touches it how
 many ticks x_t(u) go from u into t; out of it, if negative. It is feasible if each tensor lets out what goes in, Σ_u

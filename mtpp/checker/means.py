@@ -15,7 +15,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.document import Rule, array, mapping, nullable, number, record, whole
-from mtpp.checker.report import FALSE, UNCHECKED, Check, fact
+from mtpp.checker.report import Check, Verdict, fact
+from mtpp.checker.tier import Tier
 
 _TOLERANCE = 1e-9
 _SOLVER_TOLERANCE = 10**6
@@ -36,7 +37,9 @@ def unchecked_summary(summary: list[dict[str, Any]], why: str) -> list[Check]:
     return [Check(f"means for k = {entry['k']}", None, why) for entry in summary]
 
 
-def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]], verdicts: Sequence[str]) -> list[Check]:
+def verify_summary(
+    rows: list[dict[str, Any]], summary: list[dict[str, Any]], verdicts: Sequence[Verdict]
+) -> list[Check]:
     """Add up the means of each k again; no rows if the table has no summary.
 
     Parameters
@@ -47,7 +50,7 @@ def verify_summary(rows: list[dict[str, Any]], summary: list[dict[str, Any]], ve
     if not summary:
         return []
     stated = Counter(entry["k"] for entry in summary)
-    of_k: dict[int, list[tuple[dict[str, Any], str]]] = {k: [] for k in stated}
+    of_k: dict[int, list[tuple[dict[str, Any], Verdict]]] = {k: [] for k in stated}
     for row, verdict in zip(rows, verdicts, strict=True):
         if row["k"] in of_k:
             of_k[row["k"]].append((row, verdict))
@@ -66,7 +69,7 @@ _RECORDED = ("geomean_bounds", "over_simple", "best")
 """Figures of bounds that a table only records: their proofs are not in it."""
 
 
-def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: Sequence[str]) -> list[Check]:
+def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: Sequence[Verdict]) -> list[Check]:
     k = entry["k"]
     counted = [row for row in rows if _value(row, "simple") > 0]
     with_upper = [row for row in counted if "upper" in row]
@@ -94,10 +97,10 @@ def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: S
     ]
 
 
-def _mean(name: str, fault: str | None, text: str, verdicts: Sequence[str]) -> Check:
+def _mean(name: str, fault: str | None, text: str, verdicts: Sequence[Verdict]) -> Check:
     if fault is not None:
         return Check(name, False, fault)
-    for verdict, passed in ((FALSE, False), (UNCHECKED, None)):
+    for verdict, passed in ((Verdict.FALSE, False), (Verdict.UNCHECKED, None)):
         count = verdicts.count(verdict)
         if count:
             which = f"{count} of them {'is' if count == 1 else 'are'} {verdict}"
@@ -114,7 +117,7 @@ def _closed(row: dict[str, Any]) -> bool:
     if "upper" not in row:
         return False
     near = row["upper"] * _SOLVER_TOLERANCE <= row["lower"] * (_SOLVER_TOLERANCE + 1)
-    return bool(row["upper"] == row["lower"] or (row["tier"] == "solver" and near and row["lower"] > 0))
+    return bool(row["upper"] == row["lower"] or (row["tier"] == Tier.SOLVER and near and row["lower"] > 0))
 
 
 def _solved(rows: list[dict[str, Any]], method: str) -> int:

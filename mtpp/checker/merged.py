@@ -1,4 +1,4 @@
-"""A graph whose ops are merged one after the other, and what has to be known of it on the way.
+"""A graph whose ops are merged one after the other, with the paths and tensors that are left.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`).
 """

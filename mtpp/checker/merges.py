@@ -2,7 +2,7 @@
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`), written from the rules' statements. Let f(S) be the work of
 a set of ops and the transfers c(S) of the tensors that it cuts. Under any of these conditions, moving some ops to the
-stage of another one, v, makes no stage of any partition dearer, so that merging them with v is no loss:
+stage of another one, v, makes no stage of any partition more expensive, so that merging them with v is no loss:
 
 ``pull-down``, ``pull-up``
     one op u moves, v is the only op that reads from it (that it reads from), and f({u, v}) ≤ f({v});

@@ -50,6 +50,7 @@ from mtpp.checker.report import (
     meets_tier,
 )
 from mtpp.checker.stages import StageFigures, stage_figures
+from mtpp.checker.tier import Tier
 from mtpp.errors import InputError
 
 __all__ = ["Check", "Report", "meets_tier", "verify_plan"]
@@ -127,7 +128,7 @@ def verify_plan(
     ]
     bottleneck, ended = _check_partition(plan, subject, checks, ended_by)
     stated = plan["lower_bound"]
-    method, tier, value = stated["method"], stated["tier"], stated["value"]
+    method, tier, value = stated["method"], Tier(stated["tier"]), stated["value"]
     bound = Check(BOUND_CHECK, None, f"{method}: {OUT_OF_TIME}")
     if not ended:
         with suppress(*ended_by):
@@ -140,7 +141,7 @@ def verify_plan(
         bound,
         check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
         check_optimal(
-            stated=plan["optimal"], closed=reached == value, tier=stated["tier"], rests_on=rests_on, said_by=_PLAN
+            stated=plan["optimal"], closed=reached == value, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
         ),
     ]
     rechecked = bound.passed is True

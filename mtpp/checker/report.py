@@ -7,19 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
-from mtpp.checker.document import TIERS
+from mtpp.checker.tier import STATED_TIERS, Tier
 from mtpp.errors import InputError
 
 FORMAT = "mtpp-verification"
 VERSION = 2
-
-OK, FALSE, UNCHECKED = "ok", "false", "unchecked"
-"""The three verdicts on a claim."""
-
-NO_TIER = "none"
-"""Tier of a report whose lower bound did not pass."""
 
 BOUND_CHECK = "lower bound"
 """Name of the check of the lower bound's proof."""
@@ -28,6 +23,17 @@ OUT_OF_TIME = "out of time"
 """Reason why a claim is unchecked that the time limit came before."""
 
 SHALLOW = "the search behind it was left out by ‹shallow›"
+
+
+class Verdict(StrEnum):
+    """The three verdicts on a claim."""
+
+    OK = "ok"
+    FALSE = "false"
+    UNCHECKED = "unchecked"
+
+    __repr__ = str.__repr__  # records that hold one show the string
+
 
 Interrupts = tuple[type[BaseException], ...]
 """Exceptions by which a caller ends work in its midst: claims not looked at by then are unchecked."""
@@ -51,15 +57,15 @@ class Check:
     fact: bool = False
 
     @property
-    def verdict(self) -> str | None:
-        """``"ok"``, ``"false"`` or ``"unchecked"``; None for what is no claim."""
+    def verdict(self) -> Verdict | None:
+        """The verdict on the claim; None for what is no claim."""
         if self.fact:
             return None
-        return UNCHECKED if self.passed is None else OK if self.passed else FALSE
+        return Verdict.UNCHECKED if self.passed is None else Verdict.OK if self.passed else Verdict.FALSE
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this row."""
-        return {"name": self.name, "verdict": self.verdict, "detail": self.detail}
+        return {"name": self.name, "verdict": None if self.fact else str(self.verdict), "detail": self.detail}
 
 
 def fact(name: str, detail: str) -> Check:
@@ -80,7 +86,7 @@ class Report:
     Attributes
     ----------
     tier
-        Of the lower bound as stated: ``"exact"``, ``"enumerated"``, ``"solver"``, or ``"none"`` if it failed.
+        Of the lower bound as stated, or ``none`` if it failed.
     ratio
         Bottleneck over lower bound, both as re-derived; None if either was not, or the bound is zero below a
         positive bottleneck.
@@ -93,7 +99,7 @@ class Report:
     """
 
     checks: tuple[Check, ...]
-    tier: str
+    tier: Tier
     ratio: float | None
     bound_rechecked: bool
     proven: str
@@ -102,20 +108,20 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether nothing that was checked is false."""
-        return not self.named(FALSE)
+        return not self.named(Verdict.FALSE)
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """``"false"`` if any claim is, else ``"unchecked"`` if any is, else ``"ok"``."""
         return worst(check.verdict for check in self.checks)
 
-    def named(self, verdict: str) -> list[str]:
+    def named(self, verdict: Verdict) -> list[str]:
         """Return the names of the claims with a verdict."""
         return [check.name for check in self.checks if check.verdict == verdict]
 
     def sentence(self) -> str:
         """Say what is proven, and what is merely claimed."""
-        held, false, open_ = (self.named(verdict) for verdict in (OK, FALSE, UNCHECKED))
+        held, false, open_ = (self.named(verdict) for verdict in Verdict)
         if false:
             rest = f"; not checked: {listed(open_)}" if open_ else ""
             return f"INVALID: {listed(false)} {'is' if len(false) == 1 else 'are'} false{rest}"
@@ -131,22 +137,22 @@ class Report:
             "format": FORMAT,
             "version": VERSION,
             "valid": VALID[self.verdict],
-            "verdict": self.verdict,
+            "verdict": str(self.verdict),
             "sentence": self.sentence(),
-            "tier": self.tier,
+            "tier": str(self.tier),
             "ratio": self.ratio,
             "checks": [check.to_document() for check in self.checks],
         }
 
 
-VALID = {OK: True, FALSE: False, UNCHECKED: None}
+VALID = {Verdict.OK: True, Verdict.FALSE: False, Verdict.UNCHECKED: None}
 """``valid`` of a JSON report: true if every claim holds, false if one does not, null if that is not known."""
 
 
-def worst(verdicts: Iterable[str | None]) -> str:
+def worst(verdicts: Iterable[Verdict | None]) -> Verdict:
     """Return the verdict on all claims together; nothing claimed is nothing wrong."""
     found = set(verdicts)
-    return FALSE if FALSE in found else UNCHECKED if UNCHECKED in found else OK
+    return next((one for one in (Verdict.FALSE, Verdict.UNCHECKED) if one in found), Verdict.OK)
 
 
 def listed(names: Sequence[str]) -> str:
@@ -160,12 +166,12 @@ def meets_tier(report: Report, required: str) -> bool:
     A bound counts as exact or enumerated only once it was re-derived; until then it is taken on trust, like a
     solver's.
     """
-    if required not in TIERS:
-        raise InputError(f"unknown tier {required!r}", remedy=f"use one of {', '.join(TIERS)}")
-    if report.tier not in TIERS:
+    if required not in STATED_TIERS:
+        raise InputError(f"unknown tier {required!r}", remedy=f"use one of {', '.join(STATED_TIERS)}")
+    if report.tier is Tier.NONE:
         return False
-    reached = report.tier if report.bound_rechecked else "solver"
-    return TIERS.index(reached) <= TIERS.index(required)
+    reached = report.tier if report.bound_rechecked else Tier.SOLVER
+    return STATED_TIERS.index(reached) <= STATED_TIERS.index(Tier(required))
 
 
 Outcome = tuple[bool | None, str]

@@ -34,7 +34,6 @@ from mtpp.checker.checks import (
 )
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import (
-    TIERS,
     Path,
     Rule,
     any_whole,
@@ -59,7 +58,6 @@ from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
 from mtpp.checker.report import (
     BOUND_CHECK,
-    NO_TIER,
     OUT_OF_TIME,
     Check,
     Interrupts,
@@ -69,6 +67,7 @@ from mtpp.checker.report import (
     fact,
 )
 from mtpp.checker.stages import stage_figures
+from mtpp.checker.tier import STATED_TIERS, Tier
 
 FORMAT = "mtpp-certificates"
 _ROW = "the row"
@@ -82,7 +81,7 @@ _UPPER_SIDE: dict[str, Rule] = {
 }
 
 _PROVEN = record(
-    {"value": whole(), "method": text, "tier": choice("exact", "enumerated"), "proof": anything},
+    {"value": whole(), "method": text, "tier": choice(Tier.EXACT, Tier.ENUMERATED), "proof": anything},
     {"ratio": nullable(number)},
 )
 
@@ -100,7 +99,7 @@ _row = record(
         "k": whole(1),
         "lower": whole(),
         "lower_method": text,
-        "tier": choice(*TIERS),
+        "tier": choice(*STATED_TIERS),
         "lower_proof": anything,
         "bounds": mapping(nullable(whole())),
         "solved": array(text),
@@ -117,7 +116,7 @@ def _whole_row(value: Any, path: Path) -> None:
     if present and len(present) < len(_UPPER_SIDE):
         missing = next(key for key in _UPPER_SIDE if key not in value)
         refuse("missing key", (*path, missing), f"a row with {present[0]} needs all of {', '.join(_UPPER_SIDE)}")
-    if "proven" in value and value["tier"] != "solver":
+    if "proven" in value and value["tier"] != Tier.SOLVER:
         refuse("is for rows whose best bound is of tier solver", (*path, "proven"))
     if "proven" in value and ("ratio" in value["proven"]) != bool(present):
         refuse("belongs to rows with an upper side, and to all of them", (*path, "proven", "ratio"))
@@ -180,7 +179,7 @@ def verify_row(
     if "upper" not in row:
         checks += check_group_names(row.get("together", []), subject)
     bottleneck: int | None = None
-    tier = row["tier"]
+    tier = Tier(row["tier"])
     try:
         if "upper" in row:
             bottleneck = _check_partition(row, subject, checks)
@@ -190,7 +189,7 @@ def verify_row(
         if "proven" in row:
             proven = row["proven"]
             claim = _proven_claim(row, index, subject)
-            checks.append(check_bound(claim, proven["method"], proven["tier"], limit, search, PROVEN_BOUND)[0])
+            checks.append(check_bound(claim, proven["method"], Tier(proven["tier"]), limit, search, PROVEN_BOUND)[0])
     except ended_by:
         checks = list(complete(checks, _derived(row), OUT_OF_TIME))
     reached = _reached(row, bottleneck)
@@ -219,11 +218,11 @@ def unchecked_row(
         groups_row(row.get("together", []), row["ops"]),
         fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
     ]
-    tier = row["tier"]
+    tier = Tier(row["tier"])
     if "upper" in row and row["lower"] > row["upper"]:
         above = f"the lower bound {row['lower']} is above the bottleneck {row['upper']} that the row states"
         checks.append(Check(BOUND_CHECK, False, above))
-        tier = NO_TIER
+        tier = Tier.NONE
     checks = list(complete(checks, ("op and tensor counts", *_derived(row)), why))
     checks += _check_gaps(row, row.get("upper"), checks)
     return Report(tuple(checks), tier, None, bound_rechecked=False, proven=_proven_words(row))
@@ -237,7 +236,7 @@ def unseen_report(row: dict[str, Any], why: str, system_due: Mapping[str, Any]) 
     held = [check for check in system_rows(row["system"], system_due, _ROW) if not check.fact]
     gaps = ["ratio", "optimal", *([_PROVEN_RATIO] if "proven" in row else [])] if "upper" in row else []
     checks = complete(held, ("op and tensor counts", *_derived(row), *gaps), why)
-    return Report(checks, row["tier"], None, bound_rechecked=False, proven=_proven_words(row))
+    return Report(checks, Tier(row["tier"]), None, bound_rechecked=False, proven=_proven_words(row))
 
 
 def kind_of_row(row: dict[str, Any], system_due: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -269,7 +268,7 @@ def _check_gaps(row: dict[str, Any], reached: int | None, checks: Sequence[Check
     rests_on, closed = rows_named(checks, (*PARTITION, BOUND_CHECK)), reached == row["lower"]
     found = [
         check_ratio(quotient(reached, row["lower"]), row["ratio"], rests_on, _ROW, "ratio"),
-        check_optimal(stated=row["optimal"], closed=closed, tier=row["tier"], rests_on=rests_on, said_by=_ROW),
+        check_optimal(stated=row["optimal"], closed=closed, tier=Tier(row["tier"]), rests_on=rests_on, said_by=_ROW),
     ]
     if "proven" in row:
         due, rests_on = quotient(reached, row["proven"]["value"]), rows_named(checks, (*PARTITION, PROVEN_BOUND))

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtpp.checker.report import FALSE, FORMAT, OK, UNCHECKED, VALID, VERSION, Check, Report, listed, worst
+from mtpp.checker.report import FORMAT, VALID, VERSION, Check, Report, Verdict, listed, worst
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class TableReport:
     means: Sequence[Check]
 
     @property
-    def verdict(self) -> str:
+    def verdict(self) -> Verdict:
         """The verdict on all claims together."""
         return worst([*(found.verdict for found in self.reports), *(check.verdict for check in self.means)])
 
@@ -43,16 +43,18 @@ class TableReport:
             verdict: [
                 f"{count} of {len(every)} {what}"
                 for every, what in ((self.reports, "rows"), (self.means, "means"))
-                if (count := sum(one.verdict == verdict for one in every))
+                if (count := sum(one.verdict is verdict for one in every))
             ]
-            for verdict in (OK, FALSE, UNCHECKED)
+            for verdict in (Verdict.OK, Verdict.FALSE, Verdict.UNCHECKED)
         }
-        if self.verdict == FALSE:
-            unchecked = f"; {listed(counts[UNCHECKED])} not checked in full" if counts[UNCHECKED] else ""
-            return f"INVALID: {listed(counts[FALSE])} have something false in them{unchecked}"
-        if self.verdict == UNCHECKED:
-            proven = f"; {listed(counts[OK])} are proven" if counts[OK] else ""
-            return f"NOT PROVEN: {listed(counts[UNCHECKED])} merely claim a part of what they say{proven}"
+        if self.verdict is Verdict.FALSE:
+            unchecked = (
+                f"; {listed(counts[Verdict.UNCHECKED])} not checked in full" if counts[Verdict.UNCHECKED] else ""
+            )
+            return f"INVALID: {listed(counts[Verdict.FALSE])} have something false in them{unchecked}"
+        if self.verdict is Verdict.UNCHECKED:
+            proven = f"; {listed(counts[Verdict.OK])} are proven" if counts[Verdict.OK] else ""
+            return f"NOT PROVEN: {listed(counts[Verdict.UNCHECKED])} merely claim a part of what they say{proven}"
         if len(self.rows) == 1:
             return "valid: the row holds, its bound checked again"
         return f"valid: all {len(self.rows)} rows hold, every bound checked again" if self.rows else "valid: 0 rows"
@@ -70,7 +72,7 @@ class TableReport:
             "format": FORMAT,
             "version": VERSION,
             "valid": VALID[self.verdict],
-            "verdict": self.verdict,
+            "verdict": str(self.verdict),
             "sentence": self.sentence(),
             "rows": rows,
             "summary": [check.to_document() for check in self.means],

@@ -9,6 +9,7 @@ from threading import Event, Thread
 from typing import Any, TypeVar
 
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 
 R = TypeVar("R")
 
@@ -25,9 +26,9 @@ _ABANDONED: list[Thread] = []
 
 
 class Overrun(Exception):
-    """The work was given up; *stopped* says why, one of ``solvers.search.STOPS``."""
+    """The work was given up; *stopped* says why."""
 
-    def __init__(self, stopped: str) -> None:
+    def __init__(self, stopped: StopReason) -> None:
         self.stopped = stopped
         super().__init__(stopped)
 
@@ -60,7 +61,7 @@ class TimedThread:
         self,
         work: Callable[[], R],
         deadline: Deadline,
-        stop: Callable[[], str | None],
+        stop: Callable[[], StopReason | None],
         *,
         grace_s: float = GRACE_S,
     ) -> R:
@@ -104,7 +105,7 @@ class TimedThread:
         self._thread = None
 
 
-def run_in_time(work: Callable[[], R], deadline: Deadline, stop: Callable[[], str | None]) -> R:
+def run_in_time(work: Callable[[], R], deadline: Deadline, stop: Callable[[], StopReason | None]) -> R:
     """Run *work* in a thread of its own; see :meth:`TimedThread.run`."""
     thread = TimedThread()
     try:
@@ -132,13 +133,13 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
         del job  # what it has made must not live until the next one
 
 
-def _await(job: _Job, deadline: Deadline, stop: Callable[[], str | None], grace_s: float) -> None:
+def _await(job: _Job, deadline: Deadline, stop: Callable[[], StopReason | None], grace_s: float) -> None:
     stopped_at: float | None = None
     while not job.done.wait(max(0.01, min(_LOOK_S, deadline.remaining_s()))):
         reason = stop()
         if reason is None:
             continue
         stopped_at = stopped_at or time.monotonic()
-        patience_s = INTERRUPTION_GRACE_S if reason == "interrupted" else grace_s
-        if time.monotonic() - stopped_at >= patience_s:
+        allowed_s = INTERRUPTION_GRACE_S if reason == StopReason.INTERRUPTED else grace_s
+        if time.monotonic() - stopped_at >= allowed_s:
             raise Overrun(reason)

@@ -4,20 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
 from mtpp.errors import InconsistentBound
 
-TIERS = ("exact", "enumerated", "solver")
-"""From the most to the least trusted.
 
-``exact``: integer arithmetic, checked again by ``mtpp verify`` from the certificate alone. ``enumerated``: an
-exhaustive search in integers that has to be run again to be checked. ``solver``: a MIP solver's word, which nobody can
-check, and never a proof.
-"""
+class Tier(StrEnum):
+    """Trust in a lower bound, from the most to the least; equal to its name as a string.
 
-PROOF_TIERS = ("exact", "enumerated")
+    ``exact``: integer arithmetic, checked again by ``mtpp verify`` from the certificate alone. ``enumerated``: an
+    exhaustive search in integers that has to be run again to be checked. ``solver``: a MIP solver's word, which nobody
+    can check, and never a proof.
+    """
+
+    EXACT = "exact"
+    ENUMERATED = "enumerated"
+    SOLVER = "solver"
+
+    __repr__ = str.__repr__  # records that hold one show the string
+
+
+PROOF_TIERS = (Tier.EXACT, Tier.ENUMERATED)
 """Tiers of the bounds that are proofs."""
 
 SOLVER_TOLERANCE = Fraction(1, 10**6)
@@ -35,14 +44,14 @@ class LowerBound:
     method
         Name of the bound.
     tier
-        One of :data:`TIERS`.
+        How far it is to be trusted.
     proof
         What a verifier needs to check it, in plain JSON values; its keys belong to the method.
     """
 
     value: int
     method: str
-    tier: str
+    tier: Tier
     proof: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -58,7 +67,7 @@ class LowerBound:
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of a plan's ``lower_bound``."""
-        return {"value": self.value, "method": self.method, "tier": self.tier, "proof": dict(self.proof)}
+        return {"value": self.value, "method": self.method, "tier": str(self.tier), "proof": dict(self.proof)}
 
 
 @dataclass(frozen=True)

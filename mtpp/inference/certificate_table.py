@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mtpp.inference.certificate import Certificate, LowerBound, approximation_ratio
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Certificate, LowerBound, Tier, approximation_ratio
 
 FORMAT = "mtpp-certificates"
 VERSION = 1
@@ -79,7 +80,7 @@ class CertificateRow:
     bounds: Mapping[str, BoundFigure]
     partition_seconds: float
     total_seconds: float
-    stopped: str
+    stopped: StopReason
     costs_sha256: str | None = None
     proven: LowerBound | None = None
 
@@ -122,7 +123,7 @@ class CertificateRow:
             "k": self.k,
             "lower": self.lower.value,
             "lower_method": self.lower.method,
-            "tier": self.lower.tier,
+            "tier": str(self.lower.tier),
             "lower_proof": dict(self.lower.proof),
         }
         if self.proven is not None and not self.lower.is_proof:
@@ -142,7 +143,7 @@ class CertificateRow:
             "bounds": {name: figure.value for name, figure in self.bounds.items()},
             "solved": [name for name, figure in self.bounds.items() if figure.solved],
             "seconds": {"partition": self.partition_seconds, **seconds, "total": self.total_seconds},
-            "stopped": self.stopped,
+            "stopped": str(self.stopped),
         }
 
     @classmethod
@@ -155,22 +156,23 @@ class CertificateRow:
             upper=row.get("upper"),
             upper_algorithm=row.get("upper_algorithm"),
             assignment=row.get("assignment"),
-            lower=LowerBound(row["lower"], row["lower_method"], row["tier"], row["lower_proof"]),
+            lower=LowerBound(row["lower"], row["lower_method"], Tier(row["tier"]), row["lower_proof"]),
             bounds={
                 name: BoundFigure(value, row["seconds"][name], name in solved) for name, value in row["bounds"].items()
             },
             partition_seconds=row["seconds"]["partition"],
             total_seconds=row["seconds"]["total"],
+            stopped=StopReason(row["stopped"]),
             costs_sha256=row.get("costs_sha256"),
             proven=None
             if proven is None
-            else LowerBound(proven["value"], proven["method"], proven["tier"], proven["proof"]),
+            else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),
         )
 
 
 _SAME = (
     *("model", "path", "sha256", "dims", "ops", "tensors", "time_unit", "ticks_per_unit"),
-    *("system", "k", "stopped"),
+    *("system", "k"),
 )
 
 

@@ -19,6 +19,9 @@ from mtpp.units import Exact
 
 _LARGEST_SIZE = 2**62
 
+_UNKNOWN_OP = -1
+"""In place of the number of an op that there is not."""
+
 
 class OpColumns(NamedTuple):
     """Ops, one entry per op in every column; see :class:`mtpp.inference.graph.Op`."""
@@ -85,11 +88,13 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
 
 def _links(index: dict[str, int], tensors: TensorColumns) -> Links:
     m = len(tensors.name)
-    producer = np.fromiter((index.get(name, -1) for name in tensors.producer), np.int32, m)
+    producer = np.fromiter((index.get(name, _UNKNOWN_OP) for name in tensors.producer), np.int32, m)
     offsets = np.zeros(m + 1, dtype=np.int64)
     np.cumsum(np.fromiter(map(len, tensors.consumers), np.int64, m), out=offsets[1:])
     readers = chain.from_iterable(tensors.consumers)
-    return Links(producer, offsets, np.fromiter((index.get(name, -1) for name in readers), np.int32, int(offsets[-1])))
+    return Links(
+        producer, offsets, np.fromiter((index.get(name, _UNKNOWN_OP) for name in readers), np.int32, int(offsets[-1]))
+    )
 
 
 def _names_are_sound(names: Sequence[str]) -> bool:
@@ -112,8 +117,8 @@ def _links_are_sound(links: Links, op_count: int) -> bool:
     several = counts[tensor] > 1
     pins = np.sort(tensor[several] * op_count + links.consumers[several])
     return bool(
-        np.all(links.producer >= 0)
-        and np.all(links.consumers >= 0)
+        np.all(links.producer != _UNKNOWN_OP)
+        and np.all(links.consumers != _UNKNOWN_OP)
         and np.all(links.consumers != links.producer[tensor])
         and np.all(pins[1:] != pins[:-1])
     )
@@ -128,13 +133,13 @@ def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> Non
         _check_bytes(param_bytes, f"/ops/{i}/param_bytes")
     for t, (size, transfer) in enumerate(zip(tensors.bytes, tensors.transfer, strict=True)):
         _check_tensor_cost(size, transfer, t, abstract=abstract)
-        made_by = index.get(tensors.producer[t], -1)
-        if made_by < 0:
+        made_by = index.get(tensors.producer[t])
+        if made_by is None:
             raise _unknown_op(tensors.producer[t], f"/tensors/{t}/producer")
         readers: set[int] = set()
         for c, consumer in enumerate(tensors.consumers[t]):
-            read_by = index.get(consumer, -1)
-            if read_by < 0 or read_by == made_by or read_by in readers:
+            read_by = index.get(consumer)
+            if read_by is None or read_by == made_by or read_by in readers:
                 raise _wrong_consumer(consumer, f"/tensors/{t}/consumers/{c}", read_by, made_by)
             readers.add(read_by)
 
@@ -154,8 +159,8 @@ def _unknown_op(name: str, where: str) -> InputError:
     return InputError(f"no op is called {name!r}", where=where, remedy="name one of /ops")
 
 
-def _wrong_consumer(name: str, where: str, op: int, producer: int) -> InputError:
-    if op < 0:
+def _wrong_consumer(name: str, where: str, op: int | None, producer: int) -> InputError:
+    if op is None:
         return _unknown_op(name, where)
     if op == producer:
         return InputError(f"op {name!r} consumes its own output (self-loop)", where=where)

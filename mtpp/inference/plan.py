@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate, LowerBound
 from mtpp.inference.graph import CostGraph, Int32Array
 from mtpp.inference.instance import Instance
@@ -35,7 +36,7 @@ class Plan:
     lower
         The best lower bound on the bottleneck of any partition into k stages.
     algorithm, found_by, seed, evaluations, stopped
-        What was asked for, which part of it found the partition, and why it ended (``solvers.search.STOPS``).
+        What was asked for, which part of it found the partition, and why it ended.
     together
         Groups of op names that had to share a stage.
     coverage
@@ -50,7 +51,7 @@ class Plan:
     found_by: str
     seed: int
     evaluations: int
-    stopped: str
+    stopped: StopReason
     together: Sequence[Sequence[str]] = field(default=())
     coverage: str = ""
 
@@ -144,7 +145,7 @@ class Plan:
             "found_by": self.found_by,
             "seed": self.seed,
             "evaluations": self.evaluations,
-            "stopped": self.stopped,
+            "stopped": str(self.stopped),
             "ticks_per_unit": self.instance.ticks_per_unit,
             "time_unit": self.instance.time_unit,
             "together": [list(group) for group in self.together],

@@ -1,4 +1,4 @@
-"""Topological order of small integers, first come first served, and what stands in its way."""
+"""Topological order of small integers, first come first served, and the cycle that rules one out."""
 
 from __future__ import annotations
 

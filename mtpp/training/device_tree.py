@@ -27,7 +27,7 @@ from mtpp.errors import InputError
 from mtpp.units import format_bandwidth, parse_bandwidth
 
 LARGEST_DEVICES = 2**20
-"""Devices in all, and of any level, that a topology may have."""
+"""Devices in all, and of any level, that a tree may have."""
 
 _LEVEL_KEYS = ("devices", "bandwidth", "name")
 _KEYS = ("levels", "name", "description")
@@ -51,8 +51,8 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Topology:
-    """Levels, the innermost first; at least one.
+class DeviceTree:
+    """Devices within devices: their levels, the innermost first; at least one.
 
     Raises
     ------
@@ -98,7 +98,7 @@ class Topology:
         return f"{levels}: {self.devices} devices"
 
 
-def topology_of_table(table: Mapping[str, Any]) -> Topology:
+def device_tree_of_table(table: Mapping[str, Any]) -> DeviceTree:
     """Read the table that a TOML file holds.
 
     Raises
@@ -115,16 +115,16 @@ def topology_of_table(table: Mapping[str, Any]) -> Topology:
     rows = table["levels"]
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         raise InputError("is not a list of levels", where="/levels", remedy="describe each level: [[levels]]")
-    return Topology(tuple(_level(row, f"/levels/{i}") for i, row in enumerate(rows)))
+    return DeviceTree(tuple(_level(row, f"/levels/{i}") for i, row in enumerate(rows)))
 
 
-def load_topology(path: str) -> Topology:
-    """Read a topology from a TOML file.
+def load_device_tree(path: str) -> DeviceTree:
+    """Read a tree of devices from a TOML file.
 
     Raises
     ------
     InputError
-        If there is no such file, or it is not a topology; it names the place.
+        If there is no such file, or it describes no such tree; it names the place.
     """
     try:
         table = tomllib.loads(Path(path).read_text(encoding="utf-8"))
@@ -139,7 +139,7 @@ def load_topology(path: str) -> Topology:
     except ValueError as error:  # a number of more digits than Python converts, a path with a null character
         raise InputError(f"cannot be read: {error}", source=path) from None
     try:
-        return topology_of_table(table)
+        return device_tree_of_table(table)
     except InputError as error:
         raise InputError(error.problem, source=path, where=error.where, remedy=error.remedy) from None
 

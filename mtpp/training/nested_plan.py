@@ -20,8 +20,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 
-from mtpp.training.nested_problem import HierarchicalProblem, OuterLevel
-from mtpp.training.plan import BoundedPlan, Stage, StageFigures, TimeBound, stage_figures
+from mtpp.host.stop_reason import StopReason
+from mtpp.training.nested_problem import NestedProblem, OuterLevel
+from mtpp.training.plan import BoundedPlan, LayerStage, LayerStageFigures, TimeBound, stage_figures
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class Superstage:
     """
 
     data_parallel: int
-    inside: Sequence[Superstage] | Sequence[Stage]
+    inside: Sequence[Superstage] | Sequence[LayerStage]
 
     @cached_property
     def layers(self) -> Sequence[int]:
@@ -73,21 +74,21 @@ class SuperstageFigures:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalPlan(BoundedPlan):
+class NestedPlan(BoundedPlan):
     """A pipeline of superstages of level L, from the model's sources to its sinks; of stages if there is one level.
 
     The attributes that :class:`mtpp.training.plan.TrainingPlan` has as well mean the same.
     """
 
-    problem: HierarchicalProblem
+    problem: NestedProblem
     planner: str
-    pipeline: Sequence[Superstage] | Sequence[Stage]
+    pipeline: Sequence[Superstage] | Sequence[LayerStage]
     lower: TimeBound
-    stopped: str
+    stopped: StopReason
     notes: Sequence[str] = ()
 
     @cached_property
-    def stages(self) -> Sequence[Stage]:
+    def stages(self) -> Sequence[LayerStage]:
         """The stages of level 1, in pipeline order."""
         return list(_stages(self.pipeline))
 
@@ -98,7 +99,7 @@ class HierarchicalPlan(BoundedPlan):
         return walk
 
     @property
-    def figures(self) -> Sequence[StageFigures]:
+    def figures(self) -> Sequence[LayerStageFigures]:
         """What each of :attr:`stages` takes."""
         return self._walked.figures
 
@@ -136,7 +137,7 @@ def all_superstages(superstages: Sequence[SuperstageFigures]) -> Iterator[Supers
         yield from all_superstages(one.inside)
 
 
-def _stages(parts: Sequence[Superstage] | Sequence[Stage]) -> Iterator[Stage]:
+def _stages(parts: Sequence[Superstage] | Sequence[LayerStage]) -> Iterator[LayerStage]:
     for part in parts:
         if isinstance(part, Superstage):
             yield from _stages(part.inside)
@@ -144,7 +145,7 @@ def _stages(parts: Sequence[Superstage] | Sequence[Stage]) -> Iterator[Stage]:
             yield part
 
 
-def _degrees_sum(parts: Sequence[Superstage] | Sequence[Stage]) -> int:
+def _degrees_sum(parts: Sequence[Superstage] | Sequence[LayerStage]) -> int:
     return sum(
         part.data_parallel * (_degrees_sum(part.inside) if isinstance(part, Superstage) else 1) for part in parts
     )
@@ -153,14 +154,14 @@ def _degrees_sum(parts: Sequence[Superstage] | Sequence[Stage]) -> int:
 class _Walk:
     """One pass over a plan, from the outermost level to the stages: the one definition of what they take."""
 
-    def __init__(self, problem: HierarchicalProblem) -> None:
+    def __init__(self, problem: NestedProblem) -> None:
         self._problem = problem
-        self.figures: list[StageFigures] = []
+        self.figures: list[LayerStageFigures] = []
         self.superstages: list[SuperstageFigures] = []
         self.replicas: list[int] = []
 
     def level(
-        self, parts: Sequence[Superstage] | Sequence[Stage], above: int, in_flight: int, around: int
+        self, parts: Sequence[Superstage] | Sequence[LayerStage], above: int, in_flight: int, around: int
     ) -> list[SuperstageFigures]:
         """Work out a split.
 
@@ -173,7 +174,7 @@ class _Walk:
         around
             The product of the degrees of the superstages around it.
         """
-        stages = [part for part in parts if isinstance(part, Stage)]
+        stages = [part for part in parts if isinstance(part, LayerStage)]
         if stages:
             for figures, stage in zip(stage_figures(self._problem.level_one, stages, in_flight), stages, strict=True):
                 self.figures.append(_divided(figures, around))
@@ -205,8 +206,8 @@ class _Walk:
         return found
 
 
-def _divided(figures: StageFigures, around: int) -> StageFigures:
-    return StageFigures(
+def _divided(figures: LayerStageFigures, around: int) -> LayerStageFigures:
+    return LayerStageFigures(
         figures.time / around,
         figures.compute / around,
         figures.edges / around,
@@ -216,7 +217,7 @@ def _divided(figures: StageFigures, around: int) -> StageFigures:
     )
 
 
-def _communication(level: OuterLevel, problem: HierarchicalProblem, part: Superstage) -> tuple[Fraction, Fraction]:
+def _communication(level: OuterLevel, problem: NestedProblem, part: Superstage) -> tuple[Fraction, Fraction]:
     """Return the time that a superstage communicates, and that of its edges; what is around it not counted."""
     members = set(part.layers)
     edges = sum(

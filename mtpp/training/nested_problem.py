@@ -30,7 +30,7 @@ from fractions import Fraction
 from functools import cached_property
 
 from mtpp.errors import InputError
-from mtpp.training.device_tree import Topology
+from mtpp.training.device_tree import DeviceTree
 from mtpp.training.model import Layer, TrainingModel
 from mtpp.training.problem import LARGEST_TOTAL, PlanningProblem, Schemes
 from mtpp.units import PICOSECONDS, ceil_ratio
@@ -69,8 +69,8 @@ class OuterLevel:
 
 
 @dataclass(frozen=True, eq=False)
-class HierarchicalProblem:
-    """Model × topology × batch. Make one with :meth:`build`.
+class NestedProblem:
+    """Model × devices × batch. Make one with :meth:`build`.
 
     Attributes
     ----------
@@ -80,7 +80,7 @@ class HierarchicalProblem:
         Levels 2 to L.
     """
 
-    topology: Topology
+    device_tree: DeviceTree
     level_one: PlanningProblem
     outer: Sequence[OuterLevel]
 
@@ -88,14 +88,14 @@ class HierarchicalProblem:
     def build(
         cls,
         model: TrainingModel,
-        topology: Topology,
+        device_tree: DeviceTree,
         *,
         memory_bytes: int,
         micro_batches: int,
         exact_micro_batches: bool = False,
         convention: str = "paper",
         schemes: Schemes | None = None,
-    ) -> HierarchicalProblem:
+    ) -> NestedProblem:
         """Turn the costs of *model* into ticks at every level, each rounded up once.
 
         Raises
@@ -103,13 +103,13 @@ class HierarchicalProblem:
         InputError
             As :meth:`PlanningProblem.build`, or if there are several levels and *convention* is not ``paper``.
         """
-        if convention != "paper" and len(topology.levels) > 1:
+        if convention != "paper" and len(device_tree.levels) > 1:
             raise InputError(
                 f"the convention {convention!r} has no rule for several levels of devices",
                 parameter="convention",
                 remedy="use paper, or a topology of one level",
             )
-        innermost = topology.levels[0]
+        innermost = device_tree.levels[0]
         level_one = PlanningProblem.build(
             model,
             devices=innermost.devices,
@@ -121,7 +121,7 @@ class HierarchicalProblem:
             schemes=schemes,
         )
         outer = []
-        for level in topology.levels[1:]:
+        for level in device_tree.levels[1:]:
             rate = level.bandwidth_bytes_per_s
             outer.append(
                 OuterLevel(
@@ -130,7 +130,7 @@ class HierarchicalProblem:
                     [ceil_ratio(4 * layer_parameter_bytes(layer) * PICOSECONDS["s"], rate) for layer in model.layers],
                 )
             )
-        problem = cls(topology, level_one, outer)
+        problem = cls(device_tree, level_one, outer)
         problem._check()
         return problem
 
@@ -160,7 +160,7 @@ class HierarchicalProblem:
     @property
     def devices(self) -> int:
         """Devices of level 1 in all."""
-        return self.topology.devices
+        return self.device_tree.devices
 
     @property
     def most_in_flight(self) -> int:

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Any
 
 from mtpp.errors import InconsistentBound
-from mtpp.inference.certificate import approximation_ratio
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier, approximation_ratio
 from mtpp.training.problem import Choice, PlanningProblem
 
 FORMAT = "mtpp-training-plan"
@@ -18,7 +19,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Stage:
+class LayerStage:
     """Layers that share their devices.
 
     Attributes
@@ -38,7 +39,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class StageFigures:
+class LayerStageFigures:
     """What a stage takes, on each of its devices.
 
     Attributes
@@ -67,7 +68,7 @@ class TimeBound:
 
     value: Fraction
     method: str
-    tier: str
+    tier: Tier
     proof: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -116,13 +117,13 @@ class TrainingPlan(BoundedPlan):
 
     problem: PlanningProblem
     planner: str
-    stages: Sequence[Stage]
+    stages: Sequence[LayerStage]
     lower: TimeBound
-    stopped: str
+    stopped: StopReason
     notes: Sequence[str] = ()
 
     @cached_property
-    def figures(self) -> Sequence[StageFigures]:
+    def figures(self) -> Sequence[LayerStageFigures]:
         """What each stage takes."""
         return stage_figures(self.problem, self.stages)
 
@@ -142,15 +143,15 @@ class TrainingPlan(BoundedPlan):
         return sum(stage.data_parallel for stage in self.stages)
 
 
-def chosen_of(problem: PlanningProblem, stage: Stage) -> list[Choice]:
+def chosen_of(problem: PlanningProblem, stage: LayerStage) -> list[Choice]:
     """Return what each layer of a stage runs as, in the order of its layers."""
     by_layer = problem.choices[problem.degrees.index(stage.tensor_parallel)]
     return [by_layer[layer][c] for layer, c in zip(stage.layers, stage.chosen, strict=True)]
 
 
 def stage_figures(
-    problem: PlanningProblem, stages: Sequence[Stage], in_flight: int | None = None
-) -> list[StageFigures]:
+    problem: PlanningProblem, stages: Sequence[LayerStage], in_flight: int | None = None
+) -> list[LayerStageFigures]:
     """Return what each stage of a pipeline takes: sections 3.5 and 4 of the paper, the one definition.
 
     Stages are in pipeline order. *in_flight* is s at the first one, the sum of all degrees; it is given for parts of a
@@ -176,5 +177,5 @@ def stage_figures(
                     edges += problem.edge_ticks[e] + sync
         time = problem.stage_time(compute + edges, weights, d)
         parts = Fraction(compute, d), Fraction(edges, d)
-        figures.append(StageFigures(time, *parts, time - sum(parts), kept, memory))
+        figures.append(LayerStageFigures(time, *parts, time - sum(parts), kept, memory))
     return figures

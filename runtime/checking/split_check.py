@@ -230,7 +230,7 @@ def _compared(
         return OutputCheck(output.name, output.dtype, False, False, np.inf, np.inf, True)
     pairs = list(zip(expected, found, strict=True))
     identical = all(a.tolist() == b.tolist() if a.dtype.kind == "O" else a.tobytes() == b.tobytes() for a, b in pairs)
-    finite = all(a.dtype.kind in "OSUb" or not a.size or bool(np.isfinite(_wide(a)).any()) for a in expected)
+    finite = all(a.dtype.kind in "OSUb" or not a.size or bool(np.isfinite(_widened(a)).any()) for a in expected)
     if identical or random:
         return OutputCheck(output.name, output.dtype, identical, True, 0.0, 0.0, finite)
     absolute = max(_largest_difference(a, b) for a, b in pairs)
@@ -240,14 +240,14 @@ def _compared(
     return OutputCheck(output.name, output.dtype, False, bool(passed), absolute, relative, finite)
 
 
-def _wide(array: Array) -> Array:
+def _widened(array: Array) -> Array:
     return array if array.dtype.kind in "c" else array.astype(np.float64)
 
 
 def _largest(array: Array) -> float:
     if array.dtype.kind in "OSU" or not array.size:
         return 0.0
-    magnitudes = np.abs(_wide(array))
+    magnitudes = np.abs(_widened(array))
     return float(np.max(magnitudes, where=np.isfinite(magnitudes), initial=0.0))
 
 
@@ -255,7 +255,7 @@ def _largest_difference(expected: Array, found: Array) -> float:
     """Return the largest absolute difference; values that are not finite have to be the same."""
     if expected.dtype.kind in "OSU":
         return 0.0 if expected.tolist() == found.tolist() else np.inf
-    a, b = _wide(expected), _wide(found)
+    a, b = _widened(expected), _widened(found)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):
         difference = np.where(same, 0.0, np.abs(a - b))

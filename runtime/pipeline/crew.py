@@ -11,6 +11,7 @@ from typing import Any
 
 from mtpp.errors import MtppError
 from mtpp.host.deadline import Deadline
+from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.worker_process import Job, WorkerProcess
 
 _LOOK_S = 0.1
@@ -29,7 +30,7 @@ class Stopped(Exception):
         ``time-limit`` or ``interrupted``.
     """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: StopReason) -> None:
         super().__init__(reason)
         self.reason = reason
 
@@ -56,10 +57,10 @@ class RunLimits:
             If the run has to end.
         """
         if self._interrupted():
-            raise Stopped("interrupted")
+            raise Stopped(StopReason.INTERRUPTED)
         left = self._deadline.remaining_s()
         if left <= 0:
-            raise Stopped("time-limit")
+            raise Stopped(StopReason.TIME_LIMIT)
         return min(_LOOK_S, left)
 
 
@@ -90,7 +91,7 @@ class Crew:
         Raises
         ------
         MtppError
-            If there are not enough processes or descriptors to be had.
+            If not enough processes or descriptors are available.
         """
         try:
             worker = WorkerProcess(label, job)

@@ -126,13 +126,13 @@ def anonymous_memory(size: int, what: str) -> int:
     free = free_bytes()  # asking for more would wake the kernel's out-of-memory killer
     if free is not None and size > free:
         raise _too_little(size, what, f"{format_bytes(free)} are free")
-    descriptor = -1
+    descriptor: int | None = None
     try:
         descriptor = _nameless_file()
         os.truncate(descriptor, size)
         _commit(descriptor, size)
     except OSError as error:
-        if descriptor >= 0:
+        if descriptor is not None:
             os.close(descriptor)
         raise _too_little(size, what, error.strerror or str(error)) from None
     return descriptor

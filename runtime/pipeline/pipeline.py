@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from mtpp.formats.results.stage_manifest import MODEL_INPUT
+from mtpp.host.stop_reason import StopReason
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped, no_process
 from mtpp.runtime.pipeline.memory import Array, Ring
@@ -61,7 +62,7 @@ class PipelineTimes:
 
     stages: tuple[StageTimes, ...]
     agreement: Agreement
-    stopped: str
+    stopped: StopReason
 
     @property
     def batches(self) -> int:
@@ -128,7 +129,7 @@ def run_pipeline(
             crew.start(f"{wiring.label(position)} ({job.model.path.name})", job)
         sink = _Sink(connected.collected, expected, choices.batches, choices.warmup)
         connected.close_ends_of_workers()
-        stopped = "finished"
+        stopped = StopReason.FINISHED
         try:
             tell("the pipeline: starting its workers")
             crew.gather("ready")

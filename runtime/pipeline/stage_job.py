@@ -34,7 +34,7 @@ class StageJob:
     output
         Where the stage's outputs go.
     arrivals, departures
-        Links from its producers, and to its consumers and to whoever collects the results.
+        Links from its producers, and to its consumers and to the collector of the results.
     cores
         That the process is to keep to, None for all.
     warmup, batches

@@ -18,7 +18,7 @@ def owners_by_position(graph: onnx.GraphProto, positions: Sequence[int]) -> list
     """Return the op behind each node of a model: its own, or the first that reads what a folded node makes.
 
     Nodes that depend on the sizes of inputs alone are no ops, and some of them run all the same: their time goes to
-    whoever waits for it.
+    what waits for it.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from threading import Event, Thread
 
 
 @contextmanager
-def company(workers: Sequence[Callable[[], object]]) -> Iterator[None]:
+def background_load(workers: Sequence[Callable[[], object]]) -> Iterator[None]:
     """Call each of *workers* over and over, in a thread of its own, while the context lasts.
 
     Raises

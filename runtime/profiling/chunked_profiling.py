@@ -1,7 +1,7 @@
-"""A model that does not fit into memory, measured piece by piece: one after the other is loaded, run and let go of.
+"""A model that does not fit into memory, measured chunk by chunk: one after the other is loaded, run and let go of.
 
-Pieces are runs of ops in the graph's order, each cut out as a model of its own. What one hands on to later ones stays
-in memory; weights are there only while their piece is.
+Chunks are runs of ops in the graph's order, each cut out as a model of its own. What one hands on to later ones stays
+in memory; weights are there only while their chunk is.
 """
 
 from __future__ import annotations
@@ -31,28 +31,28 @@ if TYPE_CHECKING:
 _ABSENT = "absent-weights"
 
 
-def pieces_within(graph: CostGraph, need: MemoryNeed, limit: int) -> list[int]:
-    """Return the piece of each op: as few as fit into *limit* bytes each; all in piece 0 where that cannot be.
+def chunks_within(graph: CostGraph, need: MemoryNeed, limit: int) -> list[int]:
+    """Return the chunk of each op: as few as fit into *limit* bytes each; all in chunk 0 where that cannot be.
 
     Notes
     -----
     O(n).
     """
-    room = limit - need.kept_for_pieces
+    room = limit - need.kept_for_chunks
     sizes = graph.param_bytes.tolist()
     labels = [0] * graph.op_count
-    piece, held = 0, 0
+    chunk, held = 0, 0
     for op in graph.order.tolist():
-        if need.of_piece(sizes[op]) > room:
+        if need.of_chunk(sizes[op]) > room:
             return [0] * graph.op_count
-        if need.of_piece(held + sizes[op]) > room:
-            piece, held = piece + 1, 0
+        if need.of_chunk(held + sizes[op]) > room:
+            chunk, held = chunk + 1, 0
         held += sizes[op]
-        labels[op] = piece
+        labels[op] = chunk
     return labels
 
 
-def measure_in_pieces(
+def measure_in_chunks(
     executable: Executable,
     data: bytes,
     reading: Reading,
@@ -60,20 +60,20 @@ def measure_in_pieces(
     request: ProfileRequest,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> MeasuredModel:
-    """Measure a model piece by piece.
+    """Measure a model chunk by chunk.
 
     Parameters
     ----------
     executable
         The whole model, with neither weights nor inputs made up.
     labels
-        Piece of each op; every edge goes to the same or a later one.
+        Chunk of each op; every edge goes to the same or a later one.
     progress
-        Is told how many of how many pieces are done.
+        Is told how many of how many chunks are done.
 
     Returns
     -------
-    What was measured; a run takes what the runs of all pieces take together.
+    What was measured; a run takes what the runs of all chunks take together.
     """
     from mtpp.formats.onnx.stages import split_model
 
@@ -83,9 +83,9 @@ def measure_in_pieces(
     last_reader = {tensor.name: stage.index for stage in split.stages for tensor in stage.inputs}
     measured: list[MeasuredModel] = []
     for number, stage in enumerate(split.stages):
-        piece = bytes(_with_own_places(split, split.build(stage), executable.folder).SerializeToString())
+        chunk = bytes(_with_own_places(split, split.build(stage), executable.folder).SerializeToString())
         feeds = {tensor.name: live[tensor.name] for tensor in stage.inputs}
-        measured.append(_measure_piece(executable, piece, feeds, request))
+        measured.append(_measure_chunk(executable, chunk, feeds, request))
         progress(number + 1, len(split.stages))
         live |= measured[-1].results
         for name in [name for name in live if last_reader.get(name, -1) <= stage.index]:
@@ -93,7 +93,7 @@ def measure_in_pieces(
     return _together(executable, reading, measured)
 
 
-def _measure_piece(
+def _measure_chunk(
     whole: Executable,
     data: bytes,
     feeds: dict[str, Array],
@@ -104,11 +104,11 @@ def _measure_piece(
     def read(model: bytes, system: System) -> Reading:
         return read_with_nodes(None, model, source=whole.source, system=system)
 
-    piece = prepare(data, whole.folder, whole.source, dims={}, arrays=feeds)
-    fill(piece, request.seed)
-    whole.random_weight_bytes += piece.random_weight_bytes
+    chunk = prepare(data, whole.folder, whole.source, dims={}, arrays=feeds)
+    fill(chunk, request.seed)
+    whole.random_weight_bytes += chunk.random_weight_bytes
     return measure_model(
-        piece,
+        chunk,
         data,
         read,
         read(data, request.system),
@@ -119,7 +119,7 @@ def _measure_piece(
 
 
 def _with_own_places(split: Split, model: onnx.ModelProto, folder: Path) -> onnx.ModelProto:
-    """Let the tensors of a piece refer to the files of the whole model again: nothing is copied."""
+    """Let the tensors of a chunk refer to the files of the whole model again: nothing is copied."""
     import onnx
 
     from mtpp.formats.onnx.external_data import all_tensors
@@ -135,24 +135,24 @@ def _with_own_places(split: Split, model: onnx.ModelProto, folder: Path) -> onnx
 
 
 def _together(executable: Executable, reading: Reading, measured: Sequence[MeasuredModel]) -> MeasuredModel:
-    """Put the pieces together in the order of the whole graph."""
-    place = {name: (piece, op) for piece in measured for op, name in enumerate(piece.reading.graph.op_names)}
+    """Put the chunks together in the order of the whole graph."""
+    place = {name: (chunk, op) for chunk in measured for op, name in enumerate(chunk.reading.graph.op_names)}
     if place.keys() != set(reading.graph.op_names):
         raise InputError("has ops that are not the same in a piece of it", source=executable.source)
     found = [place[name] for name in reading.graph.op_names]
-    ops = [piece.ops for piece in measured]
+    ops = [chunk.ops for chunk in measured]
     return MeasuredModel(
         reading,
         MeasuredOps(
-            kernel=tuple(piece.ops.kernel[op] for piece, op in found),
-            quartiles=tuple(piece.ops.quartiles[op] for piece, op in found),
-            cost=tuple(piece.ops.cost[op] for piece, op in found),
+            kernel=tuple(chunk.ops.kernel[op] for chunk, op in found),
+            quartiles=tuple(chunk.ops.quartiles[op] for chunk, op in found),
+            cost=tuple(chunk.ops.cost[op] for chunk, op in found),
             wall=_sums([one.wall for one in ops]),
             profiled_wall=_sums([one.profiled_wall for one in ops]),
             kernels=sum((one.kernels for one in ops), Fraction(0)),
             between_kernels=sum((one.between_kernels for one in ops), Fraction(0)),
         ),
-        {name: size for piece in measured for name, size in piece.sizes.items()},
+        {name: size for chunk in measured for name, size in chunk.sizes.items()},
         False,
         {},
     )

@@ -6,8 +6,8 @@ it runs, and that is what is measured then, each node by a name of its own. Its 
 tensors:
 
 * a node that makes a tensor of the model computes the op that makes it there;
-* an op whose tensors are all gone was fused into whoever reads them, or, being an activation after a convolution in the
-  blocked layout (``NAME_nchwc``), into that;
+* an op whose tensors are all gone was fused into the ops that read them, or, being an activation after a convolution in
+  the blocked layout (``NAME_nchwc``), into that;
 * a node that makes nothing that the model knows (a cast, a reordering, part of a body) works for who reads its result.
 
 What several ops own is shared in proportion to their arithmetic: tensors between fused ops are never moved.

@@ -56,12 +56,12 @@ class MemoryNeed:
         return _COPIES_OF_FILE * self.file + self.made_up + self.sessions * self.session
 
     @property
-    def kept_for_pieces(self) -> int:
-        """What stays in memory while the model is measured piece by piece."""
+    def kept_for_chunks(self) -> int:
+        """What stays in memory while the model is measured chunk by chunk."""
         return (_COPIES_OF_FILE + 1) * self.file + self.activations
 
-    def of_piece(self, weights: int) -> int:
-        """Return what a piece with so many weights takes besides."""
+    def of_chunk(self, weights: int) -> int:
+        """Return what a chunk with so many weights takes besides."""
         stored = _COPIES_OF_FILE * min(weights, self.file)
         made_up = min(weights, self.made_up)
         return stored + made_up + self.sessions * (_COPIES_OF_WEIGHTS * weights + self.activations)

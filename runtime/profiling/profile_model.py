@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mtpp.runtime.profiling.chunked_profiling import measure_in_pieces, pieces_within
+from mtpp.runtime.profiling.chunked_profiling import chunks_within, measure_in_chunks
 from mtpp.runtime.profiling.executable import Executable, fill, machine, prepare
 from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
 from mtpp.runtime.profiling.profile_memory import memory_need, refuse_what_does_not_fit
@@ -78,13 +78,13 @@ def profile_model(
     with suppress(UnknownSize):  # a run tells it
         reading = read(source.data, request.system)
     need = memory_need(executable, reading.graph if reading else None, 1 + request.choices.beside)
-    limit, pieces = request.memory_bytes, 1
+    limit, chunks = request.memory_bytes, 1
     if reading is not None and limit is not None and need.total > limit:
-        labels = pieces_within(reading.graph, need, limit)
-        pieces = max(labels, default=0) + 1
-        if pieces > 1:
-            measured = measure_in_pieces(executable, source.data, reading, labels, request, progress)
-            return _profile(source, executable, measured, request, pieces)
+        labels = chunks_within(reading.graph, need, limit)
+        chunks = max(labels, default=0) + 1
+        if chunks > 1:
+            measured = measure_in_chunks(executable, source.data, reading, labels, request, progress)
+            return _profile(source, executable, measured, request, chunks)
     refuse_what_does_not_fit(need, limit, source.display)
     fill(executable, request.seed)
     room_for_two = limit is None or need.total + need.session <= limit
@@ -98,11 +98,11 @@ def profile_model(
         room_for_two=room_for_two,
         progress=progress,
     )
-    return _profile(source, executable, measured, request, pieces)
+    return _profile(source, executable, measured, request, chunks)
 
 
 def _profile(
-    source: Source, executable: Executable, measured: MeasuredModel, request: ProfileRequest, pieces: int
+    source: Source, executable: Executable, measured: MeasuredModel, request: ProfileRequest, chunks: int
 ) -> MeasuredProfile:
     choices = request.choices
     metadata = {
@@ -114,7 +114,7 @@ def _profile(
         "repeats": choices.repeats,
         "optimise": choices.optimise,
         "beside": choices.beside,
-        "pieces": pieces,
+        "pieces": chunks,
         "seed": request.seed,
         "random_weight_bytes": executable.random_weight_bytes,
         "random_inputs": list(executable.made_up),

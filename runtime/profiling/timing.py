@@ -16,7 +16,7 @@ from mtpp.errors import InputError
 from mtpp.formats.measured.onnxruntime_profile import Trace, read_trace
 from mtpp.host.interrupts import unwinding
 from mtpp.runtime.checking.contents import contents_of
-from mtpp.runtime.profiling.background_load import company
+from mtpp.runtime.profiling.background_load import background_load
 from mtpp.runtime.profiling.executable import Executable
 from mtpp.runtime.random_values import Array
 from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
@@ -103,7 +103,7 @@ def measure(
         plain = _session(executable, choices, None) if room_for_two else profiled
         feeds = {name: ort_value(onnxruntime(), array) for name, array in executable.feeds.items()}
         others = [partial(_run, _session(executable, choices, None), executable, feeds) for _ in range(choices.beside)]
-        with company(others):
+        with background_load(others):
             for done in range(runs):
                 profiled_walls.append(_run(profiled, executable, feeds)[0])
                 if room_for_two:

@@ -11,12 +11,12 @@ from mtpp.solvers.flows.kernels.anchored_cut import (
     AFTER,
     APART,
     BEFORE,
-    WITHOUT_END,
     CutScratch,
     cut_around,
     cut_scratch,
     relate,
 )
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY
 
 Rows = list[list[int]]
 
@@ -40,7 +40,14 @@ class AnchoredCuts:
         self.op_of: Int64Array = instance.first_members[instance.order]
 
     def flow(
-        self, weight: Int64Array, value: Int64Array, v: int, p: int, q: int, limit: int, enough: int = WITHOUT_END
+        self,
+        weight: Int64Array,
+        value: Int64Array,
+        v: int,
+        p: int,
+        q: int,
+        limit: int,
+        enough: int = UNLIMITED_CAPACITY,
     ) -> tuple[Rows, Rows, list[int]]:
         """Cut around op *v* and return the rows of the flow, of what is drawn, and what is apart.
 

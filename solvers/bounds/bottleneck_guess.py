@@ -12,6 +12,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
 from mtpp.solvers.bounds.mip.block_solve import LONGEST_S, solve_blocks, solver_bound
+from mtpp.solvers.bounds.mip.status import SolveStatus
 
 _NAME = "bottleneck-guess"
 
@@ -78,7 +79,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         if outcome.impossible and windows[position]:
             windows[position] = False
             continue
-        done[position], failed[position] = outcome.solved, outcome.status == "failed"
+        done[position], failed[position] = outcome.solved, outcome.status == SolveStatus.FAILED
         hopeless = done[position] and lower[position] <= limits.lower
         if hopeless or min(lower) >= problem.scale.enough or limits.ended():
             break

@@ -44,7 +44,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
@@ -52,6 +52,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import CrossingArc, crossing_flow, crossing_network, fill_arcs
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY
 
 MADE, READ, ACROSS = "made", "read", "across"
 
@@ -63,8 +64,6 @@ _ROUNDS = 8
 
 _STEP = 20_000
 """The search for the largest limit ends within this part of it."""
-
-_WITHOUT_END = 2**62
 
 Steps = list[list[Any]]
 
@@ -156,7 +155,7 @@ class _Windows:
     def proof(self, limit: int, steps: Steps) -> LowerBound:
         """Return what the steps that refute a limit prove."""
         proof = {"cutoff": limit + 1, "stages": self._stages, "streamed": self._weights.streamed, "steps": steps}
-        return LowerBound(limit + 1, "crossings", "exact", proof)
+        return LowerBound(limit + 1, "crossings", Tier.EXACT, proof)
 
     def refute(self, limit: int) -> Steps | None:
         """Return the steps to a contradiction; None if none was found, or none in the time."""
@@ -228,17 +227,17 @@ class _Windows:
             return None
         seen[kind, i] = state
         arrays, network = self._arrays, self._network
-        enough = _WITHOUT_END if kind == ACROSS else self._limit + 1
+        enough = UNLIMITED_CAPACITY if kind == ACROSS else self._limit + 1
         capacity = np.zeros(len(network.kind), dtype=np.int64)
-        capacity[network.kind == CrossingArc.OP_TO_OP] = _WITHOUT_END
+        capacity[network.kind == CrossingArc.OP_TO_OP] = UNLIMITED_CAPACITY
         fill_arcs(
             capacity,
             network.kind == CrossingArc.MADE,
             network.item,
             np.where(makers[arrays.producer], arrays.transfer, 0),
         )
-        capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], _WITHOUT_END, 0)
-        inject, absorb = np.where(inside, _WITHOUT_END, 0), np.where(outside, _WITHOUT_END, 0)
+        capacity[network.kind == CrossingArc.READ] = np.where(readers[arrays.consumers], UNLIMITED_CAPACITY, 0)
+        inject, absorb = np.where(inside, UNLIMITED_CAPACITY, 0), np.where(outside, UNLIMITED_CAPACITY, 0)
         value, moved = crossing_flow(network, capacity, inject, absorb, enough)
         if value <= known:
             return None

@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
@@ -177,7 +177,7 @@ class _Search:
                     kept.append(v)
             rows = [self._row(found, v, largest) for v in sorted(kept)]
         proof = {"cutoff": limit + 1, "stages": k, "ops": rows}
-        return LowerBound(limit + 1, "fraction", "exact", proof)
+        return LowerBound(limit + 1, "fraction", Tier.EXACT, proof)
 
     def _row(self, found: _Found, v: int, largest: Int64Array) -> list[Any]:
         which = min(range(len(found.parts)), key=lambda i: int(found.parts[i].largest[v]))

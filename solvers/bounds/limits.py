@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
-from mtpp.solvers.limits import Limits
+from mtpp.solvers.limits import InstanceLimits
 
 
 @dataclass(frozen=True)
-class BoundLimits(Limits):
+class BoundLimits(InstanceLimits):
     """Limits of the work at a bound, and what is known already.
 
     Attributes

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.anchored_proofs import AnchoredCuts
@@ -52,7 +52,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     for weights in stage_weights(instance):
         value, op, done = _largest(instance, cuts, weights, best, limits)
         solved = solved and done
-        if op >= 0:
+        if op is not None:
             best, found = value, (weights, op)
         if best >= limits.target:
             break
@@ -62,17 +62,17 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     zero = np.zeros_like(weights.weight)
     flow, drawn, _ = cuts.flow(weights.weight, zero, op, 1, 0, -1, limits.target + weights.constant)
     proof = {"op": int(cuts.op_of[op]), "streamed": weights.streamed, "flow": flow, "drawn": drawn}
-    return BoundResult(LowerBound(best, "node", "exact", proof), solved)
+    return BoundResult(LowerBound(best, "node", Tier.EXACT, proof), solved)
 
 
 def _largest(
     instance: Instance, cuts: AnchoredCuts, weights: StageWeights, best: int, limits: BoundLimits
-) -> tuple[int, int, bool]:
-    """Return the largest bound above *best* with an op that has it, −1 if there is none, and whether all were tried."""
+) -> tuple[int, int | None, bool]:
+    """Return the largest bound above *best*, an op that has it, None if there is none, and whether all were tried."""
     alone = weights.weight + _cut_alone(instance)
     order = np.argsort(-alone, kind="stable")
     order = order[alone[order] - weights.constant > best]
-    op = -1
+    op: int | None = None
     for begin in range(0, len(order), _AT_A_TIME):
         if best >= limits.target:
             return best, op, True

@@ -74,8 +74,8 @@ def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the largest, over the ops v, of min f(S) over the convex sets S with v: OPT is at least each of them.
 
-    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no dearer than what is
-    known are left out.
+    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no more expensive than
+    what is known are left out.
 
     Notes
     -----
@@ -102,7 +102,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
         outcome = solve_blocks(problem, model, limits, time_limit_s=time_limit_s, start=start, target=known)
         settled[op] = outcome.solved
         if outcome.lower is not None and outcome.lower > best:
-            best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, outcome.status
+            best, at, columns, rows, status = outcome.lower, op, outcome.columns, outcome.rows, str(outcome.status)
         if outcome.blocks is not None:
             stage = outcome.blocks == 1
             if problem.cost(stage) <= max(best, limits.lower):

@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import cast
 
 from mtpp.errors import InputError
+from mtpp.inference.certificate import Tier
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 
@@ -23,7 +24,7 @@ class BoundEntry:
     summary
         One line of help.
     tier
-        How far it is to be trusted, one of ``mtpp.inference.certificate.TIERS``.
+        How far it is to be trusted.
     module
         Module whose function ``bound`` it is; imported on first use, for it brings numba or HiGHS.
     in_ladder
@@ -33,7 +34,7 @@ class BoundEntry:
 
     name: str
     summary: str
-    tier: str
+    tier: Tier
     module: str
     in_ladder: bool = True
 
@@ -47,53 +48,53 @@ _HERE = "mtpp.solvers.bounds"
 BOUNDS = {
     entry.name: entry
     for entry in (
-        BoundEntry("simple", "the largest op, or the average stage", "exact", f"{_HERE}.simple"),
+        BoundEntry("simple", "the largest op, or the average stage", Tier.EXACT, f"{_HERE}.simple"),
         BoundEntry(
             "downset",
             "an exhaustive search for better partitions; `auto` makes it part of its own",
-            "enumerated",
+            Tier.ENUMERATED,
             f"{_HERE}.downset",
             in_ladder=False,
         ),
-        BoundEntry("node", "the dearest op with what is best beside it", "exact", f"{_HERE}.node"),
-        BoundEntry("crossings", "what crosses between stages at least", "exact", f"{_HERE}.crossings"),
-        BoundEntry("fraction", "the share of its stage that each op takes", "exact", f"{_HERE}.fraction"),
+        BoundEntry("node", "the most expensive op with what is best beside it", Tier.EXACT, f"{_HERE}.node"),
+        BoundEntry("crossings", "what crosses between stages at least", Tier.EXACT, f"{_HERE}.crossings"),
+        BoundEntry("fraction", "the share of its stage that each op takes", Tier.EXACT, f"{_HERE}.fraction"),
         BoundEntry(
             "bottleneck-no-dag",
             "the cheapest set of ops with the work of simple (MIP)",
-            "solver",
+            Tier.SOLVER,
             f"{_HERE}.bottleneck_no_dag",
             in_ladder=False,
         ),
         BoundEntry(
             "bottleneck-no-cut-io",
             "the least work of a stage with the work of simple (MIP)",
-            "solver",
+            Tier.SOLVER,
             f"{_HERE}.bottleneck_no_cut_io",
             in_ladder=False,
         ),
         BoundEntry(
             "bottleneck",
             "the cheapest stage with the work of simple (MIP)",
-            "solver",
+            Tier.SOLVER,
             f"{_HERE}.bottleneck",
             in_ladder=False,
         ),
         BoundEntry(
             "bottleneck-guess",
             "the same for each position of that stage (k MIPs)",
-            "solver",
+            Tier.SOLVER,
             f"{_HERE}.bottleneck_guess",
             in_ladder=False,
         ),
-        BoundEntry("node-convex", "the cheapest stage around each op (MIPs)", "solver", f"{_HERE}.node_convex"),
+        BoundEntry("node-convex", "the cheapest stage around each op (MIPs)", Tier.SOLVER, f"{_HERE}.node_convex"),
         BoundEntry(
             "configuration",
             "weights of ops of which no stage can hold more than its share",
-            "exact",
+            Tier.EXACT,
             f"{_HERE}.configuration.bound",
         ),
-        BoundEntry("exact-mip", "all stages at once (MIP)", "solver", f"{_HERE}.exact_mip"),
+        BoundEntry("exact-mip", "all stages at once (MIP)", Tier.SOLVER, f"{_HERE}.exact_mip"),
     )
 }
 

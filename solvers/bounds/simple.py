@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.units import ceil_ratio
@@ -24,8 +24,8 @@ def simple_bound(instance: Instance) -> LowerBound:
     largest = int(instance.work[heaviest])
     if largest >= average:
         members = list(instance.members_of(heaviest))
-        return LowerBound(largest, "simple", "exact", {"rule": "largest-op", "ops": members, "work": largest})
-    return LowerBound(average, "simple", "exact", {"rule": "average-work", "total_work": total, "k": instance.k})
+        return LowerBound(largest, "simple", Tier.EXACT, {"rule": "largest-op", "ops": members, "work": largest})
+    return LowerBound(average, "simple", Tier.EXACT, {"rule": "average-work", "total_work": total, "k": instance.k})
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:

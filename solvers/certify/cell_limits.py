@@ -30,7 +30,7 @@ class CellLimits:
     cutoff
         No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
     seed, jobs, memory_bytes
-        As in :class:`~mtpp.solvers.limits.Limits`.
+        As in :class:`~mtpp.solvers.limits.InstanceLimits`.
     process_bytes
         Resident memory of the process that works at it, and of those that it starts; None: no limit.
     """

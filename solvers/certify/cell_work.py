@@ -15,6 +15,7 @@ from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import limited_memory, short_of_memory
 from mtpp.host.overrun import Overrun, TimedThread
 from mtpp.host.progress import Observer, Silent
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure
 from mtpp.inference.instance import Instance
@@ -78,7 +79,7 @@ class Certification:
     partition_seconds, total_seconds
         As in :class:`~mtpp.inference.certificate_table.CertificateRow`.
     stopped
-        As there; empty while the work goes on.
+        As there; None while the work goes on.
     left_out
         Why bounds were not worked at, by name.
     """
@@ -91,7 +92,7 @@ class Certification:
     bounds: dict[str, BoundFigure]
     partition_seconds: float
     total_seconds: float
-    stopped: str = ""
+    stopped: StopReason | None = None
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -174,7 +175,9 @@ class _CellWork:
                 except BaseException:
                     self._given_up = True  # or the others would be waited for
                     raise
-        return self._told(stopped=self._stopped() or ("time-limit" if self._cut_short() else "finished"))
+        return self._told(
+            stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
+        )
 
     def _cut_short(self) -> bool:
         """Tell whether a bound could go on, and what time is left is what bounds leave to come to an end in."""
@@ -184,7 +187,7 @@ class _CellWork:
         return self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
 
     def _tell_first(self) -> None:
-        """Report a cut into stages of equal work and the simple bound: whoever ends this process early has that."""
+        """Report a cut into stages of equal work and the simple bound: ending this process early leaves that."""
         if self._limits.time_limit_s is None or self._limits.cutoff is not None:
             return
         first = first_partition(self._instance)
@@ -248,7 +251,7 @@ class _CellWork:
         found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
-            figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == "optimal")
+            figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == StopReason.OPTIMAL)
             lower = max(lower, found.lower, key=_rank)
         self._state = Certification(
             found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
@@ -334,28 +337,28 @@ class _CellWork:
         assert self._limits.cutoff is not None
         return min(self._limits.cutoff, self._instance.most_ticks)
 
-    def _closed(self) -> str:
-        """Say by which kind of bound the ratio asked for is reached, as in ``stopped``; empty if it is not."""
+    def _closed(self) -> StopReason | None:
+        """Say by which kind of bound the ratio asked for is reached, as in ``stopped``; None if it is not."""
         limits, state = self._limits, self._state
         if limits.each or state.upper is None:
-            return ""
+            return None
         enough = _enough(state.upper, limits.target_ratio)
         if state.proven.value >= enough:
-            return "target"
+            return StopReason.TARGET
         if limits.proofs_only or state.lower.is_proof:
-            return ""
+            return None
         reached = state.lower.value >= enough or Certificate(state.upper, state.lower).closed_by_solver
-        return "solver-target" if reached else ""
+        return StopReason.SOLVER_TARGET if reached else None
 
-    def _stopped(self) -> str:
+    def _stopped(self) -> StopReason | None:
         closed = self._closed()
         if closed:
             return closed
         if self._interrupted():
-            return "interrupted"
+            return StopReason.INTERRUPTED
         if self._short or short_of_memory():
-            return "memory-limit"
-        return "time-limit" if self._deadline.expired() else ""
+            return StopReason.MEMORY_LIMIT
+        return StopReason.TIME_LIMIT if self._deadline.expired() else None
 
 
 def _rank(bound: LowerBound) -> tuple[int, bool]:

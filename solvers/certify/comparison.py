@@ -11,6 +11,7 @@ from statistics import geometric_mean
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import begin_search
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
@@ -22,9 +23,6 @@ from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.solve import search_in_time
 from mtpp.solvers.variants import Variant
-
-INFEASIBLE = "infeasible"
-"""In a cell's ``stopped``: the algorithm ended without a partition; the others are those of ``search.STOPS``."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,7 @@ class Cell:
     bottleneck: int | None
     evaluations: int
     seconds: float
-    stopped: str
+    stopped: StopReason
     found_by: str | None = None
     problem: str | None = None
 
@@ -70,7 +68,7 @@ class Cell:
     @property
     def counts(self) -> bool:
         """Whether the run came to its end with a partition."""
-        return self.bottleneck is not None and self.stopped != "interrupted"
+        return self.bottleneck is not None and self.stopped != StopReason.INTERRUPTED
 
 
 @dataclass(frozen=True)
@@ -165,7 +163,7 @@ def run_cell(
     solver = variant.entry.load()
     lower = simple_bound(instance)
     search_limits = replace(_search_limits(instance, variant, limits), lower_bound=lower.value, interrupted=interrupted)
-    found, problem, stopped = None, None, INFEASIBLE
+    found, problem, stopped = None, None, StopReason.INFEASIBLE
     begin_search()
     start = time.perf_counter()
     try:
@@ -175,7 +173,7 @@ def run_cell(
     except Infeasible as error:
         problem = error.problem
         if interrupted():  # there was more to try
-            problem, stopped = "interrupted before a partition was found", "interrupted"
+            problem, stopped = "interrupted before a partition was found", StopReason.INTERRUPTED
     seconds = time.perf_counter() - start
     return Cell(
         source=source,

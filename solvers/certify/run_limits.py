@@ -16,7 +16,7 @@ class RunLimits:
     work_limit
         Evaluations per run at most, whatever the algorithm's name says.
     seed, jobs, memory_bytes
-        As in :class:`~mtpp.solvers.limits.Limits`.
+        As in :class:`~mtpp.solvers.limits.InstanceLimits`.
     """
 
     time_limit_s: float | None = None

@@ -114,7 +114,7 @@ def summarise(rows: Sequence[CertificateRow]) -> list[Summary]:
     """Return the means of each k, from the fewest stages to the most.
 
     All means of bottleneck / bound of one k rest on the same graphs. A bound that was not tried in a cell, because
-    a cheaper one had closed it or because the time was up, adds nothing there: the best one so far stands, so that no
+    a cheaper one had closed it or because the time was up, adds nothing there: the best one so far counts, so that no
     mean says more than what was proven. The mean of bound / simple bound leaves such cells out, and says on how many
     it rests; a bound that was tried and proved nothing in its time counts as the simple one, which was there before.
 

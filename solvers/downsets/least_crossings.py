@@ -28,12 +28,10 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.downsets.downset_arrays import DownsetArrays
 from mtpp.solvers.downsets.kernels.ancestor_work import ancestor_work
-from mtpp.solvers.flows.kernels.max_flow import flow_arcs, flow_scratch, max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, flow_arcs, flow_scratch, max_flow
 
 ROUNDS = 8
 """Rounds at most; the windows seldom shrink more often than two or three times."""
-
-_WITHOUT_END = 2**62
 
 
 class CrossingArc(IntEnum):
@@ -156,9 +154,9 @@ def _least_crossing(
         return 0
     capacity = np.zeros(len(network.kind), dtype=np.int64)
     kind, item = network.kind, network.item
-    capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = _WITHOUT_END
+    capacity[(kind == CrossingArc.OP_TO_OP) | (kind == CrossingArc.READ)] = UNLIMITED_CAPACITY
     fill_arcs(capacity, kind == CrossingArc.MADE, item, np.where(new[arrays.producer], arrays.transfer, 0))
-    inject, absorb = np.where(inside, enough, 0), np.where(outside, _WITHOUT_END, 0)
+    inject, absorb = np.where(inside, enough, 0), np.where(outside, UNLIMITED_CAPACITY, 0)
     return crossing_flow(network, capacity, inject, absorb, enough)[0]
 
 

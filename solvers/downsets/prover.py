@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import ceil
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
@@ -222,4 +222,4 @@ class Prover:
             "rules": self._problem.rules,
             **search.record(),
         }
-        return LowerBound(search.limit + 1, "downset", "enumerated", proof)
+        return LowerBound(search.limit + 1, "downset", Tier.ENUMERATED, proof)

@@ -1,4 +1,4 @@
-"""Annealing runs: a schedule that fits every instance, in pieces short enough to be interrupted."""
+"""Annealing runs: a schedule that fits every instance, in chunks short enough to be interrupted."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NamedTuple
 from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays
 from mtpp.solvers.local_search.kernels.annealing import anneal
 
-_PIECES = 16
-_LONGEST_PIECE_S = 0.02
+_CHUNKS = 16
+_LONGEST_CHUNK_S = 0.02
 
 
 class Schedule(NamedTuple):
@@ -69,15 +69,15 @@ def run_schedule(
     move_s
         Seconds that a move takes, about: :func:`~mtpp.solvers.step_times.move_s`.
     stopped
-        Asked before each piece of some hundredths of a second.
+        Asked before each chunk of some hundredths of a second.
     """
-    pieces = max(_PIECES, ceil(proposals / max(1, round(_LONGEST_PIECE_S / move_s))))
+    chunks = max(_CHUNKS, ceil(proposals / max(1, round(_LONGEST_CHUNK_S / move_s))))
     done = 0
-    for piece in range(pieces):
+    for chunk in range(chunks):
         if stopped():
             break
-        part = schedule.between(piece / pieces, (piece + 1) / pieces)
-        share = proposals * (piece + 1) // pieces - done
+        part = schedule.between(chunk / chunks, (chunk + 1) / chunks)
+        share = proposals * (chunk + 1) // chunks - done
         anneal(
             share,
             float(reference),

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mtpp.errors import InvalidPartition
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import check_stage_memory, stage_costs
@@ -64,7 +65,7 @@ class FirstSearch:
             observer.evaluated(1)
             if cut is not None:
                 found_by = "slice" if self._tried == 1 else "random"
-                return SearchResult(cut.partition, cut.bottleneck, found_by, self._spent, "budget")
+                return SearchResult(cut.partition, cut.bottleneck, found_by, self._spent, StopReason.BUDGET)
             if self._tried == _ORDERS_BEFORE_BALANCING:
                 sweeps = min(_SWEEPS, limits.evaluations - self._spent)
                 balanced = _balanced_memory(instance, sweeps, limits, threads)
@@ -72,7 +73,7 @@ class FirstSearch:
                 observer.evaluated(sweeps)
                 if balanced is not None:
                     cost = stage_costs(instance, balanced).bottleneck
-                    return SearchResult(balanced, cost, "anneal", self._spent, "budget")
+                    return SearchResult(balanced, cost, "anneal", self._spent, StopReason.BUDGET)
         raise none_found(instance, f"{self._tried:,} orders" if self._tried > 1 else "the file's order")
 
 
@@ -90,7 +91,7 @@ def first_partition(instance: Instance) -> SearchResult | None:
             check_stage_memory(instance, costs)
         except InvalidPartition:
             continue
-        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, "finished"))
+        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, StopReason.FINISHED))
     return min(found, key=lambda one: one.bottleneck, default=None)
 
 

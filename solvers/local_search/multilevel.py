@@ -1,4 +1,4 @@
-"""Large graphs: contract, solve the small instance, and refine on the way back.
+"""Multilevel search for large graphs: contract, solve the small instance, and refine on the way back.
 
 The scheme of Herrmann et al. (2019) for acyclic partitioning, with the bottleneck for an objective. A partition of
 the contracted instance is one of the large instance at the same cost, so every level begins with what the last one
@@ -14,6 +14,7 @@ from math import ceil
 import numpy as np
 
 from mtpp.errors import Infeasible
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.contraction import Contraction, lift_through
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
@@ -108,7 +109,7 @@ def _first(
             larger = levels[depth].original
             (cut,) = threads.map(lambda one: slice_order(one, one.order), [larger])
             if cut is not None:
-                start = SearchResult(cut.partition, cut.bottleneck, "slice", 1, "budget")
+                start = SearchResult(cut.partition, cut.bottleneck, "slice", 1, StopReason.BUDGET)
                 return start, levels[:depth] or [_itself(instance)], larger.op_count <= LARGE
     return first.go_on(limits, threads), levels, True
 
@@ -162,5 +163,9 @@ def _refined(found: SearchResult, levels: list[Contraction], limits: SearchLimit
                 break
             length *= 2
     partition = Partition.from_stages(levels[0].original, stage)
-    stopped = "optimal" if bottleneck <= limits.lower_bound else limits.stop or ("budget" if stages > 1 else "finished")
+    stopped = (
+        StopReason.OPTIMAL
+        if bottleneck <= limits.lower_bound
+        else limits.stop or (StopReason.BUDGET if stages > 1 else StopReason.FINISHED)
+    )
     return SearchResult(partition, bottleneck, found_by, spent, stopped)

@@ -8,6 +8,7 @@ from time import monotonic
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -110,16 +111,16 @@ class Portfolio:
         """Run rounds until the lower bound, the budget or the deadline is reached."""
         limits = self._limits
         length = self._first_length()
-        pace: float | None = None  # seconds per move of a run
+        seconds_per_move: float | None = None
         number = 0
         while (stopped := self._ended()) is None:
             length = min(length, self._affordable())
-            if pace is not None and limits.deadline.limit_s is not None:
-                fitting = int(limits.deadline.remaining_s() / pace)
+            if seconds_per_move is not None and limits.deadline.limit_s is not None:
+                fitting = int(limits.deadline.remaining_s() / seconds_per_move)
                 if fitting < 2 * length:  # one more round, not one and a stump
                     length = max(1, min(fitting, self._affordable()))
                 if limits.deadline.remaining_s() < _TOO_SHORT_S:
-                    stopped = "time-limit"
+                    stopped = StopReason.TIME_LIMIT
                     break
             begin = monotonic()
             before = self.evaluations
@@ -128,21 +129,21 @@ class Portfolio:
                 self._cut(length)
             if self._ended() is None:
                 self._prove(ceil(self._proof_share * (self.evaluations - before)))
-            pace = max(monotonic() - begin, 1e-9) / length  # above 0 on the coarsest of clocks
+            seconds_per_move = max(monotonic() - begin, 1e-9) / length  # above 0 on the coarsest of clocks
             length = min(2 * length, _LONGEST_SWEEPS * self._instance.op_count)
             number += 1
         best = self.pool[0]
         partition = Partition.from_stages(self._instance, best.stage)
         return SearchResult(partition, best.bottleneck, self.found_by, self.evaluations, stopped)
 
-    def _ended(self) -> str | None:
+    def _ended(self) -> StopReason | None:
         lower = self._limits.lower_bound if self._prover is None else self._prover.lower
         if self.pool[0].bottleneck <= lower:
-            return "optimal"
+            return StopReason.OPTIMAL
         if self._only_one:
-            return "finished"
+            return StopReason.FINISHED
         if self.evaluations >= self._limits.evaluations:
-            return "budget"
+            return StopReason.BUDGET
         return self._limits.stop
 
     def _left(self) -> int:
@@ -156,8 +157,8 @@ class Portfolio:
         if limits.evaluations < UNLIMITED:
             length = min(length, self._left() * n // (self._runs * _ROUNDS_AIMED_AT))
         if limits.deadline.limit_s is not None:
-            pace = move_s(self._instance) * ceil(self._runs / limits.jobs)
-            length = min(length, int(_FIRST_TIME_SHARE * limits.deadline.remaining_s() / pace))
+            seconds_per_move = move_s(self._instance) * ceil(self._runs / limits.jobs)
+            length = min(length, int(_FIRST_TIME_SHARE * limits.deadline.remaining_s() / seconds_per_move))
         return max(1, length)
 
     def _affordable(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -44,5 +45,5 @@ def partition_by_arrangement(instance: Instance, limits: SearchLimits, name: str
     if found is None:
         raise none_found(instance, "the order found")
     limits.observer.incumbent(found.bottleneck)
-    stopped = "optimal" if found.bottleneck <= limits.lower_bound else limits.stop or "budget"
+    stopped = StopReason.OPTIMAL if found.bottleneck <= limits.lower_bound else limits.stop or StopReason.BUDGET
     return SearchResult(found.partition, found.bottleneck, name, evaluations, stopped)

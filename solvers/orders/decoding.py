@@ -18,7 +18,7 @@ from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.threads import Threads
 
-_OPS_PER_PIECE = 1 << 12
+_OPS_PER_CHUNK = 1 << 12
 
 
 class Rating:
@@ -56,13 +56,13 @@ class Rating:
         """Return the rating of each row; see :data:`~mtpp.solvers.orders.evolution.Rate`."""
         fitness = np.full(len(chromosomes), self._useless)
 
-        def rate_piece(rows: slice) -> int:
+        def rate_chunk(rows: slice) -> int:
             if rows.start > 0 and self._stopped():
                 return 0
             self._rate_rows(chromosomes[rows], cutoff, fitness[rows])
             return len(fitness[rows])
 
-        self.rated += sum(self._threads.map(rate_piece, _pieces(chromosomes)))
+        self.rated += sum(self._threads.map(rate_chunk, _chunks(chromosomes)))
         return fitness
 
 
@@ -114,7 +114,7 @@ def order_of(instance: Instance, chromosome: FloatArray) -> Int32Array:
     return order
 
 
-def _pieces(chromosomes: FloatArray) -> list[slice]:
+def _chunks(chromosomes: FloatArray) -> list[slice]:
     count, genes = chromosomes.shape
-    size = max(1, _OPS_PER_PIECE // max(1, genes))
+    size = max(1, _OPS_PER_CHUNK // max(1, genes))
     return [slice(begin, min(begin + size, count)) for begin in range(0, count, size)]

@@ -1,4 +1,4 @@
-"""``auto``, the default: everything that pays, in turns."""
+"""``auto``, the default: annealing, evolved orders and exhaustive search in turns."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 from math import ceil, isqrt
 
 from mtpp.errors import Infeasible
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.solvers.best_so_far import Lifted
@@ -92,7 +93,7 @@ def _first(reduced: ReducedInstance, limits: SearchLimits, threads: Threads, pro
         if partition is None:
             raise
         cost = bottleneck(prover.inner, partition)
-        return SearchResult(partition, cost, "downset", tries + min(kept, ceil(prover.steps / n)), "budget")
+        return SearchResult(partition, cost, "downset", tries + min(kept, ceil(prover.steps / n)), StopReason.BUDGET)
 
 
 def _better_start(reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> SearchResult:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
@@ -57,7 +58,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if best == INFEASIBLE:
         raise none_found(instance, f"{evaluations:,} orders")
     cut = segment_below(instance, order_of(instance, population.best), best + 1)
-    return SearchResult(cut, best, "brkga", evaluations, stopped or "budget")
+    return SearchResult(cut, best, "brkga", evaluations, stopped or StopReason.BUDGET)
 
 
 def generations_of(limits: SearchLimits) -> int:
@@ -68,7 +69,7 @@ def generations_of(limits: SearchLimits) -> int:
     return UNLIMITED if bounded else GENERATIONS
 
 
-def _ended(best: int, evaluations: int, limits: SearchLimits) -> str | None:
+def _ended(best: int, evaluations: int, limits: SearchLimits) -> StopReason | None:
     if best <= limits.lower_bound:
-        return "optimal"
-    return limits.stop or ("budget" if evaluations >= limits.evaluations else None)
+        return StopReason.OPTIMAL
+    return limits.stop or (StopReason.BUDGET if evaluations >= limits.evaluations else None)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -55,6 +56,6 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     if upper < found.bottleneck:
         assert prover.found is not None
         found = replace(found, partition=reduced.lift(prover.found), bottleneck=upper, found_by="downset")
-    stopped = "optimal" if prover.lower >= upper else limits.stop or "budget"
+    stopped = StopReason.OPTIMAL if prover.lower >= upper else limits.stop or StopReason.BUDGET
     spent = min(left, -(-(prover.steps - before) // n))  # the last step may be a long one
     return replace(found, evaluations=found.evaluations + spent, stopped=stopped, lower=prover.bound)

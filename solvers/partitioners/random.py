@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
@@ -58,7 +59,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     observer.incumbent(best.bottleneck)
     evaluations = best.evaluations
     search = _batch_search(instance, limits.seed)
-    stopped = "optimal" if best.bottleneck <= limits.lower_bound else None
+    stopped = StopReason.OPTIMAL if best.bottleneck <= limits.lower_bound else None
     rounds = _rounds(instance.op_count, limits.evaluations - evaluations)
     with Threads(limits.jobs) as threads:
         while stopped is None and (batches := next(rounds, None)):
@@ -70,10 +71,10 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
             if better:
                 leader = min(better, key=lambda found: found.bottleneck)  # the first batch wins a tie
                 cut = segment_below(instance, leader.order, leader.bottleneck + 1)
-                best = SearchResult(cut, leader.bottleneck, "random", evaluations, "budget")
+                best = SearchResult(cut, leader.bottleneck, "random", evaluations, StopReason.BUDGET)
                 observer.incumbent(best.bottleneck)
-            stopped = "optimal" if best.bottleneck <= limits.lower_bound else limits.stop
-    return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or "budget")
+            stopped = StopReason.OPTIMAL if best.bottleneck <= limits.lower_bound else limits.stop
+    return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or StopReason.BUDGET)
 
 
 def _first_cut(instance: Instance, limits: SearchLimits) -> SearchResult:
@@ -86,7 +87,7 @@ def _first_cut(instance: Instance, limits: SearchLimits) -> SearchResult:
         found = slice_order(instance, kahn_order(ordering, stream.random(instance.op_count)), arrays=slicing)
         limits.observer.evaluated(1)
         if found is not None:
-            return SearchResult(found.partition, found.bottleneck, "random", tried, "budget")
+            return SearchResult(found.partition, found.bottleneck, "random", tried, StopReason.BUDGET)
     raise none_found(instance, f"{tried} random orders" if tried > 1 else "one random order")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from mtpp.errors import Infeasible, InputError
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -12,7 +13,7 @@ from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.partitioners import slice as slicing
-from mtpp.solvers.series_parallel.components import Pieces
+from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import Terms
@@ -66,7 +67,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         room = min(room, limits.memory_bytes // _POINT_BYTES)
     points = max(fewest, min(most, room // instance.op_count))
     terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), points)
-    cutter = Cutter(Pieces(instance, decompose(instance)), terms)
+    cutter = Cutter(Components(instance, decompose(instance)), terms)
     evaluations = 1
     while lower < upper and evaluations < limits.evaluations and not limits.stop:
         cutoff = (lower + upper + 1) // 2 if (upper - lower) * _CLOSE > upper else upper
@@ -78,7 +79,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         else:
             found = Partition.from_labels(instance, labels)
             upper = bottleneck(instance, found)
-            best = SearchResult(found, upper, _NAME, evaluations, "finished")
+            best = SearchResult(found, upper, _NAME, evaluations, StopReason.FINISHED)
             limits.observer.incumbent(upper)
         evaluations += 1
         limits.observer.evaluated(1)
@@ -103,7 +104,7 @@ def _result(
 ) -> SearchResult:
     if best is None:
         raise none_found(instance, "its series-parallel pieces")
-    stopped = "finished" if finished else limits.stop or "budget"
+    stopped = StopReason.FINISHED if finished else limits.stop or StopReason.BUDGET
     if best.bottleneck <= limits.lower_bound:
-        stopped = "optimal"
+        stopped = StopReason.OPTIMAL
     return replace(best, evaluations=evaluations, stopped=stopped, coverage=coverage)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -25,5 +26,5 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         raise none_found(instance, "the file's order")
     limits.observer.evaluated(1)
     limits.observer.incumbent(found.bottleneck)
-    stopped = "optimal" if found.bottleneck <= limits.lower_bound else limits.stop or "finished"
+    stopped = StopReason.OPTIMAL if found.bottleneck <= limits.lower_bound else limits.stop or StopReason.FINISHED
     return SearchResult(found.partition, found.bottleneck, "slice", 1, stopped)

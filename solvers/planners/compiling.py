@@ -9,9 +9,9 @@ from typing import Any
 from mtpp.solvers.jit import on_disk
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import PlanningProblem
 
 _STAGES = "mtpp.solvers.planners.piper.stage_making"
@@ -43,7 +43,7 @@ def compiled_planner(entry: PlannerEntry, *, nested: bool) -> bool:
 
 def planner_kernels(entry: PlannerEntry, *, nested: bool) -> list[Any]:
     """Return the kernels that a planner calls, for several levels if *nested*."""
-    callers = _CALLERS.get((entry.hierarchical if nested else entry.module) or "", ())
+    callers = _CALLERS.get((entry.nested if nested else entry.module) or "", ())
     return [value for caller in callers for value in vars(import_module(caller)).values() if hasattr(value, "py_func")]
 
 
@@ -53,8 +53,8 @@ def load_planner(entry: PlannerEntry, *, nested: bool) -> None:
         limits = PlanLimits(knapsack=knapsack)
         if not nested:
             entry.load()(tiny_planning_problem(memory), limits)
-        elif (plan := entry.load_hierarchical()) is not None:
-            plan(tiny_hierarchical_problem(memory), limits)
+        elif (plan := entry.load_nested()) is not None:
+            plan(tiny_nested_problem(memory), limits)
 
 
 def load_planners() -> int:
@@ -71,10 +71,10 @@ def tiny_planning_problem(memory: int) -> PlanningProblem:
     return PlanningProblem.build(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
 
 
-def tiny_hierarchical_problem(memory: int) -> HierarchicalProblem:
+def tiny_nested_problem(memory: int) -> NestedProblem:
     """Return such a problem for two devices of two devices each."""
-    topology = Topology((Level(2, 10**9), Level(2, 10**8)))
-    return HierarchicalProblem.build(_tiny_model(), topology, memory_bytes=memory, micro_batches=4)
+    device_tree = DeviceTree((Level(2, 10**9), Level(2, 10**8)))
+    return NestedProblem.build(_tiny_model(), device_tree, memory_bytes=memory, micro_batches=4)
 
 
 def _tiny_model() -> TrainingModel:

@@ -9,7 +9,7 @@ from mtpp.training.problem import Choice, PlanningProblem
 
 
 @dataclass(frozen=True, eq=False)
-class Way:
+class LayerOption:
     """A layer run as *choice* on each of *t* devices."""
 
     t: int
@@ -31,19 +31,19 @@ class Way:
         return self.choice.memory_a + self.choice.memory_b
 
 
-def ways_of(problem: PlanningProblem, layer: int, memory_bytes: int | None = None) -> list[Way]:
+def layer_options(problem: PlanningProblem, layer: int, memory_bytes: int | None = None) -> list[LayerOption]:
     """Return all ways to run a layer; with *memory_bytes* those that can be in a stage of a plan."""
-    ways = [
-        Way(t, choice)
+    options = [
+        LayerOption(t, choice)
         for t, by_layer in zip(problem.degrees, problem.choices, strict=True)
         for choice in by_layer[layer]
     ]
-    return ways if memory_bytes is None else [way for way in ways if way.least_memory <= memory_bytes]
+    return options if memory_bytes is None else [option for option in options if option.least_memory <= memory_bytes]
 
 
-def least_by_layer(problem: PlanningProblem, value: Callable[[Way], int]) -> list[int]:
+def least_by_layer(problem: PlanningProblem, value: Callable[[LayerOption], int]) -> list[int]:
     """Return for each layer the least that *value* comes to over all ways to run it."""
-    return [min(value(way) for way in ways_of(problem, v)) for v in range(len(problem.model.layers))]
+    return [min(value(option) for option in layer_options(problem, v)) for v in range(len(problem.model.layers))]
 
 
 def most_degrees(problem: PlanningProblem) -> int:

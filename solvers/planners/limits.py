@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
-from mtpp.host.deadline import Deadline
-from mtpp.host.memory_limit import short_of_memory
-from mtpp.host.progress import Observer, Silent
+from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import Limits
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
@@ -16,39 +14,18 @@ KNAPSACKS = ("exact", "heuristic")
 """How configurations of a stage's layers are chosen: the best there are, or by the paper's bang per buck."""
 
 
-@dataclass(frozen=True)
-class PlanLimits:
-    """How long a planner may take, and how it works.
+@dataclass(frozen=True, kw_only=True)
+class PlanLimits(Limits):
+    """Limits of a planner, and how it chooses configurations.
 
     Attributes
     ----------
-    deadline
-        When to end at the latest, with the best plan and bound so far.
-    jobs
-        Threads to use; changes the speed, never the result (as long as no deadline strikes).
     knapsack
         One of :data:`KNAPSACKS`. With the heuristic, plans of others may be faster, and only bounds from single layers
         are proven.
-    observer
-        Is told of phases, and of plans and bounds in ticks.
-    interrupted
-        Tells whether the user wants the search to end now, with the best so far.
     """
 
-    deadline: Deadline = field(default_factory=Deadline)
-    jobs: int = 1
     knapsack: str = "exact"
-    observer: Observer = field(default_factory=Silent)
-    interrupted: Callable[[], bool] = lambda: False
-
-    @property
-    def stop(self) -> str | None:
-        """Why the search has to end now, one of ``solvers.search.STOPS``, or None to go on."""
-        if self.interrupted():
-            return "interrupted"
-        if short_of_memory():
-            return "memory-limit"
-        return "time-limit" if self.deadline.expired() else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +41,7 @@ class NoPlan:
         The least memory of a device with which the planner finds a plan, the rest being as it is; None where no amount
         of memory helps, or where it is not known.
     stopped
-        One of ``solvers.search.STOPS``.
+        Why it ended.
     reason
         What stands in the way, for people.
     """
@@ -73,7 +50,7 @@ class NoPlan:
     planner: str
     proven: bool
     least_memory_bytes: int | None
-    stopped: str
+    stopped: StopReason
     reason: str
 
 

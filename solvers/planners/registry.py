@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, cast
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
-    from mtpp.training.nested_plan import HierarchicalPlan
-    from mtpp.training.nested_problem import HierarchicalProblem
+    from mtpp.training.nested_plan import NestedPlan
+    from mtpp.training.nested_problem import NestedProblem
 
-    HierarchicalPlanner = Callable[[HierarchicalProblem, PlanLimits], HierarchicalPlan | NoPlan]
+    NestedPlanner = Callable[[NestedProblem, PlanLimits], NestedPlan | NoPlan]
 
 DEFAULT = "piper"
 
@@ -34,8 +34,8 @@ class PlannerEntry:
         Whether it chooses a configuration for each layer by itself, and ``PlanLimits.knapsack`` means something to it.
     sweeps
         Whether it answers for many numbers of devices in one run.
-    hierarchical
-        Module whose function ``plan_hierarchical`` plans for networks of several levels; None: there is none.
+    nested
+        Module whose function ``plan_nested`` plans for networks of several levels; None: there is none.
     """
 
     name: str
@@ -44,17 +44,17 @@ class PlannerEntry:
     module: str
     knapsack: bool = False
     sweeps: bool = False
-    hierarchical: str | None = None
+    nested: str | None = None
 
     def load(self) -> Planner:
         """Import the planner and return it."""
         return cast(Planner, import_module(self.module).plan)
 
-    def load_hierarchical(self) -> HierarchicalPlanner | None:
+    def load_nested(self) -> NestedPlanner | None:
         """Import the planner for several levels and return it; None if there is none."""
-        if self.hierarchical is None:
+        if self.nested is None:
             return None
-        return cast("HierarchicalPlanner", import_module(self.hierarchical).plan_hierarchical)
+        return cast("NestedPlanner", import_module(self.nested).plan_nested)
 
 
 PLANNERS = {
@@ -67,7 +67,7 @@ PLANNERS = {
             "mtpp.solvers.planners.piper.planner",
             knapsack=True,
             sweeps=True,
-            hierarchical="mtpp.solvers.planners.nested.planner",
+            nested="mtpp.solvers.planners.nested.planner",
         ),
         PlannerEntry(
             "equi",

@@ -25,11 +25,11 @@ def load_recheck() -> None:
 
 def load_training_recheck() -> None:
     """Have the kernels ready that search all training plans again."""
-    from mtpp.checker.training.model import TickModel, Way
+    from mtpp.checker.training.model import LayerOption, TickModel
     from mtpp.solvers.recheck.pipelines import Unwatched
     from mtpp.solvers.recheck.training import search_plans
 
-    lean, fast = Way("lean", 3, 1, 1, 1, {}, {}, True), Way("fast", 2, 1, 3, 1, {}, {}, False)
+    lean, fast = LayerOption("lean", 3, 1, 1, 1, {}, {}, True), LayerOption("fast", 2, 1, 3, 1, {}, {}, False)
     model = TickModel("ps", ["a", "b"], [{1: [lean, fast]}, {1: [lean, fast]}], [(0, 1, 1)], [1], [1, 1])
     schemes = {"data_parallel": True, "tensor_parallel": True, "recompute": True}
     system = {"devices": 2, "max_micro_batches": 2, "exact_micro_batches": False, "convention": "paper", **schemes}

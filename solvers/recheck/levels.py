@@ -34,8 +34,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
-from mtpp.checker.training.bounds import usable_degrees, usable_ways
-from mtpp.checker.training.model import TickModel, Way, transfer_ticks
+from mtpp.checker.training.bounds import usable_degrees, usable_options
+from mtpp.checker.training.model import LayerOption, TickModel, transfer_ticks
 from mtpp.solvers.recheck.pairs import all_pairs, ends_of, offsets_of, outer_ticks
 from mtpp.solvers.recheck.pipelines import (
     LARGEST,
@@ -44,7 +44,7 @@ from mtpp.solvers.recheck.pipelines import (
     Watcher,
     all_downsets,
     choice_arrays,
-    least_of_ways,
+    least_of_options,
     less_than,
     sums_over,
 )
@@ -94,22 +94,27 @@ def search_levels(
     if below == 0 or (system["exact_micro_batches"] and system["max_micro_batches"] > most):
         return Searched(False, 0, 0)
     degrees = usable_degrees(model, system)
-    ways = [[usable_ways(model, system, v, t) for v in range(len(model.ids))] for t in degrees]
-    if not all(any(by_layer[v] for by_layer in ways) for v in range(len(model.ids))):
+    options = [[usable_options(model, system, v, t) for v in range(len(model.ids))] for t in degrees]
+    if not all(any(by_layer[v] for by_layer in options) for v in range(len(model.ids))):
         return Searched(False, 0, 0)
-    _refuse_large(model, system, ways, most)
-    return _Search(model, system, below, memory_bytes, watcher, degrees, ways).run()
+    _refuse_large(model, system, options, most)
+    return _Search(model, system, below, memory_bytes, watcher, degrees, options).run()
 
 
-def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Sequence[Sequence[Way]]], most: int) -> None:
+def _refuse_large(
+    model: TickModel, system: dict[str, Any], options: Sequence[Sequence[Sequence[LayerOption]]], most: int
+) -> None:
     """Refuse costs that could wrap: d · d times the time of a stage or superstage, and bytes of a stage."""
     levels = system["topology"]
     time = 2 * sum(ticks for _, _, ticks in model.edges)
     memory = 0
     for v in range(len(model.ids)):
-        here = [way for by_layer in ways for way in by_layer[v]]
-        time += max(way.compute + way.weights + sum([*way.sync_in.values(), *way.sync_out.values()]) for way in here)
-        memory += max(way.a * (1 + most) + way.b for way in here)
+        here = [option for by_layer in options for option in by_layer[v]]
+        time += max(
+            option.compute + option.weights + sum([*option.sync_in.values(), *option.sync_out.values()])
+            for option in here
+        )
+        memory += max(option.a * (1 + most) + option.b for option in here)
     largest = [levels[0]["devices"] * time, memory]
     for level in levels[1:]:
         rate = level["bandwidth_bytes_per_s"]
@@ -144,10 +149,10 @@ class _Search:
         memory_bytes: int,
         watcher: Watcher,
         degrees: Sequence[int],
-        ways: Sequence[Sequence[Sequence[Way]]],
+        options: Sequence[Sequence[Sequence[LayerOption]]],
     ) -> None:
         self._model, self._system, self._below, self._watcher = model, system, below, watcher
-        self._degrees, self._ways = degrees, ways
+        self._degrees, self._options = degrees, options
         self._memory = min(memory_bytes, LARGEST)
         self._exactly: bool = system["exact_micro_batches"]
         self._cap: int = min(system["devices"], system["max_micro_batches"])
@@ -155,8 +160,12 @@ class _Search:
         self._top = len(self._counts)
         self._looked_at = 0
         masks, grow = all_downsets(model, MOST_DOWNSETS, watcher.alive)
-        costs = (lambda t, way: t * way.compute, lambda _, way: way.compute, lambda _, way: way.a + way.b)
-        sums = [sums_over(masks, grow, least_of_ways(model, degrees, ways, cost)) for cost in costs]
+        costs = (
+            lambda t, option: t * option.compute,
+            lambda _, option: option.compute,
+            lambda _, option: option.a + option.b,
+        )
+        sums = [sums_over(masks, grow, least_of_options(model, degrees, options, cost)) for cost in costs]
         self._weights = np.ascontiguousarray(np.array(sums, dtype=np.int64).T)
         self._work = np.ascontiguousarray(self._weights[:, 0])
         self._pairs = all_pairs(masks, len(model.ids), watcher.alive)
@@ -247,7 +256,7 @@ class _Search:
         self._room(4 * count * len(kinds))
         fits = np.zeros((count, len(kinds)), dtype=np.int32)
         self._held += fits.nbytes
-        choices = Choices(**choice_arrays(self._model, self._ways))
+        choices = Choices(**choice_arrays(self._model, self._options))
         at_once = max(1, _STAGES_AT_ONCE // (len(self._model.ids) * len(kinds)))
         tables = {}
         for p in copies:

@@ -14,8 +14,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.checker.training.bounds import usable_data_degrees, usable_degrees, usable_ways
-from mtpp.checker.training.model import TickModel, Way
+from mtpp.checker.training.bounds import usable_data_degrees, usable_degrees, usable_options
+from mtpp.checker.training.model import LayerOption, TickModel
 
 MOST_DOWNSETS = 300_000
 """Downsets that a model may have to be searched."""
@@ -102,17 +102,17 @@ def search_all(
     from mtpp.solvers.recheck.kernels.stages import Choices
 
     degrees = usable_degrees(model, system)
-    ways = [[usable_ways(model, system, v, t) for v in range(len(model.ids))] for t in degrees]
-    if not all(any(by_layer[v] for by_layer in ways) for v in range(len(model.ids))):
+    options = [[usable_options(model, system, v, t) for v in range(len(model.ids))] for t in degrees]
+    if not all(any(by_layer[v] for by_layer in options) for v in range(len(model.ids))):
         return Searched(False, 0, 0)
-    _refuse_large(model, system, ways)
+    _refuse_large(model, system, options)
     masks, grow = all_downsets(model, alive=watcher.alive)
     most = min(system["devices"], system["max_micro_batches"])
     if len(masks) * (most + 1) > _MOST_STATES:
         raise TooLarge(f"{len(masks)} downsets with up to {most} micro-batches in flight are too many")
     rules = Rules(**_rules(system, below, memory_bytes, most, degrees))
-    choices = Choices(**choice_arrays(model, ways))
-    downsets = Downsets(**_downsets(model, masks, grow, ways, degrees, below))
+    choices = Choices(**choice_arrays(model, options))
+    downsets = Downsets(**_downsets(model, masks, grow, options, degrees, below))
     fewest = np.full((len(masks), most + 1), system["devices"] + 1, dtype=np.int32)
     fewest[0, 0] = 0
     seen = np.full(len(masks), -1, dtype=np.int32)
@@ -181,16 +181,16 @@ def _slices(count: int, watcher: Watcher) -> Iterator[tuple[int, int]]:
         size = max(1, size // 2) if took > _SLICE_S else 2 * size if took < _SLICE_S / 4 else size
 
 
-def _refuse_large(model: TickModel, system: dict[str, Any], ways: Sequence[Sequence[Sequence[Way]]]) -> None:
+def _refuse_large(model: TickModel, system: dict[str, Any], options: Sequence[Sequence[Sequence[LayerOption]]]) -> None:
     most = max(system["devices"], 1 if system["convention"] == "paper" else system["max_micro_batches"])
     in_flight = min(system["devices"], system["max_micro_batches"])
     time = 2 * sum(ticks for _, _, ticks in model.edges)
     memory = 0
     for v in range(len(model.ids)):
-        here = [way for by_layer in ways for way in by_layer[v]]
-        syncs = (sum(way.sync_in.values()) + sum(way.sync_out.values()) for way in here)
-        time += max(way.compute + way.weights + sync for way, sync in zip(here, syncs, strict=True))
-        memory += max(way.a * (1 + in_flight) + way.b for way in here)
+        here = [option for by_layer in options for option in by_layer[v]]
+        syncs = (sum(option.sync_in.values()) + sum(option.sync_out.values()) for option in here)
+        time += max(option.compute + option.weights + sync for option, sync in zip(here, syncs, strict=True))
+        memory += max(option.a * (1 + in_flight) + option.b for option in here)
     if max(most * time, memory) >= LARGEST:
         raise TooLarge("its costs do not fit 64 bits")
 
@@ -222,32 +222,32 @@ def _rules(
     }
 
 
-def choice_arrays(model: TickModel, ways: Sequence[Sequence[Sequence[Way]]]) -> dict[str, Any]:
-    """Return the fields of the kernels' ``Choices``; *ways* are by degree t, then by layer."""
+def choice_arrays(model: TickModel, options: Sequence[Sequence[Sequence[LayerOption]]]) -> dict[str, Any]:
+    """Return the fields of the kernels' ``Choices``; *options* are by degree t, then by layer."""
     count = len(model.ids)
     edges: list[list[tuple[int, int, bool]]] = [[] for _ in range(count)]
     for u, v, ticks in model.edges:
         edges[u].append((v, ticks, True))
         edges[v].append((u, ticks, False))
     offsets: list[list[int]] = []
-    flat: list[tuple[int, Way]] = []
-    for by_layer in ways:
+    flat: list[tuple[int, LayerOption]] = []
+    for by_layer in options:
         row = [len(flat)]
         for v, found in enumerate(by_layer):
-            flat += [(v, way) for way in found]
+            flat += [(v, option) for option in found]
             row.append(len(flat))
         offsets.append(row)
     widest = max((len(here) for here in edges), default=0)
     sync = np.zeros((len(flat), max(1, widest)), dtype=np.int64)
-    for i, (v, way) in enumerate(flat):
+    for i, (v, option) in enumerate(flat):
         for place, (other, _, leaves) in enumerate(edges[v]):
-            sync[i, place] = (way.sync_out if leaves else way.sync_in).get(other, 0)
+            sync[i, place] = (option.sync_out if leaves else option.sync_in).get(other, 0)
     return {
         "offsets": np.array(offsets, dtype=np.int64),
-        "compute": _int64([way.compute for _, way in flat]),
-        "weights": _int64([way.weights for _, way in flat]),
-        "a": _int64([way.a for _, way in flat]),
-        "b": _int64([way.b for _, way in flat]),
+        "compute": _int64([option.compute for _, option in flat]),
+        "weights": _int64([option.weights for _, option in flat]),
+        "a": _int64([option.a for _, option in flat]),
+        "b": _int64([option.b for _, option in flat]),
         "edge_offsets": _int64(np.cumsum([0, *(len(here) for here in edges)])),
         "edge_end": np.array([other for here in edges for other, _, _ in here], dtype=np.int32),
         "edge_ticks": _int64([ticks for here in edges for _, ticks, _ in here]),
@@ -259,15 +259,15 @@ def _downsets(
     model: TickModel,
     masks: Sequence[int],
     grow: Sequence[Sequence[int]],
-    ways: Sequence[Sequence[Sequence[Way]]],
+    options: Sequence[Sequence[Sequence[LayerOption]]],
     degrees: Sequence[int],
     below: Fraction | None,
 ) -> dict[str, Any]:
-    def least(cost: Callable[[int, Way], int]) -> list[int]:
-        return least_of_ways(model, degrees, ways, cost)
+    def least(cost: Callable[[int, LayerOption], int]) -> list[int]:
+        return least_of_options(model, degrees, options, cost)
 
-    work = sums_over(masks, grow, least(lambda t, way: t * way.compute))
-    compute = sums_over(masks, grow, least(lambda _, way: way.compute))
+    work = sums_over(masks, grow, least(lambda t, option: t * option.compute))
+    compute = sums_over(masks, grow, least(lambda _, option: option.compute))
     words = -(-len(model.ids) // 64)
     return {
         "members": np.array(
@@ -279,19 +279,19 @@ def _downsets(
         "rest_degrees": _int64([_needed(compute[-1] - inside, below) for inside in compute[:-1]] + [0]),
         "work": _int64(work),
         "compute": _int64(compute),
-        "leanest": _int64(sums_over(masks, grow, least(lambda _, way: way.a + way.b))),
+        "leanest": _int64(sums_over(masks, grow, least(lambda _, option: option.a + option.b))),
     }
 
 
-def least_of_ways(
+def least_of_options(
     model: TickModel,
     degrees: Sequence[int],
-    ways: Sequence[Sequence[Sequence[Way]]],
-    cost: Callable[[int, Way], int],
+    options: Sequence[Sequence[Sequence[LayerOption]]],
+    cost: Callable[[int, LayerOption], int],
 ) -> list[int]:
     """Return for each layer the least *cost* of any degree t and way."""
     return [
-        min(cost(t, way) for t, by_layer in zip(degrees, ways, strict=True) for way in by_layer[v])
+        min(cost(t, option) for t, by_layer in zip(degrees, options, strict=True) for option in by_layer[v])
         for v in range(len(model.ids))
     ]
 

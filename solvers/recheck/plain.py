@@ -13,7 +13,7 @@ some stage is above the limit. Likewise j stages hold at most j times what the s
 
 *maximal*: let E be the next downset after D in a partition within the limit, as large as there is one with no more
 stages. Say v is outside E, all that it reads from is inside, and the stage, v added, is still within the limit. Move v
-to it. No stage in between changes: what v reads comes from E, whoever reads it, and what v makes is read after it. The
+to it. No stage in between changes: what v reads comes from E, whatever reads it, and what v makes is read after it. The
 stage that v left saves the work of v and the tensors that only v reads (they come from E, so it paid for them), and
 begins to pay at most for the tensors that v makes. If v is a *giver*, that is no more than it saves, so that stage is
 still within the limit, its parameters have become fewer, and E was not as large as can be. So E may be passed over.

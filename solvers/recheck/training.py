@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Check
+from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import TrainingClaim
 from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
 from mtpp.checker.training.model import TickModel
@@ -69,7 +70,7 @@ def recheck_no_plan(plan: dict[str, Any], model: TickModel, watcher: Watcher) ->
     if plan["proven"]:
         found, tier = infeasible_checks(plan, model)
         shown = next(check for check in found if check.name == NO_PLAN)
-        checks.append(shown if tier == "exact" else _recheck_none(model, plan, watcher))
+        checks.append(shown if tier is Tier.EXACT else _recheck_none(model, plan, watcher))
     if plan["least_memory_bytes"] is not None:
         checks.append(_recheck_least(plan["least_memory_bytes"], model, plan, watcher))
     return checks

@@ -1,4 +1,4 @@
-"""Ever smaller instances of one problem: what makes graphs of a million ops tractable.
+"""Coarsening: ever smaller instances of one problem, for graphs of a million ops.
 
 A level merges ops that much is transferred between, so that what remains between clusters is cheap to cut, and keeps
 clusters small enough that stages can still be balanced. Every partition of a level is a partition of the original

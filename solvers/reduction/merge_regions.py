@@ -151,7 +151,7 @@ class RegionFinder:
         return False
 
     def _may_move(self, ops: list[int], beside: set[int], cost: int) -> bool:
-        """Tell whether no stage gets dearer when all ops move to the stage of the first.
+        """Tell whether no stage gets more expensive when all ops move to the stage of the first.
 
         Parameters
         ----------

@@ -30,15 +30,16 @@ included; chains collapse; a source without work joins its first reader, and a s
 ``region-down`` is the same with all edges reversed. *Proof.* What X reads from outside comes before v, and what reads
 from X comes after it, so the order of stages holds. No path between two ops of a stage leaves it: hence for the stage S
 of v, A = S ∩ X is as in 3., and f(S ∪ X) − f(S) ≤ f(X) − f(A) ≤ 0. Another stage R with ops B of X comes after S, so
-R ∖ B ⊆ Q, and c(R) − c(R ∖ B) ≥ c(Q ∪ B) − c(Q) ≥ −w(B) by submodularity: R gets no dearer. Both 3. and 4. are minimum
-cuts. They take what hangs between two ops and is cheaper to run than to cut, such as a gate beside a dear tensor.
+R ∖ B ⊆ Q, and c(R) − c(R ∖ B) ≥ c(Q ∪ B) − c(Q) ≥ −w(B) by submodularity: R gets no more expensive. Both 3. and 4.
+are minimum cuts. They take what hangs between two ops and is cheaper to run than to cut, such as a gate beside an
+expensive tensor.
 
-**Several moves at a time.** Let every op move at most once, all conditions hold before the first move, and whoever
-follows the moves come to an op that stays. Beginning with those, one move after the other is a move to an op that has
-arrived, and takes nobody along; so none of them makes a stage dearer, and in the end every op is where the last one on
-its way is. A partition into stages of one op each shows that merging them leaves no cycle. The same order serves to
-replay the merges one by one: merging others only adds paths and takes ops out of Q, f(X) − f(A) can only fall when both
-gain the same ops, and sets that keep others together cost what they did.
+**Several moves at a time.** Let every op move at most once, all conditions hold before the first move, and the
+moves from any op lead to one that stays. Beginning with those, one move after the other is a move to an op that has
+arrived, and takes nobody along; so none of them makes a stage more expensive, and in the end every op is where the last
+one on its way is. A partition into stages of one op each shows that merging them leaves no cycle. The same order serves
+to replay the merges one by one: merging others only adds paths and takes ops out of Q, f(X) − f(A) can only fall when
+both gain the same ops, and sets that keep others together cost what they did.
 
 **Memory.** If a stage has a fast memory and its activations have a fixed reserve, an op that moves brings at most the
 time to stream its parameters: ceil(max(0, a + b)) ≤ ceil(max(0, a)) + ceil(b). That is added to its work where it

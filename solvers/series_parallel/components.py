@@ -1,10 +1,10 @@
 """Components of a decomposition with the costs of cutting them: work, parameters and tensors, equal ones as one.
 
-Every tensor lies at its producer: all ops that read it are within the piece behind that op. Where it has one reader,
-the edge is what a cut there costs. Where it has several, its edges may be in several pieces side by side, and the
-stages of the terminals pay once: the edges have flags in place of costs, until the piece that all of them are in
-settles them (see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Flags also tell whether the stages of the
-virtual source and sink hold any op.
+Every tensor lies at its producer: all ops that read it are within the component behind that op. Where it has one
+reader, the edge is what a cut there costs. Where it has several, its edges may be in several components side by side,
+and the stages of the terminals pay once: the edges have flags in place of costs, until the component that all of them
+are in settles them (see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Flags also tell whether the stages
+of the virtual source and sink hold any op.
 """
 
 from __future__ import annotations
@@ -22,9 +22,11 @@ from mtpp.solvers.series_parallel.compositions import CORE, EDGE, PARALLEL
 from mtpp.solvers.series_parallel.decomposition import Decomposition
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, MOST_SHARED, TAIL_USED, Ends
 
+_NO_SLOT = -1  # of a tensor without flags
+
 
 @dataclass(frozen=True)
-class Piece:
+class Component:
     """What nodes of the tree that cost the same to cut have in common.
 
     Attributes
@@ -34,7 +36,7 @@ class Piece:
     node
         The first of them.
     children
-        Pieces of its children, in the order of :attr:`Pieces.children`.
+        Components of its children, in the order of :attr:`Components.children`.
     joints
         The ops between its children.
     work, params
@@ -44,12 +46,12 @@ class Piece:
     charges
         Ticks of the flags, see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`.
     settled
-        Flags that no piece beside this one shares: they are paid for here.
+        Flags that no component beside this one shares: they are paid for here.
     ends
         Work and parameters of the terminals.
     tail_flag, head_flag
         :data:`~mtpp.solvers.series_parallel.kernels.pareto_fronts.TAIL_USED` if the tail is the virtual source and
-        pieces beside this one begin there too, else 0; the same for the head.
+        components beside this one begin there too, else 0; the same for the head.
     """
 
     kind: int
@@ -71,21 +73,21 @@ class Piece:
         return np.array(self.charges, dtype=np.int64)
 
 
-class Pieces:
-    """The pieces of an instance's decomposition; O(n + pins) expected time to make, apart from sorting.
+class Components:
+    """The components of an instance's decomposition; O(n + pins) expected time to make, apart from sorting.
 
     Attributes
     ----------
-    pieces
-        One for all nodes that are equal, those inside a piece before it; the last one is the whole graph.
-    piece_of
-        Piece of each node.
+    distinct
+        One for all nodes that are equal, those inside a component before it; the last one is the whole graph.
+    component_of
+        Component of each node.
     children
-        Children of each node, those side by side in the order of their pieces, so that equal nodes match.
+        Children of each node, those side by side in the order of their components, so that equal nodes match.
     shared
         Of each node: tensors of its tail that ops beside it read too, with the number of their edges inside.
     slot
-        Number of each tensor among those of its producer that have flags, −1 if it has none.
+        Number of each tensor among those of its producer that have flags, :data:`_NO_SLOT` if it has none.
     rank
         Place of each op in the graph's own order.
     approximate
@@ -95,8 +97,8 @@ class Pieces:
 
     def __init__(self, instance: Instance, tree: Decomposition) -> None:
         self.instance, self.tree = instance, tree
-        self.pieces: list[Piece] = []
-        self.piece_of: list[int] = []
+        self.distinct: list[Component] = []
+        self.component_of: list[int] = []
         self.children: list[list[int]] = []
         self.approximate = False
         self.rank: list[int] = np.argsort(instance.order).tolist()
@@ -117,15 +119,15 @@ class Pieces:
             self._add(node, kind, children, known)
 
     def _slots(self) -> list[int]:
-        """Return the number of each tensor among those of its producer that have flags, −1 if it has none."""
-        slots = [-1] * len(self._transfer)
-        given: dict[int, int] = {}
+        """Return :attr:`slot`."""
+        slots = [_NO_SLOT] * len(self._transfer)
+        next_slots: dict[int, int] = {}
         for t, producer in enumerate(self.instance.producer.tolist()):
             if self._readers[t] > 1 and self._transfer[t] > 0:
-                slot = given.get(producer, 0)
+                slot = next_slots.get(producer, 0)
                 if slot < MOST_SHARED:
                     slots[t] = slot
-                    given[producer] = slot + 1
+                    next_slots[producer] = slot + 1
                 else:
                     self.approximate = True
         return slots
@@ -135,7 +137,7 @@ class Pieces:
         at_tail = [child for child in children if self._tail[child] == tail]
         at_head = [child for child in children if self._head[child] == head]
         if kind == PARALLEL:
-            children = sorted(children, key=self.piece_of.__getitem__)
+            children = sorted(children, key=self.component_of.__getitem__)
         edge, tensors = self._edge(node) if kind == EDGE else ((0, 0, 0), {})
         for child in at_tail:
             for t, count in self.shared[child].items():
@@ -148,14 +150,14 @@ class Pieces:
         ends = sum(self._at_sink[child] for child in at_head) if children else int(head == self.tree.sink)
         whole_tail, whole_head = begins == self._begins, ends == self._ends
         joints = self.tree.joints[node]
-        parts = [self.piece_of[child] for child in children]
-        piece = Piece(
+        parts = [self.component_of[child] for child in children]
+        component = Component(
             kind=kind,
             node=node,
             children=parts,
             joints=joints,
-            work=sum(self._work[v] for v in joints) + sum(self.pieces[part].work for part in parts),
-            params=sum(self._params[v] for v in joints) + sum(self.pieces[part].params for part in parts),
+            work=sum(self._work[v] for v in joints) + sum(self.distinct[part].work for part in parts),
+            params=sum(self._params[v] for v in joints) + sum(self.distinct[part].params for part in parts),
             edge=edge,
             charges=tuple(charges),
             settled=sum(3 << (2 * self.slot[t]) for t in complete)
@@ -166,7 +168,7 @@ class Pieces:
             head_flag=HEAD_USED if head == self.tree.sink and not whole_head else 0,
         )
         self.children.append(children)
-        self.piece_of.append(self._known(piece, known))
+        self.component_of.append(self._known(component, known))
         self.shared.append({t: count for t, count in tensors.items() if t not in complete})
         self._at_source.append(begins)
         self._at_sink.append(ends)
@@ -176,17 +178,17 @@ class Pieces:
         if leaf >= self.tree.edge_count:
             return (0, 0, 0), {}
         t = self.tensor_of_edge[leaf]
-        if self.slot[t] < 0:
+        if self.slot[t] == _NO_SLOT:
             return (self._transfer[t], self._transfer[t], 0), {}
         return (0, 0, 3 << (2 * self.slot[t])), {t: 1}
 
-    def _shape(self, piece: Piece) -> tuple[int, ...]:
-        """Return how the edges of a core lie to each other, nothing for other pieces."""
-        if piece.kind != CORE:
+    def _shape(self, component: Component) -> tuple[int, ...]:
+        """Return how the edges of a core lie to each other, nothing for other components."""
+        if component.kind != CORE:
             return ()
-        place = {v: i for i, v in enumerate(piece.joints)}
-        place |= {self._tail[piece.node]: -1, self._head[piece.node]: -2}
-        return tuple(place[end[child]] for child in self.children[piece.node] for end in (self._tail, self._head))
+        place = {v: i for i, v in enumerate(component.joints)}
+        place |= {self._tail[component.node]: -1, self._head[component.node]: -2}
+        return tuple(place[end[child]] for child in self.children[component.node] for end in (self._tail, self._head))
 
     def ops_of(self, node: int) -> list[int]:
         """Return the ops inside *node*, in an order in which those of equal nodes match."""
@@ -208,18 +210,26 @@ class Pieces:
                     stack.append(joint)
         return found
 
-    def _known(self, piece: Piece, known: dict[Hashable, int]) -> int:
-        """Return the number of the piece, that of an equal one if there is any."""
+    def _known(self, component: Component, known: dict[Hashable, int]) -> int:
+        """Return the number of the component, that of an equal one if there is any."""
         key: Hashable
-        if piece.kind == EDGE:
-            key = piece.edge, piece.charges
-        elif piece.kind == CORE and self.approximate:
-            key = piece.node  # the tensors without flags may differ
+        if component.kind == EDGE:
+            key = component.edge, component.charges
+        elif component.kind == CORE and self.approximate:
+            key = component.node  # the tensors without flags may differ
         else:
-            costs = tuple((self._work[v], self._params[v]) for v in piece.joints)
-            flags = piece.settled, piece.tail_flag, piece.head_flag
-            key = piece.kind, tuple(piece.children), costs, piece.charges, flags, piece.ends, self._shape(piece)
-        number = known.setdefault(key, len(self.pieces))
-        if number == len(self.pieces):
-            self.pieces.append(piece)
+            costs = tuple((self._work[v], self._params[v]) for v in component.joints)
+            flags = component.settled, component.tail_flag, component.head_flag
+            key = (
+                component.kind,
+                tuple(component.children),
+                costs,
+                component.charges,
+                flags,
+                component.ends,
+                self._shape(component),
+            )
+        number = known.setdefault(key, len(self.distinct))
+        if number == len(self.distinct):
+            self.distinct.append(component)
         return number

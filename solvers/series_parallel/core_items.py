@@ -1,4 +1,4 @@
-"""An irreducible piece as the dynamic programme cuts it: its downsets, or the beginnings of one order of its ops."""
+"""An irreducible component as the dynamic programme cuts it: its downsets, or the beginnings of one order of ops."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.series_parallel.components import Piece, Pieces
+from mtpp.solvers.series_parallel.components import Component, Components
 from mtpp.solvers.series_parallel.kernels.core_front import CoreItems, CoreStates, core_stages
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import HEAD_USED, TAIL_USED, Terms
 
@@ -29,7 +29,7 @@ class Core(NamedTuple):
     states
         Its downsets and the stages between them.
     groups
-        Ops of each item, as places in :meth:`~mtpp.solvers.series_parallel.components.Pieces.ops_of` of a node.
+        Ops of each item, as places in :meth:`~mtpp.solvers.series_parallel.components.Components.ops_of` of a node.
     masks
         Items of each downset, as bits.
     exhaustive
@@ -71,8 +71,8 @@ class _Steps(NamedTuple):
     steps: list[list[tuple[int, int]]]
 
 
-def make_core(pieces: Pieces, piece: Piece, most_states: int, terms: Terms) -> Core:
-    """Return the core that *piece* is.
+def make_core(components: Components, component: Component, most_states: int, terms: Terms) -> Core:
+    """Return the core that *component* is.
 
     Parameters
     ----------
@@ -85,29 +85,29 @@ def make_core(pieces: Pieces, piece: Piece, most_states: int, terms: Terms) -> C
     -----
     O(d²·m) time at most for d downsets and m tensors.
     """
-    instance = pieces.instance
-    place = {v: i for i, v in enumerate(pieces.ops_of(piece.node))}
-    ops = sorted(place, key=pieces.rank.__getitem__)
+    instance = components.instance
+    place = {v: i for i, v in enumerate(components.ops_of(component.node))}
+    ops = sorted(place, key=components.rank.__getitem__)
     groups = [[v] for v in ops]
-    tensors = _tensors(pieces, piece, groups)
+    tensors = _tensors(components, component, groups)
     found = _all_downsets(len(groups), tensors, min(MOST_DOWNSETS, most_states))
     exhaustive = found is not None
     if found is None:
         groups = _grouped(instance, ops, min(MOST_GROUPS, most_states))
-        tensors = _tensors(pieces, piece, groups)
+        tensors = _tensors(components, component, groups)
         masks = [(1 << size) - 1 for size in range(len(groups) + 1)]
         found = _Steps(masks, [*([(i, i + 1)] for i in range(len(groups))), []])
     items = _items(instance, groups, tensors, found)
     stages = core_stages(items, terms.cutoff, terms)
     places = [[place[v] for v in group] for group in groups]
-    return Core(_states(items, tensors, found, stages, piece), places, found.masks, exhaustive)
+    return Core(_states(items, tensors, found, stages, component), places, found.masks, exhaustive)
 
 
-def _tensors(pieces: Pieces, piece: Piece, groups: Sequence[Sequence[int]]) -> list[_Tensor]:
-    instance = pieces.instance
+def _tensors(components: Components, component: Component, groups: Sequence[Sequence[int]]) -> list[_Tensor]:
+    instance = components.instance
     item_of = {v: i for i, group in enumerate(groups) for v in group}
     offsets, touched = instance.op_tensors
-    shared = pieces.shared[piece.node]
+    shared = components.shared[component.node]
     found = []
     numbers = sorted({int(t) for v in item_of for t in touched[offsets[v] : offsets[v + 1]]})
     for t in numbers:
@@ -116,7 +116,7 @@ def _tensors(pieces: Pieces, piece: Piece, groups: Sequence[Sequence[int]]) -> l
         readers = sorted({item_of[v] for v in pins[1:] if v in item_of} - {producer})
         leaves = producer >= 0 and any(v not in item_of for v in pins[1:])
         if readers or leaves:
-            flag = 1 << (2 * pieces.slot[t]) if t in shared else 0
+            flag = 1 << (2 * components.slot[t]) if t in shared else 0
             found.append(_Tensor(producer, readers, leaves, int(instance.transfer[t]), flag))
     return found
 
@@ -190,7 +190,7 @@ def _items(instance: Instance, groups: Sequence[Sequence[int]], tensors: Sequenc
 
 
 def _states(
-    items: CoreItems, tensors: Sequence[_Tensor], found: _Steps, stages: Int64Array, piece: Piece
+    items: CoreItems, tensors: Sequence[_Tensor], found: _Steps, stages: Int64Array, component: Component
 ) -> CoreStates:
     count, width = len(found.masks), len(items.work)
     size = (width + 7) // 8
@@ -216,10 +216,10 @@ def _states(
         offsets,
         stages[by_end, 0].copy(),
         stages[by_end, 2].copy(),
-        from_start=bool(piece.settled & TAIL_USED),
-        to_end=bool(piece.settled & HEAD_USED),
-        tail_flag=piece.tail_flag,
-        head_flag=piece.head_flag,
+        from_start=bool(component.settled & TAIL_USED),
+        to_end=bool(component.settled & HEAD_USED),
+        tail_flag=component.tail_flag,
+        head_flag=component.head_flag,
     )
 
 

@@ -1,10 +1,10 @@
-"""Cutting a decomposed graph into the fewest stages below a cutoff, each a series-parallel piece.
+"""Cutting a decomposed graph into the fewest stages below a cutoff, each a series-parallel component.
 
-What a stage may be, by the tree: a run of a series, its first and last children whole or in part; of pieces side by
+What a stage may be, by the tree: a run of a series, its first and last children whole or in part; of components side by
 side, the part that the stage of their tail holds is a beginning of each, the part of their head's stage an end of each,
 and all other stages lie in one of them. Inside a core any set of ops is allowed that holds all ops between its ops.
 
-From the leaves up, each piece gets a front: the ways to cut it that may be part of the best cut of the whole
+From the leaves up, each component gets a front: the ways to cut it that may be part of the best cut of the whole
 (:mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`). Costs are exact: the fewest stages are found for any
 cutoff, except where :meth:`Cutter.coverage` says what was left out.
 
@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.inference.graph import Int64Array
-from mtpp.solvers.series_parallel.components import Piece, Pieces
+from mtpp.solvers.series_parallel.components import Component, Components
 from mtpp.solvers.series_parallel.compositions import CORE, EDGE, SERIES
 from mtpp.solvers.series_parallel.core_items import Core, make_core
 from mtpp.solvers.series_parallel.kernels.core_front import core_front
@@ -39,7 +39,7 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
 from mtpp.solvers.series_parallel.kernels.series_front import UNCUT, Series, series_front
 
 _MOST_PAIRS = 1 << 24
-"""Pairs of points that two pieces side by side may have before points are left out."""
+"""Pairs of points that two components side by side may have before points are left out."""
 
 _MOST_STAGES = 20_000_000
 """Stages between downsets of all cores together, 16 bytes each."""
@@ -48,15 +48,15 @@ _LISTED = 3
 
 
 class _Front(NamedTuple):
-    """The front of a piece and where its points come from.
+    """The front of a component and where its points come from.
 
     Attributes
     ----------
     points
         Rows of six, see :mod:`mtpp.solvers.series_parallel.kernels.pareto_fronts`.
     origins
-        Of a series or core, what its kernel says of each point and of cuts or links; of pieces side by side, pairs of
-        rows, one array for each piece but the first.
+        Of a series or core, what its kernel says of each point and of cuts or links; of components side by side, pairs
+        of rows, one array for each component but the first.
     """
 
     points: Int64Array
@@ -74,28 +74,30 @@ class Cutter:
     Attributes
     ----------
     cores
-        The cores by piece, each made when it is first cut.
+        The cores by component, each made when it is first cut.
     thinned
         Whether some front was too large to be kept whole: cuts may have been missed.
     """
 
-    def __init__(self, pieces: Pieces, terms: Terms) -> None:
-        self.pieces = pieces
+    def __init__(self, components: Components, terms: Terms) -> None:
+        self.components = components
         self.cores: dict[int, Core] = {}
         self.thinned = False
         self._loosest = terms
-        cores = sum(piece.kind == CORE for piece in pieces.pieces)
+        cores = sum(component.kind == CORE for component in components.distinct)
         self._most_states = math.isqrt(2 * _MOST_STAGES // max(1, cores))
         self._series: dict[int, tuple[Series, list[int], Int64Array]] = {}
-        for number, piece in enumerate(pieces.pieces):
-            if piece.kind == SERIES:
-                self._series[number] = self._prepared(piece)
+        for number, component in enumerate(components.distinct):
+            if component.kind == SERIES:
+                self._series[number] = self._prepared(component)
 
     def coverage(self) -> str:
-        """Return what was left out, for people; empty if all cuts into series-parallel pieces were looked through."""
-        tree, piece_of = self.pieces.tree, self.pieces.piece_of
+        """Return what was left out, for people; empty if all cuts into such components were tried."""
+        tree, component_of = self.components.tree, self.components.component_of
         cores = tree.cores()
-        ordered = [node for node in cores if piece_of[node] in self.cores and not self.cores[piece_of[node]].exhaustive]
+        ordered = [
+            node for node in cores if component_of[node] in self.cores and not self.cores[component_of[node]].exhaustive
+        ]
         texts = []
         if ordered:
             sizes = sorted((tree.layout.sizes[node] for node in ordered), reverse=True)
@@ -104,7 +106,7 @@ class Cutter:
             texts.append(f"{which} cut along the file's order only ({listed} ops)")
         if self.thinned:
             texts.append("fronts thinned")
-        if self.pieces.approximate:
+        if self.components.approximate:
             texts.append(f"tensors beyond {MOST_SHARED} of one op paid for by each reader")
         return "; ".join(texts)
 
@@ -114,7 +116,7 @@ class Cutter:
         Parameters
         ----------
         stop
-            Asked between pieces; when it says anything, the search ends.
+            Asked between components; when it says anything, the search ends.
 
         Returns
         -------
@@ -122,22 +124,22 @@ class Cutter:
         among thinned fronts, or if stopped.
         """
         fronts: list[_Front] = []
-        for number, piece in enumerate(self.pieces.pieces):
+        for number, component in enumerate(self.components.distinct):
             if stop():
                 return None
-            fronts.append(self._front(number, piece, fronts, terms))
+            fronts.append(self._front(number, component, fronts, terms))
         points = fronts[-1].points
         if not len(points):
             return None
         best = np.lexsort((points[:, HEAD], points[:, TAIL], points[:, CLOSED]))[0]
         return _Labels(self, fronts).of(int(best)) if points[best, CLOSED] <= terms.stages else None
 
-    def _prepared(self, piece: Piece) -> tuple[Series, list[int], Int64Array]:
-        """Return a series without the fronts of its pieces, the pieces that differ, and which each one is."""
-        distinct, index = np.unique(piece.children, return_inverse=True)
-        joints = piece.joints
-        instance = self.pieces.instance
-        inner = [self.pieces.pieces[child] for child in piece.children]
+    def _prepared(self, component: Component) -> tuple[Series, list[int], Int64Array]:
+        """Return a series without the fronts of its components, the components that differ, and which each one is."""
+        distinct, index = np.unique(component.children, return_inverse=True)
+        joints = component.joints
+        instance = self.components.instance
+        inner = [self.components.distinct[child] for child in component.children]
         empty = np.empty(0, dtype=np.int64)
         series = Series(
             np.empty((0, 6), dtype=np.int64),
@@ -147,18 +149,18 @@ class Cutter:
             np.array([child.params for child in inner], dtype=np.int64),
             instance.work[joints],
             instance.param_bytes[joints],
-            whole_graph=piece.node == self.pieces.tree.root,
-            tail_flag=piece.tail_flag,
-            head_flag=piece.head_flag,
+            whole_graph=component.node == self.components.tree.root,
+            tail_flag=component.tail_flag,
+            head_flag=component.head_flag,
         )
         return series, distinct.tolist(), index
 
-    def _front(self, number: int, piece: Piece, fronts: list[_Front], terms: Terms) -> _Front:
-        charges, ends = piece.charge_array, piece.ends
-        if piece.kind == EDGE:
-            tail, head, flags = piece.edge
+    def _front(self, number: int, component: Component, fronts: list[_Front], terms: Terms) -> _Front:
+        charges, ends = component.charge_array, component.ends
+        if component.kind == EDGE:
+            tail, head, flags = component.edge
             front = _Front(np.array([[0, tail, head, flags, 0, 0]], dtype=np.int64), [])
-        elif piece.kind == SERIES:
+        elif component.kind == SERIES:
             series, distinct, index = self._series[number]
             parts = [fronts[child].points for child in distinct]
             limits = np.cumsum([0, *map(len, parts)])
@@ -166,34 +168,34 @@ class Cutter:
             points, origins, cuts, thinned = series_front(series, charges, ends, terms)
             front = _Front(points, [origins, cuts])
             self.thinned |= thinned
-        elif piece.kind == CORE:
+        elif component.kind == CORE:
             if number not in self.cores:
-                self.cores[number] = make_core(self.pieces, piece, self._most_states, self._loosest)
+                self.cores[number] = make_core(self.components, component, self._most_states, self._loosest)
             points, last, links, thinned = core_front(self.cores[number].states, charges, ends, terms)
             front = _Front(points, [last, links])
             self.thinned |= thinned
         else:
-            front = self._united(piece, fronts, terms)
-        _settle(front.points, piece)
+            front = self._united(component, fronts, terms)
+        _settle(front.points, component)
         return front
 
-    def _united(self, piece: Piece, fronts: list[_Front], terms: Terms) -> _Front:
-        """Return the front of pieces side by side, one joined to those before it after the other."""
-        parts = [fronts[child].points for child in piece.children]
+    def _united(self, component: Component, fronts: list[_Front], terms: Terms) -> _Front:
+        """Return the front of components side by side, one joined to those before it after the other."""
+        parts = [fronts[child].points for child in component.children]
         if not all(map(len, parts)):
             return _Front(np.empty((0, 6), dtype=np.int64), [])
         least = [part.min(axis=0) for part in parts]
         points = parts[0]
         rest = np.sum(least[1:], axis=0)
-        outside = terms.total_work - piece.work
-        beside = piece.work - self.pieces.pieces[piece.children[0]].work
+        outside = terms.total_work - component.work
+        beside = component.work - self.components.distinct[component.children[0]].work
         origins = []
-        for child, part, lowest in zip(piece.children[1:], parts[1:], least[1:], strict=True):
+        for child, part, lowest in zip(component.children[1:], parts[1:], least[1:], strict=True):
             rest -= lowest
-            beside -= self.pieces.pieces[child].work
+            beside -= self.components.distinct[child].work
             rows, part_rows = self._few(len(points), len(part)), self._few(len(part), len(points))
             points, pairs, thinned = side_by_side(
-                points[rows], part[part_rows], rest, beside, outside, piece.charge_array, piece.ends, terms
+                points[rows], part[part_rows], rest, beside, outside, component.charge_array, component.ends, terms
             )
             self.thinned |= thinned
             origins.append(np.stack([rows[pairs[:, 0]], part_rows[pairs[:, 1]]], axis=1))
@@ -207,48 +209,48 @@ class Cutter:
         return np.unique(np.linspace(0, size - 1, max(2, min(size, math.isqrt(_MOST_PAIRS)))).astype(np.int64))
 
 
-def _settle(points: Int64Array, piece: Piece) -> None:
-    """Pay for the flags that no other piece shares, in place."""
-    if not piece.settled or not len(points):
+def _settle(points: Int64Array, component: Component) -> None:
+    """Pay for the flags that no other component shares, in place."""
+    if not component.settled or not len(points):
         return
     flags = points[:, FLAGS]
-    for j, charge in enumerate(piece.charges):
-        if piece.settled >> j & 1:
+    for j, charge in enumerate(component.charges):
+        if component.settled >> j & 1:
             points[:, HEAD if j % 2 else TAIL] += charge * (flags >> j & 1)
     for flag in (TAIL_USED, HEAD_USED):
-        if piece.settled & flag:
+        if component.settled & flag:
             points[:, CLOSED] += (flags & flag) > 0
-    points[:, FLAGS] = flags & ~piece.settled
+    points[:, FLAGS] = flags & ~component.settled
 
 
 class _Labels:
     """Stages of the ops, found from the root down by where each point comes from."""
 
     def __init__(self, cutter: Cutter, fronts: list[_Front]) -> None:
-        self._pieces, self._cores = cutter.pieces, cutter.cores
+        self._components, self._cores = cutter.components, cutter.cores
         self._fronts = fronts
-        self._labels = [-1] * cutter.pieces.tree.op_count
+        self._labels = [-1] * cutter.components.tree.op_count
         self._used = 0
 
     def of(self, point: int) -> list[int]:
         """Return the labels of the cut that is *point* of the whole graph."""
-        tree = self._pieces.tree
+        tree = self._components.tree
         stack = [(tree.root, point, self._new(), self._new())]
         while stack:
             node, point, tail, head = stack.pop()
-            number = self._pieces.piece_of[node]
-            piece, front = self._pieces.pieces[number], self._fronts[number]
-            if piece.kind == SERIES:
+            number = self._components.component_of[node]
+            component, front = self._components.distinct[number], self._fronts[number]
+            if component.kind == SERIES:
                 self._cut_series(node, point, front, tail, head, stack)
-            elif piece.kind == CORE:
+            elif component.kind == CORE:
                 self._cut_core(node, point, front, self._cores[number], tail, head)
-            elif piece.kind != EDGE:
+            elif component.kind != EDGE:
                 for child, pairs in zip(
-                    reversed(self._pieces.children[node][1:]), reversed(front.origins), strict=True
+                    reversed(self._components.children[node][1:]), reversed(front.origins), strict=True
                 ):
                     point, row = pairs[point].tolist()
                     stack.append((child, row, tail, head))
-                stack.append((self._pieces.children[node][0], point, tail, head))
+                stack.append((self._components.children[node][0], point, tail, head))
         return self._labels
 
     def _new(self) -> int:
@@ -259,7 +261,7 @@ class _Labels:
         self, node: int, point: int, front: _Front, tail: int, head: int, stack: list[tuple[int, int, int, int]]
     ) -> None:
         origins, cuts = front.origins
-        children = self._pieces.children[node]
+        children = self._components.children[node]
         cut, row = origins[point].tolist()
         made = [] if row == UNCUT else [(len(children) - 1, row)]
         while cut != UNCUT:
@@ -267,10 +269,10 @@ class _Labels:
             made.append((position, row))
             cut = before
         made.reverse()
-        layout = self._pieces.tree.layout
+        layout = self._components.tree.layout
         place = layout.begins[node]
         end = place + layout.sizes[node]
-        if node == self._pieces.tree.root:
+        if node == self._components.tree.root:
             tail, head = self._new(), self._new()
         stages = [tail, *(self._new() for _ in made[1:]), head] if made else [tail]
         for (position, row), before, after in zip(made, stages, stages[1:], strict=False):
@@ -281,12 +283,12 @@ class _Labels:
         self._paint(place, end, stages[-1])
 
     def _paint(self, begin: int, end: int, label: int) -> None:
-        for v in self._pieces.tree.layout.ops[begin:end]:
+        for v in self._components.tree.layout.ops[begin:end]:
             self._labels[v] = label
 
     def _cut_core(self, node: int, point: int, front: _Front, core: Core, tail: int, head: int) -> None:
         last, links = front.origins
-        ops = self._pieces.ops_of(node)
+        ops = self._components.ops_of(node)
         chain = []
         link = int(last[point, 0])
         while link >= 0:

@@ -21,7 +21,7 @@ from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.formats.training.native import write_training_model
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 
 SYSTEM: dict[str, Any] = {"devices": 4, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_batches": 4}
 OPTIONS = ("--devices", "4", "--memory", "2GiB", "--bandwidth", "25GB/s", "--max-micro-batches", "4")
@@ -83,7 +83,7 @@ def test_results_say_what_a_plan_is() -> None:
 
 def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:
     """A topology is an object or a file; one level is the flat network."""
-    levels = Topology((Level(2, 300 * 10**9), Level(2, 25 * 10**9)))
+    levels = DeviceTree((Level(2, 300 * 10**9), Level(2, 25 * 10**9)))
     path = tmp_path / "levels.toml"
     path.write_text('[[levels]]\ndevices = 2\nbandwidth = "300GB/s"\n[[levels]]\ndevices = 2\nbandwidth = "25GB/s"\n')
     rest = {"memory": "2GiB", "max_micro_batches": 4}

@@ -59,7 +59,7 @@ def test_downsets(benchmarks: Any, seed: int) -> None:
 def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
     """Costs of choices and edges over one divisor are the stage's time."""
     knapsacks = benchmarks.piper_knapsacks
-    from mtpp.training.plan import Stage, stage_figures
+    from mtpp.training.plan import LayerStage, stage_figures
 
     for seed in range(20):
         problem = random_problem(seed, 4)
@@ -69,7 +69,7 @@ def test_costs_of_instances_are_those_of_stages(benchmarks: Any) -> None:
                 continue
             spread = instance.d if problem.convention == "paper" else problem.micro_batches
             for chosen in product(*(range(len(own)) for own in options)):
-                stage = Stage(instance.layers, instance.d, instance.t, chosen)
+                stage = LayerStage(instance.layers, instance.d, instance.t, chosen)
                 (figures,) = stage_figures(problem, [stage])
                 cost = sum(own[c][0] for own, c in zip(options, chosen, strict=True))
                 cost += knapsacks.edges_cost(problem, instance)

@@ -29,7 +29,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_table_says_what_was_measured_and_made_up(folder: Path) -> None:
-    """Machine, runs, kinds and dearest ops, and that the input is random."""
+    """Machine, runs, kinds and most expensive ops, and that the input is random."""
     text = (folder / "shown.txt").read_text(encoding="utf-8")
     for line in ("model     model: 4 ops, 4 tensors", "3 runs after 3 to warm up", "random    inputs x", "MatMul"):
         assert line in text

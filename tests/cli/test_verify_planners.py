@@ -11,7 +11,7 @@ from training_models import random_problem
 from mtpp.checker.training.model import training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
@@ -37,7 +37,7 @@ def document_of(problem: PlanningProblem, planner: str) -> Any:
             elapsed_s=0.1,
         )
     else:
-        document = plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        document = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     return parse_json(write_training_plan(document).encode(), "plan")
 
 

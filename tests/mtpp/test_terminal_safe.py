@@ -12,7 +12,7 @@ from processes import run
 
 from mtpp.cli.terminal.output import write_stdout
 from mtpp.errors import InputError
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 
 ORDERS = "\x1b]0;title\x9b2J\u202egnp"
 SHOWN = "\\x1b]0;title\\x9b2J\\u202egnp"
@@ -20,7 +20,7 @@ SHOWN = "\\x1b]0;title\\x9b2J\\u202egnp"
 
 def test_only_what_cannot_be_seen_is_escaped() -> None:
     """Letters of all scripts stay; ends of lines do not."""
-    assert visible(f"naïve 名 {ORDERS}\n\u2028") == f"naïve 名 {SHOWN}\\n\\u2028"
+    assert terminal_safe(f"naïve 名 {ORDERS}\n\u2028") == f"naïve 名 {SHOWN}\\n\\u2028"
 
 
 def test_messages_are_safe() -> None:

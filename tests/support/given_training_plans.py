@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.plan import Stage, TimeBound, TrainingPlan, stage_figures
+from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan, stage_figures
 from mtpp.training.problem import PlanningProblem
 
 MIB = 2**20
@@ -40,14 +40,14 @@ def chain_problem(**changes: Any) -> PlanningProblem:
     return PlanningProblem.build(chain_model(), **{**settings, **changes})
 
 
-def chain_stages() -> list[Stage]:
+def chain_stages() -> list[LayerStage]:
     """Return three stages: two copies of three layers, one of which recomputes; two layers on two; one alone."""
-    return [Stage([0, 1, 2], 2, 1, [0, 1, 0]), Stage([3, 4], 1, 2, [0, 0]), Stage([5], 1, 1, [0])]
+    return [LayerStage([0, 1, 2], 2, 1, [0, 1, 0]), LayerStage([3, 4], 1, 2, [0, 0]), LayerStage([5], 1, 1, [0])]
 
 
 def given_training_plan(
     problem: PlanningProblem | None = None,
-    stages: Sequence[Stage] | None = None,
+    stages: Sequence[LayerStage] | None = None,
     *,
     lower: Fraction | None = None,
     stopped: str = "finished",

@@ -15,7 +15,7 @@ from itertools import product
 from typing import Any, NamedTuple
 
 from mtpp.training.model import Configuration
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 PICOSECONDS = {"ps": 1, "ns": 10**3, "us": 10**6, "ms": 10**9, "s": 10**12}
@@ -71,7 +71,7 @@ def tensor_degrees(problem: PlanningProblem) -> list[int]:
     ]
 
 
-def stage_parts(problem: PlanningProblem, stage: OracleStage | Stage, s: int) -> StageParts:
+def stage_parts(problem: PlanningProblem, stage: OracleStage | LayerStage, s: int) -> StageParts:
     """Return what a stage takes, s being the sum of degrees of data parallelism of this and all later stages."""
     model, d = problem.model, stage.data_parallel
     runs_as = {
@@ -99,18 +99,18 @@ def stage_parts(problem: PlanningProblem, stage: OracleStage | Stage, s: int) ->
     return StageParts(Fraction(compute, d), Fraction(edges, d), Fraction((d - 1) * weights, d * spread), memory)
 
 
-def pipeline_parts(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> list[StageParts]:
+def pipeline_parts(problem: PlanningProblem, stages: Sequence[OracleStage | LayerStage]) -> list[StageParts]:
     """Return what each stage of a pipeline takes, in its order."""
     degrees = [stage.data_parallel for stage in stages]
     return [stage_parts(problem, stage, sum(degrees[i:])) for i, stage in enumerate(stages)]
 
 
-def time_of(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> Fraction:
+def time_of(problem: PlanningProblem, stages: Sequence[OracleStage | LayerStage]) -> Fraction:
     """Return the time per sample of a pipeline."""
     return max(part.time for part in pipeline_parts(problem, stages))
 
 
-def is_plan(problem: PlanningProblem, stages: Sequence[OracleStage | Stage]) -> bool:
+def is_plan(problem: PlanningProblem, stages: Sequence[OracleStage | LayerStage]) -> bool:
     """Tell whether every layer is in one stage, edges lead on, and devices, micro-batches and memory are enough."""
     degrees = [stage.data_parallel for stage in stages]
     place = {problem.model.layers[v].id: i for i, stage in enumerate(stages) for v in stage.layers}

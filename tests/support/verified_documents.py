@@ -26,7 +26,7 @@ from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document
 from mtpp.formats.io.json_text import dump_json, parse_json
-from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan
@@ -128,10 +128,10 @@ def plan_case(rng: random.Random) -> Case:
     document["optimal"] = document["optimal"] and not by_solver
     model = graph_document(plan.graph) if given else None
 
-    def verify(plan_document: Any) -> tuple[int, list[str]]:
+    def verify(written: Any) -> tuple[int, list[str]]:
         def report() -> Report:
             hashed = SHA256 if given else None
-            return verify_plan(plan_document, model, graph_sha256=hashed, model_given=given, search=_SEARCH)
+            return verify_plan(written, model, graph_sha256=hashed, model_given=given, search=_SEARCH)
 
         return _run(report)
 
@@ -370,7 +370,7 @@ def training_case(rng: random.Random) -> Case:
             elapsed_s=0.1,
         )
     else:
-        written = plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     document = parse_json(write_training_plan(written).encode(), "plan")
 
     def verify(plan: Any) -> tuple[int, list[str]]:

@@ -40,7 +40,7 @@ from typing import Any
 
 from mtpp.checker.document import Path, choice, record, refuse, whole
 from mtpp.checker.training.document import as_fraction, fraction, layer_id
-from mtpp.checker.training.model import TickModel, Way
+from mtpp.checker.training.model import LayerOption, TickModel
 from mtpp.checker.training.stages import gradient_share
 
 TRAINING_PROOF = ("lower_bound", "proof")
@@ -81,13 +81,13 @@ class TrainingClaim:
 def usable_degrees(model: TickModel, system: dict[str, Any]) -> list[int]:
     """Return the degrees of tensor parallelism that plans may use, ascending; within a device of level 2, if any."""
     most = system["topology"][0]["devices"] if system.get("topology") else system["devices"]
-    known = {t for ways in model.ways for t in ways if t <= most}
+    known = {t for options in model.options for t in options if t <= most}
     return sorted(t for t in known if t == 1 or system["tensor_parallel"])
 
 
-def usable_ways(model: TickModel, system: dict[str, Any], layer: int, t: int) -> list[Way]:
+def usable_options(model: TickModel, system: dict[str, Any], layer: int, t: int) -> list[LayerOption]:
     """Return in what ways a layer may be run on t devices, whatever memory it takes."""
-    return [way for way in model.ways[layer].get(t, ()) if system["recompute"] or not way.recomputes]
+    return [option for option in model.options[layer].get(t, ()) if system["recompute"] or not option.recomputes]
 
 
 def usable_data_degrees(system: dict[str, Any]) -> list[int]:
@@ -103,12 +103,12 @@ def most_degrees(model: TickModel, system: dict[str, Any]) -> int:
     return int(most if system["data_parallel"] else min(most, len(model.ids)))
 
 
-def ways_that_fit(model: TickModel, system: dict[str, Any], layer: int) -> Iterator[tuple[int, Way]]:
+def options_that_fit(model: TickModel, system: dict[str, Any], layer: int) -> Iterator[tuple[int, LayerOption]]:
     """Yield each degree t, and each way to run a layer on t devices that leaves it room on its own."""
     for t in usable_degrees(model, system):
-        for way in usable_ways(model, system, layer, t):
-            if way.a + way.b <= system["memory_bytes"]:
-                yield t, way
+        for option in usable_options(model, system, layer, t):
+            if option.a + option.b <= system["memory_bytes"]:
+                yield t, option
 
 
 def check_work(claim: TrainingClaim) -> tuple[bool, str]:
@@ -155,7 +155,9 @@ def _total(claim: TrainingClaim) -> Fraction | str:
     alpha, beta, held = _shares(claim)
     total = 0
     for layer, name in enumerate(claim.model.ids):
-        costs = [(alpha * t + beta) * way.compute for t, way in ways_that_fit(claim.model, claim.system, layer)]
+        costs = [
+            (alpha * t + beta) * option.compute for t, option in options_that_fit(claim.model, claim.system, layer)
+        ]
         if not costs:
             return f"layer {name!r} does not fit a device in any way"
         total += min(costs)
@@ -171,23 +173,26 @@ def _layer(claim: TrainingClaim) -> Fraction | str:
     layer = model.ids.index(claim.proof["layer"])
     degrees = usable_data_degrees(system)
     times = [
-        _alone(system, way, d)
-        for t, way in ways_that_fit(model, system, layer)
+        _alone(system, option, d)
+        for t, option in options_that_fit(model, system, layer)
         for d in degrees
         if d * t <= system["devices"]
     ]
     return min(times) if times else f"layer {claim.proof['layer']!r} does not fit a device in any way"
 
 
-def _alone(system: dict[str, Any], way: Way, d: int) -> Fraction:
+def _alone(system: dict[str, Any], option: LayerOption, d: int) -> Fraction:
     """Return what (1) has of one layer."""
-    return Fraction(way.compute, d) + gradient_share(system["convention"], d, system["max_micro_batches"]) * way.weights
+    return (
+        Fraction(option.compute, d)
+        + gradient_share(system["convention"], d, system["max_micro_batches"]) * option.weights
+    )
 
 
-def _is_below(cutoff: Fraction, system: dict[str, Any], way: Way, d: int) -> bool:
+def _is_below(cutoff: Fraction, system: dict[str, Any], option: LayerOption, d: int) -> bool:
     """Tell whether :func:`_alone` is below the cutoff, without the fractions: there are thousands of degrees."""
     spread = d if system["convention"] == "paper" else system["max_micro_batches"]
-    time = way.compute * spread + (d - 1) * way.weights
+    time = option.compute * spread + (d - 1) * option.weights
     return bool(time * cutoff.denominator < cutoff.numerator * d * spread)
 
 
@@ -200,11 +205,11 @@ def _gradients(claim: TrainingClaim) -> Fraction | str:
     total = Fraction(0)
     for layer in range(len(claim.model.ids)):
         costs = []
-        for t, way in ways_that_fit(claim.model, system, layer):
-            enough = (d for d in degrees if d * t <= system["devices"] and _is_below(cutoff, system, way, d))
+        for t, option in options_that_fit(claim.model, system, layer):
+            enough = (d for d in degrees if d * t <= system["devices"] and _is_below(cutoff, system, option, d))
             d = next(enough, None)
             if d is not None:
-                costs.append((alpha * t + beta) * d * _alone(system, way, d))
+                costs.append((alpha * t + beta) * d * _alone(system, option, d))
         if not costs:
             return cutoff
         total += min(costs)

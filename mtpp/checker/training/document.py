@@ -11,7 +11,6 @@ from typing import Any
 
 from mtpp.checker.document import (
     PICOSECONDS_PER_UNIT,
-    TIERS,
     Path,
     Rule,
     anything,
@@ -29,6 +28,7 @@ from mtpp.checker.document import (
     text,
     whole,
 )
+from mtpp.checker.tier import STATED_TIERS
 
 FORMAT = "mtpp-training-plan"
 CONVENTIONS = ("paper", "program")
@@ -137,7 +137,7 @@ _check_feasible = tagged(
         "time_per_sample": number,
         "time_per_sample_ticks": fraction,
         "throughput_per_s": nullable(number),
-        "lower_bound": record({"value": fraction, "method": text, "tier": choice(*TIERS), "proof": anything}),
+        "lower_bound": record({"value": fraction, "method": text, "tier": choice(*STATED_TIERS), "proof": anything}),
         "ratio": nullable(number),
         "optimal": flag,
         "devices_used": whole(),

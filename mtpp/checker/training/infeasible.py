@@ -1,4 +1,4 @@
-"""Documents that say that there is no training plan: what of them follows from the model without a search.
+"""Claims that there is no training plan, as far as they follow from the model without a search.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). There is no plan where data-parallel degrees have to come
 to more than they can, D in :mod:`mtpp.checker.training.bounds`. Nor is there where memory is less than what every plan
@@ -11,15 +11,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from mtpp.checker.report import NO_TIER, SHALLOW, Check, fact
-from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_ways
+from mtpp.checker.report import SHALLOW, Check, fact
+from mtpp.checker.tier import Tier
+from mtpp.checker.training.bounds import most_degrees, usable_degrees, usable_options
 from mtpp.checker.training.model import TickModel
 
 NO_PLAN = "no plan"
 LEAST_MEMORY = "least memory"
 
 
-def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Check], str]:
+def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Check], Tier]:
     """Check what a document says of there being no plan, and return how far that can be trusted."""
     shown = _why_none(plan["system"], model)
     checks = [
@@ -27,10 +28,10 @@ def infeasible_checks(plan: dict[str, Any], model: TickModel) -> tuple[list[Chec
         _check_memory(plan, model),
     ]
     if shown is not None:
-        return [Check(NO_PLAN, True, shown), *checks], "exact"
+        return [Check(NO_PLAN, True, shown), *checks], Tier.EXACT
     if plan["proven"]:
-        return [Check(NO_PLAN, None, SHALLOW), *checks], "enumerated"
-    return [fact(NO_PLAN, "not claimed: none was found"), *checks], NO_TIER
+        return [Check(NO_PLAN, None, SHALLOW), *checks], Tier.ENUMERATED
+    return [fact(NO_PLAN, "not claimed: none was found"), *checks], Tier.NONE
 
 
 def _why_none(system: dict[str, Any], model: TickModel) -> str | None:
@@ -51,7 +52,9 @@ def _needed(system: dict[str, Any], model: TickModel) -> tuple[int | None, str]:
     by_device = by_degree = 0
     for layer, name in enumerate(model.ids):
         needs = [
-            (t, way.a + way.b) for t in usable_degrees(model, system) for way in usable_ways(model, system, layer, t)
+            (t, option.a + option.b)
+            for t in usable_degrees(model, system)
+            for option in usable_options(model, system, layer, t)
         ]
         if not needs:
             return None, f"layer {name!r} has no configuration that may be used"

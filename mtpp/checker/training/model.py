@@ -70,7 +70,7 @@ class StatedModel(Protocol):
 
 
 @dataclass(frozen=True)
-class Way:
+class LayerOption:
     """One way to run a layer on t devices.
 
     Attributes
@@ -101,7 +101,7 @@ class TickModel:
     ----------
     ids
         What plans call the layers.
-    ways
+    options
         Of each layer, by degree of tensor parallelism.
     edges
         Positions of source and target, and ⌈2·c/B⌉.
@@ -111,7 +111,7 @@ class TickModel:
 
     time_unit: str
     ids: Sequence[LayerId]
-    ways: Sequence[Mapping[int, Sequence[Way]]]
+    options: Sequence[Mapping[int, Sequence[LayerOption]]]
     edges: Sequence[tuple[int, int, int]]
     edge_bytes: Sequence[int] = ()
     weight_bytes: Sequence[int] = ()
@@ -136,13 +136,13 @@ def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> T
     place = {name: i for i, name in enumerate(ids)}
     per_unit = PICOSECONDS_PER_UNIT[model.time_unit]
 
-    def way(stated: StatedConfiguration) -> Way:
+    def option(stated: StatedConfiguration) -> LayerOption:
         forward, backward = (
             {place[other]: transfer_ticks(2 * size, bandwidth_bytes_per_s) for other, size in sizes.items()}
             for sizes in (stated.forward_sync_bytes, stated.backward_sync_bytes)
         )
         time = stated.time_per_sample
-        return Way(
+        return LayerOption(
             name=stated.id,
             compute=-(-time.numerator * per_unit // time.denominator),
             weights=transfer_ticks(4 * stated.parameter_bytes, bandwidth_bytes_per_s),
@@ -156,7 +156,7 @@ def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> T
     return TickModel(
         model.time_unit,
         ids,
-        [{t: [way(one) for one in found] for t, found in layer.configurations.items()} for layer in model.layers],
+        [{t: [option(one) for one in found] for t, found in layer.configurations.items()} for layer in model.layers],
         [
             (
                 place[edge.source],

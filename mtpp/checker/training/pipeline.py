@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtpp.checker.report import Check, fact
-from mtpp.checker.training.bounds import usable_ways
+from mtpp.checker.training.bounds import usable_options
 from mtpp.checker.training.levels import check_superstages
-from mtpp.checker.training.model import LayerId, TickModel, Way
+from mtpp.checker.training.model import LayerId, LayerOption, TickModel
 from mtpp.checker.training.stages import PipelineStage
 
 
@@ -27,12 +27,12 @@ def pipeline_checks(plan: dict[str, Any], model: TickModel) -> list[Check]:
         _check_edges(plan, model) if layers.passed else Check("edges", None, "the layers are wrong"),
         _check_degrees(plan),
         _check_devices(plan),
-        _check_ways(plan, model) if layers.passed else Check(_WAYS, None, "the layers are wrong"),
+        _check_options(plan, model) if layers.passed else Check(_CONFIGURATIONS, None, "the layers are wrong"),
         _check_knapsack(plan),
     ]
 
 
-_WAYS = "configurations"
+_CONFIGURATIONS = "configurations"
 
 
 def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
@@ -46,9 +46,9 @@ def pipeline_of(plan: dict[str, Any], model: TickModel) -> list[PipelineStage]:
     ]
 
 
-def _chosen(stage: dict[str, Any], model: TickModel, place: Mapping[LayerId, int], layer: LayerId) -> Way:
-    ways = model.ways[place[layer]][stage["tensor_parallel"]]
-    return next(way for way in ways if way.name == stage["configurations"][str(layer)])
+def _chosen(stage: dict[str, Any], model: TickModel, place: Mapping[LayerId, int], layer: LayerId) -> LayerOption:
+    options = model.options[place[layer]][stage["tensor_parallel"]]
+    return next(option for option in options if option.name == stage["configurations"][str(layer)])
 
 
 def _check_layers(plan: dict[str, Any], model: TickModel) -> Check:
@@ -125,23 +125,23 @@ def _check_devices(plan: dict[str, Any]) -> Check:
     return Check(name, True, f"{total} of {most}")
 
 
-def _check_ways(plan: dict[str, Any], model: TickModel) -> Check:
+def _check_options(plan: dict[str, Any], model: TickModel) -> Check:
     place = {layer: i for i, layer in enumerate(model.ids)}
     for i, stage in enumerate(plan["stages"]):
         chosen, t = stage["configurations"], stage["tensor_parallel"]
         for layer in stage["layers"]:
             if str(layer) not in chosen:
-                return Check(_WAYS, False, f"stage {i}: layer {layer!r} has none")
-            named, ways = chosen[str(layer)], model.ways[place[layer]].get(t, ())
+                return Check(_CONFIGURATIONS, False, f"stage {i}: layer {layer!r} has none")
+            named, options = chosen[str(layer)], model.options[place[layer]].get(t, ())
             what = f"stage {i}: {named[:60]!r} of layer {layer!r}, for a tensor-parallel degree of {t},"
-            if not any(way.name == named for way in ways):
-                return Check(_WAYS, False, f"{what} is not in the model")
-            if not any(way.name == named for way in usable_ways(model, plan["system"], place[layer], t)):
-                return Check(_WAYS, False, f"{what} recomputes activations, which is not allowed")
+            if not any(option.name == named for option in options):
+                return Check(_CONFIGURATIONS, False, f"{what} is not in the model")
+            if not any(option.name == named for option in usable_options(model, plan["system"], place[layer], t)):
+                return Check(_CONFIGURATIONS, False, f"{what} recomputes activations, which is not allowed")
         outside = set(chosen) - {str(layer) for layer in stage["layers"]}
         if outside:
-            return Check(_WAYS, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
-    return Check(_WAYS, True, f"one for each of {len(model.ids)} layers")
+            return Check(_CONFIGURATIONS, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
+    return Check(_CONFIGURATIONS, True, f"one for each of {len(model.ids)} layers")
 
 
 def _check_knapsack(plan: dict[str, Any]) -> Check:

@@ -17,15 +17,16 @@ from mtpp.checker.checks import check_file, check_optimal, check_ratio, hold, ro
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
 from mtpp.checker.report import (
     BOUND_CHECK,
-    NO_TIER,
     OUT_OF_TIME,
     SHALLOW,
     Check,
     Interrupts,
     Report,
+    Verdict,
     complete,
     fact,
 )
+from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import TrainingClaim, check_work
 from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan, fraction
 from mtpp.checker.training.facts import training_rows
@@ -121,19 +122,19 @@ def _no_plan(
     ended_by: Interrupts,
 ) -> Report:
     found: list[Check] = []
-    tier = "enumerated" if plan["proven"] else NO_TIER
+    tier = Tier.ENUMERATED if plan["proven"] else Tier.NONE
     try:
         found, tier = infeasible_checks(plan, ticks)
-        open_ = [check.name for check in found if check.verdict == "unchecked"]
+        open_ = [check.name for check in found if check.verdict is Verdict.UNCHECKED]
         if open_ and searches is not None:
             outcome = {check.name: check for check in searches.no_plan(plan, ticks)}
             found = [outcome.get(check.name, check) if check.name in open_ else check for check in found]
     except ended_by:
         claims = [NO_PLAN, *([LEAST_MEMORY] if plan["least_memory_bytes"] is not None else [])]
-        checked = [check for check in found if check.verdict != "unchecked"]
+        checked = [check for check in found if check.verdict is not Verdict.UNCHECKED]
         found = list(complete(checked, claims, OUT_OF_TIME))
     shown = next(check for check in found if check.name == NO_PLAN)
-    tier = NO_TIER if any(check.passed is False for check in found) else tier
+    tier = Tier.NONE if any(check.passed is False for check in found) else tier
     words = (
         "proven that there is no plan within the memory of the devices"
         if shown.passed
@@ -151,7 +152,7 @@ def _feasible(
     searches: TrainingSearches | None,
     ended_by: Interrupts,
 ) -> Report:
-    stated, tier = plan["lower_bound"], plan["lower_bound"]["tier"]
+    stated, tier = plan["lower_bound"], Tier(plan["lower_bound"]["tier"])
     value = as_fraction(stated["value"])
     time: Fraction | None = None
     try:
@@ -166,7 +167,9 @@ def _feasible(
     due, closed = _quotient(reached, value), reached == value
     checks += [
         check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
-        check_optimal(stated=plan["optimal"], closed=closed, tier=stated["tier"], rests_on=rests_on, said_by=_PLAN),
+        check_optimal(
+            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
+        ),
     ]
     rechecked = bound.passed is True
     words = (
@@ -286,21 +289,21 @@ def _claim(plan: dict[str, Any], model: TickModel) -> TrainingClaim:
 
 def _check_bound(
     plan: dict[str, Any], model: TickModel, reached: Fraction | None, searches: TrainingSearches | None
-) -> tuple[Check, str]:
+) -> tuple[Check, Tier]:
     """Check the lower bound, as far as its tier allows, and return the tier that it has then."""
     claim = _claim(plan, model)
-    method, tier = plan["lower_bound"]["method"], plan["lower_bound"]["tier"]
+    method, tier = plan["lower_bound"]["method"], Tier(plan["lower_bound"]["tier"])
     if reached is not None and claim.value > reached:
         found = Check(BOUND_CHECK, False, f"the lower bound {claim.value} is above the time per sample {reached}")
-    elif tier == "enumerated":
+    elif tier is Tier.ENUMERATED:
         found = _check_enumerated(claim, method, searches)
-    elif tier != "exact":
+    elif tier is not Tier.EXACT:
         found = Check(BOUND_CHECK, False, f"no bound of tier {tier} is known for training plans")
     elif method != "work":
         found = Check(BOUND_CHECK, False, f"no checker for method {method[:60]!r}")
     else:
         found = Check(BOUND_CHECK, *check_work(claim))
-    return found, NO_TIER if found.passed is False else tier
+    return found, Tier.NONE if found.passed is False else tier
 
 
 def _check_enumerated(claim: TrainingClaim, method: str, searches: TrainingSearches | None) -> Check:

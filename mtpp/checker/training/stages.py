@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
-from mtpp.checker.training.model import TickModel, Way
+from mtpp.checker.training.model import LayerOption, TickModel
 
 
 @dataclass(frozen=True)
 class PipelineStage:
     """Layers by position with the way each is run, and d."""
 
-    runs_as: Mapping[int, Way]
+    runs_as: Mapping[int, LayerOption]
     data_parallel: int
 
 
@@ -78,11 +78,11 @@ def stage_figures(
             edges += ticks + runs_as[v].sync_in.get(u, 0)
         elif u in runs_as and v not in runs_as:
             edges += ticks + runs_as[u].sync_out.get(v, 0)
-    weights = sum(way.weights for way in runs_as.values())
+    weights = sum(option.weights for option in runs_as.values())
     return TrainingFigures(
-        compute=Fraction(sum(way.compute for way in runs_as.values()), d),
+        compute=Fraction(sum(option.compute for option in runs_as.values()), d),
         edges=Fraction(edges, d),
         gradients=gradient_share(convention, d, micro_batches) * weights,
         in_flight=in_flight,
-        memory_bytes=sum(way.a * in_flight + way.b for way in runs_as.values()),
+        memory_bytes=sum(option.a * in_flight + option.b for option in runs_as.values()),
     )

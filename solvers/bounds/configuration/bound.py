@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp
 from mtpp.solvers.bounds.configuration.proof import StageProof, stage_proof
@@ -175,4 +175,4 @@ class _Search:
         if self._proven is None:
             return None
         proof = self._proven.document(self._instance)
-        return LowerBound(self._proven.limit + 1, "configuration", "exact", proof)
+        return LowerBound(self._proven.limit + 1, "configuration", Tier.EXACT, proof)

@@ -40,7 +40,7 @@ class TimeUp(Exception):
 
 
 def strongest_weights(instance: Instance) -> StageWeights:
-    """Return the weights that give the dearer average stage, ops numbered as in the instance."""
+    """Return the weights that give the more expensive average stage, ops numbered as in the instance."""
     strongest = max(stage_weights(instance), key=lambda weights: weights.total - instance.k * weights.constant)
     weight = np.empty_like(strongest.weight)
     weight[instance.order] = strongest.weight

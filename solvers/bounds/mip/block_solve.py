@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.inference.certificate import LowerBound
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import Int32Array
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import BlockModel
@@ -16,6 +16,7 @@ from mtpp.solvers.bounds.mip.block_problem import BlockProblem
 from mtpp.solvers.bounds.mip.model import MipModel
 from mtpp.solvers.bounds.mip.process import solver_process
 from mtpp.solvers.bounds.mip.scale import MARGIN
+from mtpp.solvers.bounds.mip.status import SolveStatus
 
 LONGEST_S = 1e7
 """Seconds that stand for no limit."""
@@ -28,7 +29,7 @@ class BlockOutcome:
     Attributes
     ----------
     status
-        As in :class:`~mtpp.solvers.bounds.mip.process.Solved`; ``"empty"`` where there was nothing to solve.
+        As in :class:`~mtpp.solvers.bounds.mip.process.Solved`; ``empty`` where there was nothing to solve.
     lower
         Ticks that the dual bound is worth; None if there is none, whatever the status.
     blocks
@@ -37,7 +38,7 @@ class BlockOutcome:
         Of the model.
     """
 
-    status: str
+    status: SolveStatus
     lower: int | None
     blocks: Int32Array | None
     columns: int
@@ -46,12 +47,12 @@ class BlockOutcome:
     @property
     def solved(self) -> bool:
         """Whether more time would not raise the bound."""
-        return self.status in ("optimal", "infeasible", "empty", "target", "enough")
+        return self.impossible or self.status in (SolveStatus.OPTIMAL, SolveStatus.TARGET, SolveStatus.ENOUGH)
 
     @property
     def impossible(self) -> bool:
         """Whether the model was found to have no solution: a hint where to look next, and no bound."""
-        return self.status in ("infeasible", "empty")
+        return self.status in (SolveStatus.INFEASIBLE, SolveStatus.EMPTY)
 
 
 def solve_blocks(
@@ -76,7 +77,7 @@ def solve_blocks(
     """
     mip = model.compiled.model
     if mip is None:
-        return BlockOutcome("empty", None, None, 0, 0)
+        return BlockOutcome(SolveStatus.EMPTY, None, None, 0, 0)
     if not mip.integral.any():
         return _determined(problem, model, mip)
     left = min(limits.deadline.remaining_s(), LONGEST_S if time_limit_s is None else time_limit_s)
@@ -98,20 +99,20 @@ def _determined(problem: BlockProblem, model: BlockModel, mip: MipModel) -> Bloc
     """Return what a model has come to in which every op has its block."""
     values = model.builder.completed(model.compiled.fixed)[model.compiled.kept]
     if bool(np.any(values > mip.upper)):
-        return BlockOutcome("infeasible", None, None, mip.column_count, mip.row_count)
+        return BlockOutcome(SolveStatus.INFEASIBLE, None, None, mip.column_count, mip.row_count)
     lower = problem.scale.lower(float(mip.cost @ values))
-    return BlockOutcome("optimal", lower, model.blocks(values), mip.column_count, mip.row_count)
+    return BlockOutcome(SolveStatus.OPTIMAL, lower, model.blocks(values), mip.column_count, mip.row_count)
 
 
 def solver_bound(name: str, problem: BlockProblem, value: int, proof: dict[str, Any], columns: int) -> LowerBound:
     """Return a bound of tier ``solver`` that says how it was scaled and what was taken off."""
     said = {"objective_scale": problem.scale.objective(1), "margin": MARGIN, "columns": columns}
-    return LowerBound(value, name, "solver", {**proof, **said})
+    return LowerBound(value, name, Tier.SOLVER, {**proof, **said})
 
 
 def bound_of(name: str, problem: BlockProblem, outcome: BlockOutcome) -> BoundResult:
     """Return what one model has proven."""
     if outcome.lower is None:
         return BoundResult(None, outcome.solved)
-    proof = {"status": outcome.status, "rows": outcome.rows}
+    proof = {"status": str(outcome.status), "rows": outcome.rows}
     return BoundResult(solver_bound(name, problem, outcome.lower, proof, outcome.columns), outcome.solved)

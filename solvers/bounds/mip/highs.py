@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 
 from mtpp.host.child_process import message_pipes
 from mtpp.solvers.bounds.mip.model import Job, MipModel
+from mtpp.solvers.bounds.mip.status import SolveStatus
 
 FloatArray = NDArray[np.float64]
 
@@ -42,11 +43,11 @@ _TOLERANCES = {
 part of the largest. Rows that an optimum may meet exactly have to be loosened by more: see ``mip_scale.MARGIN``."""
 
 _ENDS = {
-    highspy.HighsModelStatus.kOptimal: "optimal",
-    highspy.HighsModelStatus.kInfeasible: "infeasible",
-    highspy.HighsModelStatus.kTimeLimit: "time-limit",
-    highspy.HighsModelStatus.kObjectiveTarget: "target",
-    highspy.HighsModelStatus.kInterrupt: "enough",
+    highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
+    highspy.HighsModelStatus.kTimeLimit: SolveStatus.TIME_LIMIT,
+    highspy.HighsModelStatus.kObjectiveTarget: SolveStatus.TARGET,
+    highspy.HighsModelStatus.kInterrupt: SolveStatus.ENOUGH,
 }
 """What a solve may come to; anything else is a failure, whatever numbers there are."""
 
@@ -205,11 +206,12 @@ def _solve(job: Job, replies: BinaryIO) -> None:
     finally:  # or it would tell the next solve of this one's bound
         told.finish()
         teller.join()
-    status = _ENDS.get(solver.getModelStatus(), "failed") if ran != highspy.HighsStatus.kError else "failed"
+    status = None if ran == highspy.HighsStatus.kError else _ENDS.get(solver.getModelStatus())
+    status = status or SolveStatus.FAILED
     info = solver.getInfo()
-    bound = info.mip_dual_bound if status != "failed" and info.valid else -np.inf
+    bound = info.mip_dual_bound if status != SolveStatus.FAILED and info.valid else -np.inf
     feasible = info.primal_solution_status == int(highspy.kSolutionStatusFeasible)
-    if status != "failed" and feasible:  # what presolve finds it tells no one
+    if status != SolveStatus.FAILED and feasible:  # what presolve finds it tells no one
         told.send("solution", info.objective_function_value, np.array(solver.getSolution().col_value))
     told.send("done", status, float(bound))
 
@@ -235,5 +237,5 @@ def serve() -> None:
         try:
             _solve(job, replies)
         except (RuntimeError, ValueError, TypeError, MemoryError):
-            pickle.dump(("done", "failed", -np.inf), replies)
+            pickle.dump(("done", SolveStatus.FAILED, -np.inf), replies)
             replies.flush()

@@ -13,6 +13,7 @@ from typing import Any
 
 from mtpp.host.child_process import TalkingProcess, serving
 from mtpp.solvers.bounds.mip.model import FloatArray, Job, MipModel
+from mtpp.solvers.bounds.mip.status import SolveStatus
 
 GRACE_S = 1.0
 """By so much may a solve overrun its limit before it is killed."""
@@ -33,15 +34,14 @@ class Solved:
     Attributes
     ----------
     status
-        ``"optimal"``, ``"infeasible"``, ``"time-limit"``, ``"target"``, ``"enough"``, ``"killed"``,
-        ``"interrupted"``, ``"failed"``.
+        How it ended.
     dual_bound
         The solver's, minus infinity if there is none to go by: never drawn from the status.
     solution
         Values of the columns of the best solution found, None if none was.
     """
 
-    status: str
+    status: SolveStatus
     dual_bound: float
     solution: FloatArray | None
 
@@ -89,16 +89,17 @@ class SolverProcess:
         dual_bound, solution = -math.inf, None
         try:
             if not self._ready(ends, interrupted):
-                return Solved("interrupted" if interrupted() else "time-limit", dual_bound, None)
+                return Solved(SolveStatus.INTERRUPTED if interrupted() else SolveStatus.TIME_LIMIT, dual_bound, None)
             left = ends - time.monotonic()
             if left <= 0:
-                return Solved("time-limit", dual_bound, None)
+                return Solved(SolveStatus.TIME_LIMIT, dual_bound, None)
             assert self._process is not None
             self._process.send(Job(model, left, seed, start, target, enough))
             while True:
                 message = self._receive(ends + GRACE_S, interrupted)
                 if message is None:
-                    return Solved("interrupted" if interrupted() else "killed", dual_bound, solution)
+                    ended = SolveStatus.INTERRUPTED if interrupted() else SolveStatus.KILLED
+                    return Solved(ended, dual_bound, solution)
                 kind, *values = message
                 if kind == "bound":
                     dual_bound = max(dual_bound, values[0])
@@ -107,12 +108,12 @@ class SolverProcess:
                     solution = values[1]
                 else:
                     status, final = values
-                    if status in ("failed", "infeasible"):  # neither says anything of the least value
+                    if status in (SolveStatus.FAILED, SolveStatus.INFEASIBLE):  # neither tells of the least value
                         return Solved(status, -math.inf, solution)
                     return Solved(status, final if math.isfinite(final) else dual_bound, solution)
         except (OSError, EOFError):
             self.close()
-            return Solved("failed", -math.inf, solution)
+            return Solved(SolveStatus.FAILED, -math.inf, solution)
         except BaseException:
             self.close()  # what it has to say of this model must not be taken for what it says of the next
             raise

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.cell_work import Certification, certify
@@ -66,7 +67,7 @@ class Outcome:
     @property
     def finished(self) -> bool:
         """Whether the cell got all it was to get: no accident, and no interruption."""
-        return self.state is not None and not self.problem and self.state.stopped != "interrupted"
+        return self.state is not None and not self.problem and self.state.stopped != StopReason.INTERRUPTED
 
 
 class OtherVersion(Exception):

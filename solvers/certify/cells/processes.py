@@ -12,6 +12,7 @@ from typing import Any
 
 from mtpp.errors import MtppError
 from mtpp.host.memory_limit import keep_children
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.certify.cell_work import Certification
 from mtpp.solvers.certify.cells.cell import Cell, Outcome
 from mtpp.solvers.certify.cells.worker_process import WorkerProcess
@@ -111,7 +112,7 @@ class _Pool:
             if cell is None:
                 self._exhausted = True
                 break
-            self._give(idle or self._hire(), cell)
+            self._give(idle or self._start_worker(), cell)
         return any(post.cell is not None for post in self._posts.values())
 
     def news(self, interrupted: bool) -> Iterator[Outcome]:
@@ -139,7 +140,7 @@ class _Pool:
             post.worker.close()
         self._posts.clear()
 
-    def _hire(self) -> _Post:
+    def _start_worker(self) -> _Post:
         worker = WorkerProcess(self._inbox)
         post = self._posts[worker] = _Post(worker)
         return post
@@ -171,7 +172,7 @@ class _Pool:
             if kind == "done":
                 yield Outcome(cell, value)
             elif kind == "short" and post.state is not None:
-                yield Outcome(cell, replace(post.state, stopped="memory-limit"))
+                yield Outcome(cell, replace(post.state, stopped=StopReason.MEMORY_LIMIT))
             elif kind == "false" or not self._interrupted:  # else there was more to try
                 yield Outcome(cell, None, value)
 
@@ -185,7 +186,7 @@ class _Pool:
             if self._failed_starts >= _STARTS:
                 raise MtppError(f"no process for the work can be started: {cause}", remedy="use ‹jobs› 1")
             if post.cell is not None and not self._interrupted:
-                self._give(self._hire(), post.cell, post.attempt, post.state)
+                self._give(self._start_worker(), post.cell, post.attempt, post.state)
             return
         yield from self._lost(post, cause)
 
@@ -196,9 +197,9 @@ class _Pool:
             return
         if post.attempt < ATTEMPTS and not self._interrupted:
             self._tell(f"{cell.label}: {cause}; trying again")
-            self._give(self._hire(), cell, post.attempt + 1, post.state)
+            self._give(self._start_worker(), cell, post.attempt + 1, post.state)
         else:
-            state = None if post.state is None else replace(post.state, stopped="interrupted")
+            state = None if post.state is None else replace(post.state, stopped=StopReason.INTERRUPTED)
             yield Outcome(cell, state, f"{cause}, {ATTEMPTS} times" if post.attempt == ATTEMPTS else cause)
 
     def _overrun(self, post: _Post) -> Iterator[Outcome]:
@@ -215,7 +216,7 @@ class _Pool:
                 yield Outcome(cell, None, "no partition was found in the time")
             return
         seconds = post.state.total_seconds if post.began is None else time.monotonic() - post.began
-        stopped = "interrupted" if self._interrupted else "time-limit"
+        stopped = StopReason.INTERRUPTED if self._interrupted else StopReason.TIME_LIMIT
         yield Outcome(cell, replace(post.state, stopped=stopped, total_seconds=seconds))
 
     def _last_words(self, worker: WorkerProcess) -> list[Any]:

@@ -8,10 +8,8 @@ import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.flows.anchored_network import AnchoredNetwork
-from mtpp.solvers.flows.kernels.max_flow import max_flow
+from mtpp.solvers.flows.kernels.max_flow import UNLIMITED_CAPACITY, max_flow
 from mtpp.solvers.jit import kernel
-
-WITHOUT_END = 2**62
 
 FREE, BEFORE, AFTER, APART = 0, 1, 2, 4
 """What an op is to the anchor: it neither leads to it nor follows, or it does; or it shares no stage with it."""
@@ -159,7 +157,7 @@ def cut_around(
         if capacity >= 0:
             residual[i] = capacity * p
         elif capacity == -1:
-            residual[i] = WITHOUT_END
+            residual[i] = UNLIMITED_CAPACITY
         else:
             residual[i] = 0
     least = np.int64(0)
@@ -169,10 +167,10 @@ def cut_around(
         terminal = p * weight[u] - q * value[u]
         if u == v:
             least += terminal
-            inject[u] = WITHOUT_END
+            inject[u] = UNLIMITED_CAPACITY
             continue
         if relation[u] & APART:
-            absorb[u] = WITHOUT_END
+            absorb[u] = UNLIMITED_CAPACITY
         elif terminal > 0:
             absorb[u] = terminal
         else:
@@ -182,12 +180,12 @@ def cut_around(
             for e in range(network.successor_offsets[u], network.successor_offsets[u + 1]):
                 x = network.successors[e]
                 if x != v and relation[x] & BEFORE:
-                    residual[network.successor_arcs[e]] = WITHOUT_END
+                    residual[network.successor_arcs[e]] = UNLIMITED_CAPACITY
         elif relation[u] & AFTER:
             for e in range(network.predecessor_offsets[u], network.predecessor_offsets[u + 1]):
                 x = network.predecessors[e]
                 if x != v and relation[x] & AFTER:
-                    residual[network.predecessor_arcs[e]] = WITHOUT_END
+                    residual[network.predecessor_arcs[e]] = UNLIMITED_CAPACITY
     flow = max_flow(
         network.offsets,
         network.heads,

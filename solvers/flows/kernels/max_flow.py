@@ -10,6 +10,9 @@ from numpy.typing import NDArray
 from mtpp.array_types import Int32Array, Int64Array
 from mtpp.solvers.jit import kernel
 
+UNLIMITED_CAPACITY = 2**62
+"""More than any flow: of arcs that are never cut."""
+
 
 class FlowArcs(NamedTuple):
     """Arcs and their reverses, sorted by the node that they leave.

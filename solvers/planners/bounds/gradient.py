@@ -8,7 +8,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.solvers.planners.layer_options import Way, most_degrees
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.planners.layer_options import LayerOption, most_degrees
 from mtpp.training.plan import TimeBound
 from mtpp.training.problem import PlanningProblem
 
@@ -20,7 +21,10 @@ _SCALE = 2**10
 
 
 def gradient_bound(
-    problem: PlanningProblem, ways: Sequence[Sequence[Way]], shares: Sequence[tuple[int, int]], above: Fraction
+    problem: PlanningProblem,
+    options: Sequence[Sequence[LayerOption]],
+    shares: Sequence[tuple[int, int]],
+    above: Fraction,
 ) -> TimeBound | None:
     """Return a bound above *above* on the time per sample of every plan; None if none is found.
 
@@ -47,34 +51,38 @@ def gradient_bound(
     million; the bound is then worked out exactly. O(ways · log(degrees)) for each of at most thirty halvings.
     """
     best: TimeBound | None = None
-    ways = [_fastest(here) for here in ways]
-    columns = _Columns(problem, ways)
+    options = [_fastest(here) for here in options]
+    columns = _Columns(problem, options)
     for per_device, per_degree in shares:
         held = per_device * problem.devices + per_degree * most_degrees(problem)
         cutoff = columns.meeting(per_device, per_degree, held, float(best.value if best else above))
         if cutoff is None:
             continue
-        total = _total(problem, ways, per_device, per_degree, cutoff)
+        total = _total(problem, options, per_device, per_degree, cutoff)
         value = cutoff if total is None else min(cutoff, total / held)
         if value > (best.value if best else above):
             proof = {
                 "rule": "gradients", "cutoff": [cutoff.numerator, cutoff.denominator], "per_device": per_device,
                 "per_degree": per_degree,
             }  # fmt: skip
-            best = TimeBound(value, "work", "exact", proof)
+            best = TimeBound(value, "work", Tier.EXACT, proof)
     return best
 
 
 def _total(
-    problem: PlanningProblem, ways: Sequence[Sequence[Way]], per_device: int, per_degree: int, cutoff: Fraction
+    problem: PlanningProblem,
+    options: Sequence[Sequence[LayerOption]],
+    per_device: int,
+    per_degree: int,
+    cutoff: Fraction,
 ) -> Fraction | None:
     """Return the sum for a cutoff, exactly; None if some layer has no way left."""
     total = Fraction(0)
-    for here in ways:
+    for here in options:
         parts = [
-            (per_device * way.t + per_degree) * d * problem.stage_time(way.compute, way.choice.weight_ticks, d)
-            for way in here
-            for d in _least_degree(problem, way, cutoff)
+            (per_device * option.t + per_degree) * d * problem.stage_time(option.compute, option.choice.weight_ticks, d)
+            for option in here
+            for d in _least_degree(problem, option, cutoff)
         ]
         if not parts:
             return None
@@ -82,12 +90,12 @@ def _total(
     return total
 
 
-def _least_degree(problem: PlanningProblem, way: Way, cutoff: Fraction) -> Iterator[int]:
+def _least_degree(problem: PlanningProblem, option: LayerOption, cutoff: Fraction) -> Iterator[int]:
     """Yield the least d with which a layer alone takes less than *cutoff*, if there is one.
 
     What it takes is concave in 1 / d. So if one device is too slow, those that are fast enough are all d from some on.
     """
-    choice = way.choice
+    choice = option.choice
     if choice.compute_ticks < cutoff:
         yield 1
         return
@@ -98,7 +106,7 @@ def _least_degree(problem: PlanningProblem, way: Way, cutoff: Fraction) -> Itera
         return time * cutoff.denominator < cutoff.numerator * d * spread
 
     degrees = problem.data_degrees
-    slow, quick = 0, _last(degrees, problem.devices // way.t)
+    slow, quick = 0, _last(degrees, problem.devices // option.t)
     if not fast(degrees[quick]):
         return
     while quick - slow > 1:
@@ -107,12 +115,12 @@ def _least_degree(problem: PlanningProblem, way: Way, cutoff: Fraction) -> Itera
     yield degrees[quick]
 
 
-def _fastest(ways: Sequence[Way]) -> list[Way]:
+def _fastest(options: Sequence[LayerOption]) -> list[LayerOption]:
     """Return the ways that no other for as many devices beats in both time and weights."""
-    kept: list[Way] = []
-    for way in sorted(ways, key=lambda way: (way.t, way.compute, way.choice.weight_ticks)):
-        if not kept or kept[-1].t < way.t or way.choice.weight_ticks < kept[-1].choice.weight_ticks:
-            kept.append(way)
+    kept: list[LayerOption] = []
+    for option in sorted(options, key=lambda option: (option.t, option.compute, option.choice.weight_ticks)):
+        if not kept or kept[-1].t < option.t or option.choice.weight_ticks < kept[-1].choice.weight_ticks:
+            kept.append(option)
     return kept
 
 
@@ -123,17 +131,17 @@ def _last(degrees: Sequence[int], most: int) -> int:
 class _Columns:
     """All ways of all layers in floating point, to look for the cutoff."""
 
-    def __init__(self, problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> None:
-        flat = [way for here in ways for way in here]
-        self._t = np.array([way.t for way in flat], dtype=np.float64)
-        self._compute = np.array([way.compute for way in flat], dtype=np.float64)
-        self._weights = np.array([way.choice.weight_ticks for way in flat], dtype=np.float64)
-        self._starts = np.cumsum([0, *(len(here) for here in ways[:-1])])
+    def __init__(self, problem: PlanningProblem, options: Sequence[Sequence[LayerOption]]) -> None:
+        flat = [option for here in options for option in here]
+        self._t = np.array([option.t for option in flat], dtype=np.float64)
+        self._compute = np.array([option.compute for option in flat], dtype=np.float64)
+        self._weights = np.array([option.choice.weight_ticks for option in flat], dtype=np.float64)
+        self._starts = np.cumsum([0, *(len(here) for here in options[:-1])])
         self._degrees = np.array(problem.data_degrees, dtype=np.float64)
         spread = np.array([problem.spread(d) for d in problem.data_degrees], dtype=np.float64)
         self._gradients = (self._degrees - 1) / spread
         lasts = {t: _last(problem.data_degrees, problem.devices // t) for t in problem.degrees}
-        self._lasts = np.array([lasts[way.t] for way in flat], dtype=np.int64)
+        self._lasts = np.array([lasts[option.t] for option in flat], dtype=np.int64)
 
     def meeting(self, per_device: int, per_degree: int, held: int, low: float) -> Fraction | None:
         """Return a cutoff above *low* that is at most what its sum comes to; None if floating point finds none."""

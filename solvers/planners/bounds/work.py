@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.bounds.gradient import gradient_bound
-from mtpp.solvers.planners.layer_options import Way, least_by_layer, most_degrees, ways_of
+from mtpp.solvers.planners.layer_options import LayerOption, layer_options, least_by_layer, most_degrees
 from mtpp.training.plan import TimeBound
 from mtpp.training.problem import PlanningProblem
 
@@ -55,15 +56,15 @@ def work_bound(problem: PlanningProblem) -> TimeBound | None:
     """
     if no_plan_because(problem) is not None:
         return None
-    ways = [ways_of(problem, v, problem.memory_bytes) for v in range(len(problem.model.layers))]
+    options = [layer_options(problem, v, problem.memory_bytes) for v in range(len(problem.model.layers))]
     shares = [(1, 0), (0, 1)]
-    best_mix = _best_mix(problem, ways)
+    best_mix = _best_mix(problem, options)
     if best_mix is not None:
         shares.append(best_mix)
-    bounds = [_shared(problem, ways, *share) for share in shares]
-    bounds.append(_single(problem, ways))
+    bounds = [_shared(problem, options, *share) for share in shares]
+    bounds.append(_single(problem, options))
     best = max(bounds, key=lambda bound: bound.value)
-    return gradient_bound(problem, ways, shares, best.value) or best
+    return gradient_bound(problem, options, shares, best.value) or best
 
 
 def no_plan_because(problem: PlanningProblem) -> str | None:
@@ -84,29 +85,31 @@ def least_memory(problem: PlanningProblem) -> int:
     :func:`work_bound` come to with X.a + X.b in place of X.p, for each device of a stage holds as much.
     O(layers · configurations).
     """
-    by_devices = sum(least_by_layer(problem, lambda way: way.t * way.least_memory))
-    alone = least_by_layer(problem, lambda way: way.least_memory)
+    by_devices = sum(least_by_layer(problem, lambda option: option.t * option.least_memory))
+    alone = least_by_layer(problem, lambda option: option.least_memory)
     return max(*alone, -(-by_devices // problem.devices), -(-sum(alone) // most_degrees(problem)))
 
 
-def _shared(problem: PlanningProblem, ways: Sequence[Sequence[Way]], per_device: int, per_degree: int) -> TimeBound:
-    total = sum(min((per_device * way.t + per_degree) * way.compute for way in here) for here in ways)
+def _shared(
+    problem: PlanningProblem, options: Sequence[Sequence[LayerOption]], per_device: int, per_degree: int
+) -> TimeBound:
+    total = sum(min((per_device * option.t + per_degree) * option.compute for option in here) for here in options)
     proof: dict[str, Any] = {"rule": "devices" if per_device else "degrees", "total": total}
     if per_device and per_degree:
         proof = {"rule": "mixed", "total": total, "per_device": per_device, "per_degree": per_degree}
     held = per_device * problem.devices + per_degree * most_degrees(problem)
-    return TimeBound(Fraction(total, held), METHOD, "exact", proof)
+    return TimeBound(Fraction(total, held), METHOD, Tier.EXACT, proof)
 
 
-def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[int, int] | None:
+def _best_mix(problem: PlanningProblem, options: Sequence[Sequence[LayerOption]]) -> tuple[int, int] | None:
     """Return α and β above zero with the largest bound, as far as floating point can tell; None if none can matter.
 
     The sum is concave and piecewise linear in α : β, the divisor linear: their ratio is largest at a corner.
     """
     corners: set[tuple[int, int]] = set()
-    for here in ways:
+    for here in options:
         # Of the ways for one t only the fastest can be the least.
-        fastest = {way.t: way.compute for way in sorted(here, key=lambda way: -way.compute)}
+        fastest = {option.t: option.compute for option in sorted(here, key=lambda option: -option.compute)}
         for t, p in fastest.items():
             for other, q in fastest.items():
                 per_device, per_degree = q - p, t * p - other * q
@@ -120,23 +123,25 @@ def _best_mix(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> tuple[
     weights = np.array(mixes, dtype=np.float64)
     weights /= weights.sum(axis=1, keepdims=True)
     work = np.zeros(len(mixes))
-    for here in ways:
-        degrees = np.array([way.t for way in here], dtype=np.float64)
-        times = np.array([way.compute for way in here], dtype=np.float64)
+    for here in options:
+        degrees = np.array([option.t for option in here], dtype=np.float64)
+        times = np.array([option.compute for option in here], dtype=np.float64)
         work += ((weights[:, :1] * degrees + weights[:, 1:]) * times).min(axis=1)
     bounds = work / (weights @ np.array([problem.devices, most_degrees(problem)], dtype=np.float64))
     return mixes[int(bounds.argmax())]
 
 
-def _single(problem: PlanningProblem, ways: Sequence[Sequence[Way]]) -> TimeBound:
+def _single(problem: PlanningProblem, options: Sequence[Sequence[LayerOption]]) -> TimeBound:
     best: dict[int, tuple[int, int]] = {}
     for t in problem.degrees:
         fit = [d for d in problem.data_degrees if d * t <= problem.devices]
         best[t] = (fit[0], fit[-1])
     slowest = Fraction(-1)
     proof: dict[str, Any] = {}
-    for layer, here in zip(problem.model.layers, ways, strict=True):
-        least = min(problem.stage_time(way.compute, way.choice.weight_ticks, d) for way in here for d in best[way.t])
+    for layer, here in zip(problem.model.layers, options, strict=True):
+        least = min(
+            problem.stage_time(option.compute, option.choice.weight_ticks, d) for option in here for d in best[option.t]
+        )
         if least > slowest:
             slowest, proof = least, {"rule": "layer", "layer": layer.id}
-    return TimeBound(slowest, METHOD, "exact", proof)
+    return TimeBound(slowest, METHOD, Tier.EXACT, proof)

@@ -10,11 +10,12 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import no_plan_because, work_bound
 from mtpp.solvers.planners.equal.equal_division import Division, divisions
 from mtpp.solvers.planners.layer_options import most_degrees
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.plan import LayerStage, TrainingPlan
 from mtpp.training.problem import Choice, PlanningProblem
 
 NAME = "equi"
@@ -48,7 +49,7 @@ def plan_equally(
     """
     lower = work_bound(problem)
     search = _Search(problem, degrees)
-    stopped = "finished"
+    stopped = StopReason.FINISHED
     for division in divisions(problem.model, most_degrees(problem)):
         if limits.stop:
             stopped = limits.stop
@@ -57,7 +58,7 @@ def plan_equally(
             limits.observer.incumbent(-(-search.time.numerator // search.time.denominator))
     if lower is not None and search.stages is not None:
         return TrainingPlan(problem, planner, search.stages, lower, stopped)
-    finished = stopped == "finished"
+    finished = stopped == StopReason.FINISHED
     found = "no equal division of the layers fits on the devices" if finished else "none was found in time"
     return NoPlan(
         problem,
@@ -88,7 +89,7 @@ class _Search:
 
     problem: PlanningProblem
     degrees: Sequence[int]
-    stages: list[Stage] | None = None
+    stages: list[LayerStage] | None = None
     time: Fraction | None = None
     least_memory: int | None = None
 
@@ -217,6 +218,6 @@ def _by_stage(division: Division, by_layer: NDArray[np.int64]) -> NDArray[np.int
     return total
 
 
-def _stages(division: Division, chosen: Sequence[int], d: int, t: int) -> list[Stage]:
+def _stages(division: Division, chosen: Sequence[int], d: int, t: int) -> list[LayerStage]:
     layers = [np.flatnonzero(division.stage_of == i).tolist() for i in range(division.stages)]
-    return [Stage(group, d, t, [chosen[v] for v in group]) for group in layers]
+    return [LayerStage(group, d, t, [chosen[v] for v in group]) for group in layers]

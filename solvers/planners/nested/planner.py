@@ -11,7 +11,9 @@ from __future__ import annotations
 from fractions import Fraction
 from math import ceil
 
-from mtpp.solvers.planners.layer_options import ways_of
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.planners.layer_options import layer_options
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.nested.segments import OutOfTime, nested_downsets
 from mtpp.solvers.planners.nested.splits import Limit, Parts, Splits, Splitter
@@ -21,8 +23,8 @@ from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, pref
 from mtpp.solvers.planners.piper.plan_results import too_little_memory
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training.nested_plan import HierarchicalPlan
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import TimeBound
 
 NAME = "piper"
@@ -33,7 +35,7 @@ MOST_DOWNSETS = 600
 _MOST_MEMORY = UNBOUNDED - 1
 
 
-def plan_hierarchical(problem: HierarchicalProblem, limits: PlanLimits) -> HierarchicalPlan | NoPlan:
+def plan_nested(problem: NestedProblem, limits: PlanLimits) -> NestedPlan | NoPlan:
     """Return the fastest nested plan, and what is proven about all of them; or that there is none.
 
     Without a limit that strikes, the plan is optimal among all plans if the model has at most :data:`MOST_DOWNSETS`
@@ -60,7 +62,7 @@ class _Search:
 
     def __init__(
         self,
-        problem: HierarchicalProblem,
+        problem: NestedProblem,
         limits: PlanLimits,
         threads: Threads,
         sets: Sets,
@@ -79,9 +81,9 @@ class _Search:
         self._time: Fraction | None = None
         self._lower = work_bound(problem)
 
-    def run(self) -> HierarchicalPlan | NoPlan:
+    def run(self) -> NestedPlan | NoPlan:
         """Search."""
-        stopped = "finished"
+        stopped = StopReason.FINISHED
         try:
             self._prepare()
             self._limits.observer.phase("all plans")
@@ -89,13 +91,13 @@ class _Search:
                 return self._no_plan()
             self._improve()
         except OutOfTime:
-            stopped = self._limits.stop or "interrupted"
+            stopped = self._limits.stop or StopReason.INTERRUPTED
         if self._parts is None:
             reason = "no plan was found before the search ended"
             return NoPlan(self._problem.level_one, NAME, False, None, stopped, reason)
         if self._lower.value == self._time:
-            stopped = "optimal"
-        return HierarchicalPlan(self._problem, NAME, self._parts, self._lower, stopped, self._notes)
+            stopped = StopReason.OPTIMAL
+        return NestedPlan(self._problem, NAME, self._parts, self._lower, stopped, self._notes)
 
     def _prepare(self) -> None:
         """Work out what stages take."""
@@ -115,11 +117,11 @@ class _Search:
                     "less_than": [limit.ticks.numerator, limit.ticks.denominator],
                     "downsets": len(self._nested.sets),
                 }
-                self._lower = TimeBound(limit.ticks, "downset", "enumerated", proof)
+                self._lower = TimeBound(limit.ticks, "downset", Tier.ENUMERATED, proof)
                 self._limits.observer.bound(ceil(limit.ticks))
             return False
         parts = splits.pipeline()
-        time = HierarchicalPlan(self._problem, NAME, parts, self._lower, "finished").time_per_sample
+        time = NestedPlan(self._problem, NAME, parts, self._lower, StopReason.FINISHED).time_per_sample
         if self._time is not None and time >= self._time:
             return False  # choices that are there cannot be told, as a knapsack was given up
         self._parts, self._time = parts, time
@@ -146,17 +148,17 @@ class _Search:
         if level_one.exact_micro_batches and self._problem.devices < level_one.micro_batches:
             most = f"only to {self._problem.devices} at most"
             reason = f"degrees of data parallelism cannot sum up to {level_one.micro_batches}, {most}"
-        stopped, least = "finished", None
+        stopped, least = StopReason.FINISHED, None
         try:
             least = least_memory(self._splitter)
         except OutOfTime:
-            stopped = self._limits.stop or "interrupted"
+            stopped = self._limits.stop or StopReason.INTERRUPTED
         if least is not None:
             reason = too_little_memory(self._problem.devices)
         return NoPlan(level_one, NAME, self._exhaustive, least if self._exhaustive else None, stopped, reason)
 
 
-def work_bound(problem: HierarchicalProblem) -> TimeBound:
+def work_bound(problem: NestedProblem) -> TimeBound:
     """Return what the least work of all layers takes, spread over all devices: the rule ``devices``.
 
     Σ over devices of what they compute per sample is at least Σ over layers of the least t · p of the configurations
@@ -165,9 +167,9 @@ def work_bound(problem: HierarchicalProblem) -> TimeBound:
     level_one = problem.level_one
     total = 0
     for v in range(len(problem.model.layers)):
-        ways = ways_of(level_one, v, level_one.memory_bytes) or ways_of(level_one, v)
-        total += min(way.device_compute for way in ways)
-    return TimeBound(Fraction(total, problem.devices), "work", "exact", {"rule": "devices", "total": total})
+        options = layer_options(level_one, v, level_one.memory_bytes) or layer_options(level_one, v)
+        total += min(option.device_compute for option in options)
+    return TimeBound(Fraction(total, problem.devices), "work", Tier.EXACT, {"rule": "devices", "total": total})
 
 
 def least_memory(splitter: Splitter) -> int | None:

@@ -9,14 +9,14 @@ import numpy as np
 
 from mtpp.inference.graph import Int32Array, Int64Array
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import staircases
+from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import Sets
 from mtpp.solvers.threads import Threads
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 
 PAIRS_AT_ONCE = 500
-"""Pairs of downsets whose staircases one thread works out between two looks at the clock."""
+"""Pairs of downsets whose cost steps one thread works out between two looks at the clock."""
 
 
 class Nested(NamedTuple):
@@ -57,7 +57,7 @@ class StageKinds(NamedTuple):
     spread: Int64Array
 
 
-class Staircases(NamedTuple):
+class CostSteps(NamedTuple):
     """Least costs of stages as steps, see :mod:`mtpp.solvers.planners.piper.kernels.cost_steps`.
 
     *starts* is over pairs × kinds.
@@ -85,7 +85,7 @@ def nested_downsets(sets: Sets) -> Nested:
     return Nested(sets, pair_of, np.concatenate(outer), np.concatenate(inner))
 
 
-def crossing_sums(problem: HierarchicalProblem, nested: Nested) -> list[tuple[Int64Array, Int64Array]]:
+def crossing_sums(problem: NestedProblem, nested: Nested) -> list[tuple[Int64Array, Int64Array]]:
     """Return for each level ≥ 2 the ticks of all edges that cross each pair's layers, and of the layers' weights.
 
     Two int64 arrays of shape (P,). O(D² · edges) as a product of matrices.
@@ -106,7 +106,7 @@ def crossing_sums(problem: HierarchicalProblem, nested: Nested) -> list[tuple[In
     return sums
 
 
-def stage_kinds(problem: HierarchicalProblem) -> StageKinds:
+def stage_kinds(problem: NestedProblem) -> StageKinds:
     """Return all pairs of degrees that fit on the devices inside one device of level 2."""
     level_one = problem.level_one
     rows = [
@@ -123,15 +123,15 @@ class OutOfTime(Exception):
     """The search has to end."""
 
 
-def all_staircases(
-    problem: HierarchicalProblem,
+def all_cost_steps(
+    problem: NestedProblem,
     nested: Nested,
     kinds: StageKinds,
     arrays: ChoiceArrays,
     threads: Threads,
     stop: Callable[[], bool],
-) -> Staircases:
-    """Work out the staircases of all pairs of downsets.
+) -> CostSteps:
+    """Work out the cost steps of all pairs of downsets.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def all_staircases(
     def part(first: int) -> tuple[Int64Array, Int64Array, Int64Array, int]:
         if stop():
             raise OutOfTime
-        return staircases(
+        return cost_steps(
             first,
             min(first + PAIRS_AT_ONCE, count),
             nested.outer,
@@ -165,7 +165,7 @@ def all_staircases(
     for part_starts, in_flight, _, _ in parts:
         starts.append(part_starts[1:] + offset)
         offset += len(in_flight)
-    return Staircases(
+    return CostSteps(
         np.concatenate(starts),
         np.concatenate([part[1] for part in parts]),
         np.concatenate([part[2] for part in parts]),

@@ -1,9 +1,9 @@
 """Plans for several levels of devices within a limit on their time (paper, appendix E).
 
 For a limit T, all that has to be known of a set of layers on the devices inside one device of level ℓ, P being the
-product of the degrees around it, is which sums of degrees x it can have and how many micro-batches in flight it stands
-with each: more only takes more memory. So the recursion's pairs (s, x) become one number per x, and best times become
-yes or no.
+product of the degrees around it, is which sums of degrees x it can have and how many micro-batches in flight it
+tolerates with each: more only takes more memory. So the recursion's pairs (s, x) become one number per x, and best
+times become yes or no.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from mtpp.solvers.planners.nested.kernels.split_tolerances import (
     useful_kinds,
 )
 from mtpp.solvers.planners.nested.segments import (
+    CostSteps,
     Nested,
     OutOfTime,
-    Staircases,
-    all_staircases,
+    all_cost_steps,
     crossing_sums,
     stage_kinds,
 )
 from mtpp.solvers.planners.piper.arrays import choice_arrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, stands
+from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, tolerated_in_flight
 from mtpp.solvers.planners.piper.kernels.stage_choices import LEAST, UNBOUNDED
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.stage_making import make_stage
 from mtpp.solvers.threads import Threads
 from mtpp.training.nested_plan import Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
-from mtpp.training.plan import Stage
+from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import LayerStage
 from mtpp.units import ceil_ratio
 
-Parts = Sequence[Superstage] | Sequence[Stage]
+Parts = Sequence[Superstage] | Sequence[LayerStage]
 """A split, in pipeline order."""
 
 _INNER_AT_ONCE = 4
@@ -67,7 +67,7 @@ class Limit:
 
 
 class Kinds(NamedTuple):
-    """Kinds of parts of a split, and what each pair of downsets stands as one; see the kernels."""
+    """Kinds of parts of a split, and what each pair of downsets tolerates as one; see the kernels."""
 
     uses: Int64Array
     adds: Int64Array
@@ -95,7 +95,7 @@ class Splitter:
 
     def __init__(
         self,
-        problem: HierarchicalProblem,
+        problem: NestedProblem,
         nested: Nested,
         threads: Threads,
         stop: Callable[[], bool],
@@ -107,7 +107,7 @@ class Splitter:
         self.scratch = knapsack_scratch(len(problem.model.layers), len(self.arrays.compute))
         self.threads = threads
         self.stop = stop
-        self.steps = all_staircases(problem, nested, self.kinds, self.arrays, threads, stop)
+        self.steps = all_cost_steps(problem, nested, self.kinds, self.arrays, threads, stop)
         self.crossing = crossing_sums(problem, nested)
         self.cap = problem.most_in_flight
 
@@ -129,13 +129,13 @@ class Splitter:
         fits = most > 0
         starts = np.zeros(most.size + 1, dtype=np.int64)
         np.cumsum(fits.ravel(), out=starts[1:])
-        other.steps = Staircases(starts, most[fits], np.zeros(int(fits.sum()), dtype=np.int64), 0)
+        other.steps = CostSteps(starts, most[fits], np.zeros(int(fits.sum()), dtype=np.int64), 0)
         return other
 
     def largest_sum(self, level: int, around: int) -> int:
         """Return the largest sum of degrees inside one device of level *level* + 1, with degrees *around* it."""
         devices = 1
-        for one in self.problem.topology.levels[:level]:
+        for one in self.problem.device_tree.levels[:level]:
             devices *= one.devices
         return min(devices, self.cap // around)
 
@@ -145,7 +145,7 @@ class Splitter:
 
     def devices(self, level: int) -> int:
         """Return K of a level."""
-        return self.problem.topology.levels[level - 1].devices
+        return self.problem.device_tree.levels[level - 1].devices
 
 
 class Splits:
@@ -172,7 +172,9 @@ class Splits:
             for d, spread in zip(kinds.data, kinds.spread, strict=True)
         ]
         cap = self._on.most_in_flight(around)
-        most = stands(steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), cap)
+        most = tolerated_in_flight(
+            steps.starts, steps.in_flight, steps.cost, kinds.data, np.array(budgets, dtype=np.int64), cap
+        )
         return Kinds.of(kinds.uses, kinds.data, most, self._on.largest_sum(1, around), exactly=self._exactly)
 
     def _superstages(self, level: int, around: int) -> Kinds:
@@ -197,7 +199,7 @@ class Splits:
         return Kinds.of(*columns_of, table, largest, exactly=self._exactly)
 
     def _tolerances_at(self, level: int, around: int) -> Int32Array:
-        """Return what splits of each pair of downsets stand inside a device of *level* + 1, by sum of degrees."""
+        """Return what splits of each pair of downsets tolerate inside a device of *level* + 1, by sum of degrees."""
         key = (level, around)
         if key not in self._tolerances:
             kinds = self._kinds_at(level, around)
@@ -229,7 +231,7 @@ class Splits:
 
     def _best_sum(self) -> int | None:
         on = self._on
-        top = len(on.problem.topology.levels)
+        top = len(on.problem.device_tree.levels)
         if self._exactly and on.cap < on.problem.level_one.micro_batches:
             return None
         if self._need is None:
@@ -247,7 +249,7 @@ class Splits:
         assert degrees is not None
         assert self._need is not None
         need = self._need
-        level = len(self._on.problem.topology.levels)
+        level = len(self._on.problem.device_tree.levels)
         kinds = self._kinds_at(level, 1)
         outer = len(need) - 1
         parts = []
@@ -272,7 +274,7 @@ class Splits:
 
     def _part(
         self, level: int, around: int, kinds: Kinds, outer: int, middle: int, kind: int, in_flight: int
-    ) -> Superstage | Stage:
+    ) -> Superstage | LayerStage:
         """Return one part of a split, with *in_flight* micro-batches from it on, as a plan has it."""
         if level == 1:
             return self._stage(outer, middle, int(kinds.uses[kind]), int(kinds.adds[kind]), in_flight)
@@ -280,7 +282,7 @@ class Splits:
         return Superstage(d, self._split(level - 1, around * d, outer, middle, degrees, -(-in_flight // d)))
 
     def _split(self, level: int, around: int, outer: int, inner: int, degrees: int, in_flight: int) -> Parts:
-        """Return a split of *outer* without *inner* that stands *in_flight* micro-batches."""
+        """Return a split of *outer* without *inner* that tolerates *in_flight* micro-batches."""
         on = self._on
         kinds = self._kinds_at(level, around)
         largest = on.largest_sum(level, around)
@@ -319,7 +321,7 @@ class Splits:
                     return middle, int(kind)
         raise AssertionError("every entry of the table comes from another one")
 
-    def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> Stage:
+    def _stage(self, outer: int, inner: int, uses: int, d: int, in_flight: int) -> LayerStage:
         """Return a stage with the best choices for its layers."""
         on = self._on
         j = on.problem.level_one.degrees.index(uses // d)

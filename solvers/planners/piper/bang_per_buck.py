@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from fractions import Fraction
 
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import Choice, PlanningProblem
 
 
-def slower_by_bang_per_buck(problem: PlanningProblem, stages: Sequence[Stage], in_flight: Sequence[int]) -> list[int]:
+def slower_by_bang_per_buck(
+    problem: PlanningProblem, stages: Sequence[LayerStage], in_flight: Sequence[int]
+) -> list[int]:
     """Return the stages whose layers the heuristic would have run longer in all, or not have fitted into the memory.
 
     *in_flight* is how many micro-batches each stage keeps. O(c² · log n) for n layers with up to c configurations each,
@@ -29,11 +31,11 @@ def slower_by_bang_per_buck(problem: PlanningProblem, stages: Sequence[Stage], i
     return differing
 
 
-def _stage_time(problem: PlanningProblem, stage: Stage) -> Fraction:
+def _stage_time(problem: PlanningProblem, stage: LayerStage) -> Fraction:
     return stage_figures(problem, [stage])[0].time
 
 
-def bang_per_buck(problem: PlanningProblem, stage: Stage, in_flight: int) -> list[int] | None:
+def bang_per_buck(problem: PlanningProblem, stage: LayerStage, in_flight: int) -> list[int] | None:
     """Return which configuration the heuristic chooses for each layer of a stage; None if none of its choices fits.
 
     Ties go to less memory at the start, then to the earlier layer and to its earlier configuration.
@@ -71,7 +73,7 @@ def _best_change(own: Sequence[tuple[Fraction, int]], layer: int, current: int) 
     return [min(changes)] if changes else []
 
 
-def _time(problem: PlanningProblem, stage: Stage, layer: int, choice: Choice, members: set[int]) -> Fraction:
+def _time(problem: PlanningProblem, stage: LayerStage, layer: int, choice: Choice, members: set[int]) -> Fraction:
     ends = problem.model.ends
     ticks = choice.compute_ticks
     ticks += sum(

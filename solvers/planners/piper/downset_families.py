@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from mtpp.inference.graph import Int64Array
-from mtpp.solvers.planners.layer_options import least_by_layer, most_degrees, ways_of
+from mtpp.solvers.planners.layer_options import layer_options, least_by_layer, most_degrees
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.layer_downsets import Sets, layer_bits
 from mtpp.solvers.planners.topological_orders import depth_first
@@ -33,8 +33,8 @@ def useful_downsets(problem: PlanningProblem, time: Fraction, most: int, limits:
     """
     n, ends = len(problem.model.layers), problem.model.ends
     devices, degrees = problem.devices, most_degrees(problem)
-    least = np.array(least_by_layer(problem, lambda way: way.compute), dtype=np.int64)
-    least_device = np.array(least_by_layer(problem, lambda way: way.device_compute), dtype=np.int64)
+    least = np.array(least_by_layer(problem, lambda option: option.compute), dtype=np.int64)
+    least_device = np.array(least_by_layer(problem, lambda option: option.device_compute), dtype=np.int64)
     paid_in, paid_out = _least_paid(problem)
     spare: Fraction = min(devices * time - int(least_device.sum()), degrees * time - int(least.sum()))
     if spare < 0:
@@ -104,7 +104,7 @@ def _least_paid(problem: PlanningProblem) -> tuple[Int64Array, Int64Array]:
     paid_out = paid_in.copy()
     for paid, edges_at, incoming in ((paid_in, problem.edges_in, True), (paid_out, problem.edges_out, False)):
         for v, edges in enumerate(edges_at):
-            choices = [way.choice for way in ways_of(problem, v)]
+            choices = [option.choice for option in layer_options(problem, v)]
             for i, e in enumerate(edges):
                 paid[e] += min((one.sync_in_ticks if incoming else one.sync_out_ticks)[i] for one in choices)
     return paid_in, paid_out

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.piper.bisection import next_question, worth_a_last_question
 from mtpp.solvers.planners.piper.threshold import Decision, PipelineSearch
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,22 +26,22 @@ class Minimum:
         No plan over the family takes less; equal to *time* if it was proven to be the least. What bang per buck does
         not find may exist all the same, so with that knapsack it stays where it was.
     stopped
-        Why the search ended before that, one of ``solvers.search.STOPS``; "finished" if it did not.
+        Why the search ended before that, ``finished`` if it did not.
     undecided
         Whether some knapsack was given up, so that *lower* may be less than could be.
     """
 
-    stages: Sequence[Stage] | None
+    stages: Sequence[LayerStage] | None
     time: Fraction | None
     lower: Fraction
-    stopped: str
+    stopped: StopReason
     undecided: bool = False
 
 
 def least_time(
     search: PipelineSearch,
     lower: Fraction,
-    known: tuple[Fraction, Sequence[Stage]] | None = None,
+    known: tuple[Fraction, Sequence[LayerStage]] | None = None,
     *,
     partial: bool = False,
 ) -> Minimum:
@@ -107,4 +108,4 @@ def least_time(
                 search.tell_bound(lower)
         if strictly:
             break
-    return Minimum(stages, time, lower, "finished", undecided)
+    return Minimum(stages, time, lower, StopReason.FINISHED, undecided)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.piper.minimising import Minimum
 from mtpp.training.plan import TimeBound, TrainingPlan
@@ -18,8 +20,8 @@ def plan_of(problem: PlanningProblem, minimum: Minimum, bound: TimeBound, downse
         raise AssertionError("there is no plan")
     if minimum.lower > bound.value:
         proof = {"less_than": [minimum.lower.numerator, minimum.lower.denominator], "downsets": downsets}
-        bound = TimeBound(minimum.lower, METHOD, "enumerated", proof)
-    stopped = "optimal" if bound.value == minimum.time else minimum.stopped
+        bound = TimeBound(minimum.lower, METHOD, Tier.ENUMERATED, proof)
+    stopped = StopReason.OPTIMAL if bound.value == minimum.time else minimum.stopped
     return TrainingPlan(problem, NAME, minimum.stages, bound, stopped)
 
 
@@ -29,7 +31,7 @@ def too_little_memory(devices: int) -> str:
 
 
 def no_plan(
-    problem: PlanningProblem, stopped: str, reason: str, memory: int | None = None, *, proven: bool = True
+    problem: PlanningProblem, stopped: StopReason, reason: str, memory: int | None = None, *, proven: bool = True
 ) -> NoPlan:
     """Return that there is no plan, or that none was found."""
     return NoPlan(problem, NAME, proven, memory, stopped, reason)

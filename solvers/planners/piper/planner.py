@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from fractions import Fraction
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because, work_bound
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
@@ -27,11 +28,11 @@ from mtpp.solvers.planners.piper.layer_downsets import Sets, every_downset, pref
 from mtpp.solvers.planners.piper.least_memory import memory_that_would_do
 from mtpp.solvers.planners.piper.minimising import least_time
 from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
-from mtpp.solvers.planners.piper.sampled_downsets import plan_wide
+from mtpp.solvers.planners.piper.sampled_downsets import plan_sampled
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import topological_orders
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.plan import LayerStage, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_DOWNSETS = 2**16
@@ -65,8 +66,8 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
         limits.observer.phase("downsets")
         sets = every_downset(problem, MOST_DOWNSETS)
         if sets is None:
-            return plan_wide(problem, limits, bound, search)
-        known: tuple[Fraction, Sequence[Stage]] | None = None
+            return plan_sampled(problem, limits, bound, search)
+        known: tuple[Fraction, Sequence[LayerStage]] | None = None
         enough: int | None = None
         quick = search(prefixes(problem, topological_orders(problem.model))) if len(sets) > FEW_DOWNSETS else None
         if quick is not None:
@@ -82,7 +83,7 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
             minimum = least_time(whole, bound.value, known)
             if minimum.stages is not None:
                 return plan_of(problem, minimum, bound, len(sets))
-            if minimum.stopped != "finished" or minimum.undecided:
+            if minimum.stopped != StopReason.FINISHED or minimum.undecided:
                 return no_plan(problem, minimum.stopped, "no plan was found before the search ended", proven=False)
         limits.observer.phase("least memory")
         memory, certain = memory_that_would_do(whole, least_memory(problem), enough)
@@ -90,4 +91,4 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
             reason = too_little_memory(problem.devices)
         else:
             reason = no_plan_because(problem) or "no plan fits on the devices, whatever their memory"
-        return no_plan(problem, "finished", reason, memory if certain else None)
+        return no_plan(problem, StopReason.FINISHED, reason, memory if certain else None)

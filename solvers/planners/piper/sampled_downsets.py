@@ -1,4 +1,4 @@
-"""Models with too many downsets to look at all of them: several long branches side by side.
+"""Planning over sampled downsets, for models with too many: several long branches side by side.
 
 Plans come from families of downsets: those that good topological orders pass through, then those around the ends of
 the stages of the best plan. Bounds come from thresholds: no plan within T ends a stage where too much would have to be
@@ -14,6 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.planners.bounds.work import least_memory, no_plan_because
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.piper.downset_families import neighbours, useful_downsets
@@ -23,7 +24,7 @@ from mtpp.solvers.planners.piper.minimising import Minimum, least_time
 from mtpp.solvers.planners.piper.plan_results import no_plan, plan_of, too_little_memory
 from mtpp.solvers.planners.piper.threshold import PipelineSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
-from mtpp.training.plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 MOST_USEFUL = 30_000
@@ -40,7 +41,7 @@ _NOT_ALL = "too many downsets to look at all: stages were sought along good orde
 MakeSearch = Callable[[Sets], PipelineSearch]
 
 
-def plan_wide(
+def plan_sampled(
     problem: PlanningProblem, limits: PlanLimits, bound: TimeBound | None, search: MakeSearch
 ) -> TrainingPlan | NoPlan:
     """Return the best plan found and the best bound proven; *bound* is the one to beat, None if there is no plan.
@@ -53,7 +54,7 @@ def plan_wide(
     if bound is None:
         memory, _ = memory_that_would_do(search(family), least_memory(problem))
         reason = no_plan_because(problem) or too_little_memory(problem.devices)
-        return no_plan(problem, limits.stop or "finished", reason, memory)
+        return no_plan(problem, limits.stop or StopReason.FINISHED, reason, memory)
     limits.observer.phase("plans along orders")
     # One order is cut in a moment; with its plan, stages that take longer need not be looked at in the whole family.
     minimum = least_time(search(prefixes(problem, orders[:1])), bound.value, partial=True)
@@ -64,7 +65,7 @@ def plan_wide(
         stopped = limits.stop
         memory = None if stopped else memory_that_would_do(search(family), least_memory(problem))[0]
         reason = "no plan was found, which may be for lack of memory: the model has too many downsets to look at all"
-        return no_plan(problem, stopped or "finished", reason, memory, proven=False)
+        return no_plan(problem, stopped or StopReason.FINISHED, reason, memory, proven=False)
     limits.observer.phase("plans around the best")
     minimum = _improved(problem, limits, minimum, orders, search, bound.value)
     limits.observer.phase("all plans within a time")
@@ -101,7 +102,7 @@ def _improved(
     return replace(minimum, lower=lower)
 
 
-def _ends(stages: Sequence[Stage]) -> Iterable[list[int]]:
+def _ends(stages: Sequence[LayerStage]) -> Iterable[list[int]]:
     """Yield the downsets behind each stage but the last."""
     behind: list[int] = []
     for stage in stages[:0:-1]:

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
-from mtpp.solvers.planners.piper.kernels.stage_choices import ANY, BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
+from mtpp.solvers.planners.piper.kernels.stage_choices import (
+    ANY,
+    BANG_PER_BUCK,
+    LEAST,
+    NOTHING_FITS,
+    UNBOUNDED,
+    least_cost,
+)
 from mtpp.solvers.planners.piper.kernels.stage_options import KnapsackScratch, gather_members
 from mtpp.solvers.planners.piper.layer_downsets import LayerBits
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 
@@ -24,7 +31,7 @@ def make_stage(
     wanted: int,
     scratch: KnapsackScratch,
     within: int = UNBOUNDED,
-) -> Stage:
+) -> LayerStage:
     """Return the stage of the layers of *outer* without those of *inner*.
 
     Parameters
@@ -61,13 +68,13 @@ def make_stage(
         cost = chosen_for(
             spread, d - 1, within - spread * _edges(problem, arrays, j, scratch.members[:count].tolist()), ANY
         )
-    if cost < 0:
+    if cost in (NOTHING_FITS, UNDECIDED):
         cost = chosen_for(spread, d - 1, UNBOUNDED, BANG_PER_BUCK)
-    if cost < 0:
+    if cost in (NOTHING_FITS, UNDECIDED):
         raise AssertionError("a stage that fitted does not fit")
     layers = scratch.members[:count]
     chosen = scratch.chosen[:count] - arrays.start[j * n + layers]
-    return Stage(layers.tolist(), d, problem.degrees[j], chosen.tolist())
+    return LayerStage(layers.tolist(), d, problem.degrees[j], chosen.tolist())
 
 
 def _edges(problem: PlanningProblem, arrays: ChoiceArrays, j: int, layers: Sequence[int]) -> int:

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int64Array
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays
@@ -20,7 +21,7 @@ from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, kn
 from mtpp.solvers.planners.piper.layer_downsets import LayerDownsets, Sets, layer_downsets
 from mtpp.solvers.planners.piper.stage_making import make_stage
 from mtpp.solvers.threads import Threads
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 from mtpp.units import ceil_ratio
 
@@ -64,7 +65,7 @@ class PipelineSearch:
         self, problem: PlanningProblem, arrays: ChoiceArrays, sets: Sets, limits: PlanLimits, threads: Threads
     ) -> None:
         self.problem, self.arrays = problem, arrays
-        self.stopped = "finished"
+        self.stopped = StopReason.FINISHED
         self._limits, self._threads = limits, threads
         self._wanted = LEAST if limits.knapsack == "exact" else BANG_PER_BUCK
         most = min(problem.devices, problem.micro_batches)
@@ -215,7 +216,7 @@ class PipelineSearch:
             np.array(numbers, dtype=np.int64),
         )
 
-    def stages(self, state: int) -> list[Stage]:
+    def stages(self, state: int) -> list[LayerStage]:
         """Return the stages behind a pair of the front that the last decision found, each with its fastest choices."""
         sets, scratch = self.downsets.sets, self._scratches[0][1]
         stages = []

@@ -20,8 +20,8 @@ from mtpp.solvers.recheck.kernels.stages import (
     has_room,
     layers_between,
     least_cost,
-    times_of_ways,
-    ways_of_stage,
+    options_of_stage,
+    times_of_options,
 )
 
 
@@ -141,7 +141,7 @@ def fit_stages(
         place = np.int64(-1)
         layers = np.empty(0, np.int32)
         inside = np.empty(0, np.bool_)
-        ways, offsets, time = np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
+        options, offsets, time = np.empty(0, np.int64), np.zeros(1, np.int64), np.empty(0, np.int64)
         cost = np.empty(0, np.int64)
         edges = 0
         for g in range(kinds.data.shape[0]):
@@ -158,19 +158,19 @@ def fit_stages(
                 inside, edges = crossing_edges(layers, choices)
             if place != kinds.tensor[g]:
                 place = kinds.tensor[g]
-                ways, offsets = ways_of_stage(layers, choices.offsets[place])
-                if ways.shape[0] > 0:
-                    time = times_of_ways(layers, inside, ways, offsets, choices)
+                options, offsets = options_of_stage(layers, choices.offsets[place])
+                if options.shape[0] > 0:
+                    time = times_of_options(layers, inside, options, offsets, choices)
                     cost = np.empty_like(time)
-            if ways.shape[0] == 0:
+            if options.shape[0] == 0:
                 continue
             d = kinds.data[g]
             budget = kinds.most_cost[g] - d * edges
-            for i in range(ways.shape[0]):
-                cost[i] = d * time[i] + (d - 1) * choices.weights[ways[i]]
+            for i in range(options.shape[0]):
+                cost[i] = d * time[i] + (d - 1) * choices.weights[options[i]]
             if least_cost(offsets, cost) <= budget:
                 known, most = fits[q, g], kinds.most_in_flight[g]
-                fits[q, g] = _most_in_flight(known, most, choices, ways, offsets, cost, budget, most_memory)
+                fits[q, g] = _most_in_flight(known, most, choices, options, offsets, cost, budget, most_memory)
     return looked_at
 
 
@@ -179,22 +179,22 @@ def _most_in_flight(
     known: int,
     most: int,
     choices: Choices,
-    ways: Int64Array,
+    options: Int64Array,
     offsets: Int64Array,
     cost: Int64Array,
     budget: int,
     most_memory: int,
 ) -> int:
     """Return for how many micro-batches in flight there is room, up to *most*; *known* fit, 0 for nothing known."""
-    if has_room(most, choices, ways, offsets, cost, budget, most_memory):
+    if has_room(most, choices, options, offsets, cost, budget, most_memory):
         return most
     if known == 0:
-        if most == 1 or not has_room(1, choices, ways, offsets, cost, budget, most_memory):
+        if most == 1 or not has_room(1, choices, options, offsets, cost, budget, most_memory):
             return 0
         known = 1
     while most - known > 1:
         middle = (known + most) // 2
-        if has_room(middle, choices, ways, offsets, cost, budget, most_memory):
+        if has_room(middle, choices, options, offsets, cost, budget, most_memory):
             known = middle
         else:
             most = middle

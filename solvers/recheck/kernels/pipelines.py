@@ -20,8 +20,8 @@ from mtpp.solvers.recheck.kernels.stages import (
     has_room,
     layers_between,
     least_cost,
-    times_of_ways,
-    ways_of_stage,
+    options_of_stage,
+    times_of_options,
 )
 
 
@@ -146,19 +146,19 @@ def _add_stage(
         t = rules.tensor_degrees[p]
         if t > left:
             break
-        ways, offsets = ways_of_stage(layers, choices.offsets[p])
-        if ways.shape[0] == 0:
+        options, offsets = options_of_stage(layers, choices.offsets[p])
+        if options.shape[0] == 0:
             continue
-        time = times_of_ways(layers, inside, ways, offsets, choices)
+        time = times_of_options(layers, inside, options, offsets, choices)
         cost = np.empty_like(time)
         for q in range(rules.data_degrees.shape[0]):
             d = rules.data_degrees[q]
             if d * t > left or d > rules.most_degrees:
                 break
             budget = rules.most_cost[q] - rules.spread[q] * edges
-            for i in range(ways.shape[0]):
-                cost[i] = rules.spread[q] * time[i] + (d - 1) * choices.weights[ways[i]]
-            most = _most_in_flight(low, high, d, t, downsets, choices, rules, fewest, ways, offsets, cost, budget)
+            for i in range(options.shape[0]):
+                cost[i] = rules.spread[q] * time[i] + (d - 1) * choices.weights[options[i]]
+            most = _most_in_flight(low, high, d, t, downsets, choices, rules, fewest, options, offsets, cost, budget)
             if most == 0:
                 continue
             for s in range(rules.most_degrees - d + 1):
@@ -177,7 +177,7 @@ def _most_in_flight(
     choices: Choices,
     rules: Rules,
     fewest: Int32Array,
-    ways: Int64Array,
+    options: Int64Array,
     offsets: Int64Array,
     cost: Int64Array,
     budget: int,
@@ -196,13 +196,13 @@ def _most_in_flight(
                 least = largest
     if least == 0:
         return 0
-    if has_room(largest, choices, ways, offsets, cost, budget, rules.memory):
+    if has_room(largest, choices, options, offsets, cost, budget, rules.memory):
         return largest
-    if least == largest or not has_room(least, choices, ways, offsets, cost, budget, rules.memory):
+    if least == largest or not has_room(least, choices, options, offsets, cost, budget, rules.memory):
         return 0
     while largest - least > 1:
         middle = (least + largest) // 2
-        if has_room(middle, choices, ways, offsets, cost, budget, rules.memory):
+        if has_room(middle, choices, options, offsets, cost, budget, rules.memory):
             least = middle
         else:
             largest = middle

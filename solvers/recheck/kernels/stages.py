@@ -1,4 +1,4 @@
-"""A stage of a training pipeline as searches that are run again see it: its layers, its ways, the room that it has.
+"""A stage of a training pipeline as searches that are run again see it: layers, their options, and memory.
 
 Shares no code with the planners.
 """
@@ -69,37 +69,37 @@ def crossing_edges(layers: Int32Array, choices: Choices) -> tuple[NDArray[np.boo
 
 
 @kernel
-def ways_of_stage(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
+def options_of_stage(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the ways of all layers of a stage, one after the other, and where each layer's begin; or nothing."""
     total = 0
     for v in layers:
         if offsets[v] == offsets[v + 1]:
             return np.empty(0, np.int64), np.zeros(1, np.int64)
         total += offsets[v + 1] - offsets[v]
-    ways = np.empty(total, np.int64)
+    options = np.empty(total, np.int64)
     begin = np.zeros(layers.shape[0] + 1, np.int64)
     count = 0
     for place in range(layers.shape[0]):
-        for way in range(offsets[layers[place]], offsets[layers[place] + 1]):
-            ways[count] = way
+        for option in range(offsets[layers[place]], offsets[layers[place] + 1]):
+            options[count] = option
             count += 1
         begin[place + 1] = count
-    return ways, begin
+    return options, begin
 
 
 @kernel
-def times_of_ways(
-    layers: Int32Array, inside: NDArray[np.bool_], ways: Int64Array, offsets: Int64Array, choices: Choices
+def times_of_options(
+    layers: Int32Array, inside: NDArray[np.bool_], options: Int64Array, offsets: Int64Array, choices: Choices
 ) -> Int64Array:
-    """Return what each way of :func:`ways_of_stage` takes: compute, and syncs of the edges that cross."""
-    time = np.empty(ways.shape[0], np.int64)
+    """Return what each option of :func:`options_of_stage` takes: compute, and syncs of the edges that cross."""
+    time = np.empty(options.shape[0], np.int64)
     for place in range(layers.shape[0]):
         v = layers[place]
         for i in range(offsets[place], offsets[place + 1]):
-            time[i] = choices.compute[ways[i]]
+            time[i] = choices.compute[options[i]]
             for e in range(choices.edge_offsets[v], choices.edge_offsets[v + 1]):
                 if not inside[choices.edge_end[e]]:
-                    time[i] += choices.sync[ways[i], e - choices.edge_offsets[v]]
+                    time[i] += choices.sync[options[i], e - choices.edge_offsets[v]]
     return time
 
 
@@ -119,7 +119,7 @@ def least_cost(offsets: Int64Array, cost: Int64Array) -> int:
 def has_room(
     in_flight: int,
     choices: Choices,
-    ways: Int64Array,
+    options: Int64Array,
     offsets: Int64Array,
     cost: Int64Array,
     most_cost: int,
@@ -127,6 +127,6 @@ def has_room(
 ) -> bool:
     """Tell whether ways can be chosen within a cost and a memory, with so many micro-batches in flight."""
     memory = np.empty_like(cost)
-    for i in range(ways.shape[0]):
-        memory[i] = choices.a[ways[i]] * in_flight + choices.b[ways[i]]
+    for i in range(options.shape[0]):
+        memory[i] = choices.a[options[i]] * in_flight + choices.b[options[i]]
     return can_choose(offsets, cost, memory, most_cost, most_memory)

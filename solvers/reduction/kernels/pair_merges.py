@@ -65,7 +65,7 @@ def find_pairs(
         Pins that a search for paths may look at, for which there has to be room in *search*.
     target, rule
         Changed: the op that each op moves to, from itself, and which of the four rules says so, from any number below
-        0; int32, shape (n,). Whoever follows the moves comes to an op that stays.
+        0; int32, shape (n,). Following the moves leads to an op that stays.
     root
         Working space: 0 … n − 1 at first.
 

@@ -1,4 +1,4 @@
-"""The front of an irreducible piece: chains of downsets, from the stage of its tail to that of its head."""
+"""The front of an irreducible component: chains of downsets, from the stage of its tail to that of its head."""
 
 from __future__ import annotations
 

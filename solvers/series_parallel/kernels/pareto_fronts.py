@@ -1,18 +1,18 @@
-"""Pareto fronts of cut pieces: which ways to cut a piece of a graph are worth keeping, and cuts of pieces side by side.
+"""Pareto fronts of the ways to cut a component of a graph, and of components side by side.
 
-A way to cut a piece between two ops is a *point*, a row of six integers:
+A way to cut a component between two ops is a *point*, a row of six integers:
 
 * :data:`CLOSED`: stages that lie wholly inside;
-* :data:`TAIL`, :data:`HEAD`: ticks that the stages of the two terminals pay for what they hold of the piece, and for
-  those of its tensors that they cut;
-* :data:`FLAGS`: what is paid once however many pieces ask for it, see below;
+* :data:`TAIL`, :data:`HEAD`: ticks that the stages of the two terminals pay for what they hold of the component, and
+  for those of its tensors that they cut;
+* :data:`FLAGS`: what is paid once however many components ask for it, see below;
 * :data:`TAIL_PARAMS`, :data:`HEAD_PARAMS`: bytes of parameters that those stages hold of it.
 
-A tensor of the tail op that several pieces read has two flags: the tail's stage has to send it (bit 2j, for the j-th
-such tensor), and the head's stage reads it (bit 2j + 1). Their ticks, ``charges[2j]`` and ``charges[2j + 1]``, are not
-in the point, so that points of pieces side by side are added and their flags united. Where the terminals are no ops but
-stand for all inputs or all outputs, :data:`TAIL_USED` and :data:`HEAD_USED` tell that their stages hold any op at all:
-a stage more.
+A tensor of the tail op that several components read has two flags: the tail's stage has to send it (bit 2j, for the
+j-th such tensor), and the head's stage reads it (bit 2j + 1). Their ticks, ``charges[2j]`` and ``charges[2j + 1]``, are
+not in the point, so that points of components side by side are added and their flags united. Where the terminals are no
+ops but stand for all inputs or all outputs, :data:`TAIL_USED` and :data:`HEAD_USED` tell that their stages hold any op
+at all: a stage more.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ BUFFER = 1 << 17
 
 
 class Terms(NamedTuple):
-    """What all pieces of a graph have in common while the stages below one cutoff are counted.
+    """What all components of a graph have in common while the stages below one cutoff are counted.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Terms(NamedTuple):
 
 
 class Ends(NamedTuple):
-    """What the stages of a piece's terminals hold at least: ticks and bytes of the terminals themselves."""
+    """What the stages of a component's terminals hold at least: ticks and bytes of the terminals themselves."""
 
     tail_work: int
     tail_params: int
@@ -282,18 +282,18 @@ def side_by_side(
     ends: Ends,
     terms: Terms,
 ) -> tuple[Int64Array, Int64Array, bool]:
-    """Return the front of two pieces between the same terminals, both cut.
+    """Return the front of two components between the same terminals, both cut.
 
     Parameters
     ----------
     left, right
         Their fronts.
     rest
-        No way to cut the pieces that are still to come is better than this point in any entry.
+        No way to cut the components that are still to come is better than this point in any entry.
     beside
-        Work of the pieces that are still to come, in ticks.
+        Work of the components that are still to come, in ticks.
     outside
-        Work outside all these pieces.
+        Work outside all these components.
 
     Returns
     -------

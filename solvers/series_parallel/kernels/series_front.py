@@ -1,4 +1,4 @@
-"""The front of pieces one after the other: where a series is cut, and how many stages that closes."""
+"""The front of components one after the other: where a series is cut, and how many stages that closes."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
 )
 
 UNCUT = -1
-"""In place of a row: the piece is not cut, or there is no cut before."""
+"""In place of a row: the component is not cut, or there is no cut before."""
 
 
 class Series(NamedTuple):
-    """Pieces and the ops that join them.
+    """Components and the ops that join them.
 
     Attributes
     ----------
     fronts
-        Points of all pieces that differ, one front after the other.
+        Points of all components that differ, one front after the other.
     begins, ends
-        Rows of each piece's front.
+        Rows of each component's front.
     work, params
-        Of all ops of each piece.
+        Of all ops of each component.
     joint_work, joint_params
-        Of the op behind each piece but the last.
+        Of the op behind each component but the last.
     whole_graph
         Whether the terminals stand for all inputs and outputs of the graph: no op of theirs takes part, and nothing is
-        left to be cut beside the pieces.
+        left to be cut beside the components.
     tail_flag, head_flag
         Flags to set where the stage of the tail, or that of the head, holds any op; 0 where the terminal is an op.
     """
@@ -102,22 +102,23 @@ def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Ar
 def series_front(
     series: Series, charges: Int64Array, ends: Ends, terms: Terms
 ) -> tuple[Int64Array, Int64Array, Int64Array, bool]:
-    """Return the front of a series of pieces.
+    """Return the front of a series of components.
 
     Returns
     -------
     * The points.
-    * Of each, the last cut before the last piece, or :data:`UNCUT`, and the row by which the last piece is cut, or
-      :data:`UNCUT`: then the stage after the last cut is that of the head.
-    * Of each cut: the cut before, or :data:`UNCUT`, the piece, and the row of its front.
+    * Of each, the last cut before the last component, or :data:`UNCUT`, and the row by which the last component is cut,
+      or :data:`UNCUT`: then the stage after the last cut is that of the head.
+    * Of each cut: the cut before, or :data:`UNCUT`, the component, and the row of its front.
     * Whether a front was thinned.
 
     Notes
     -----
-    From piece to piece, the points of what lies before, their head being the stage that is still open. A piece that is
-    cut closes it, one that is not adds its work to it. The first open stage is that of the tail. For the whole graph it
-    is closed as any other, so that its cost no longer matters, and few points remain. O(l·p·log p) time for l pieces
-    and p points at each; with memory, where every open stage meets every point of a piece, O(l·p²·log p).
+    From component to component, the points of what lies before, their head being the stage that is still open. A
+    component that is cut closes it, one that is not adds its work to it. The first open stage is that of the tail. For
+    the whole graph it is closed as any other, so that its cost no longer matters, and few points remain. O(l·p·log p)
+    time for l components and p points at each; with memory, where every open stage meets every point of a component,
+    O(l·p²·log p).
     """
     length = len(series.begins)
     live = np.empty((0, 6), dtype=np.int64)
@@ -164,7 +165,7 @@ def series_front(
                 s = n if n < 0 or pair_all else best[n]
                 if n >= 0 and s < 0:
                     continue
-                if row == end:  # the piece is not cut: its work goes to the open stage
+                if row == end:  # the component is not cut: its work goes to the open stage
                     if s < 0:
                         if not (starts and uncut_lives):
                             continue

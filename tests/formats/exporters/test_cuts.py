@@ -6,8 +6,8 @@ import json
 
 import numpy as np
 import pytest
+from exporter_requests import cut, transformer
 from graph_strategies import random_graph
-from handover_requests import cut, transformer
 
 from mtpp.errors import InputError
 from mtpp.formats.exporters.registry import EMITTERS, NAMES, emit

@@ -6,7 +6,7 @@ import ast
 
 import numpy as np
 import pytest
-from handover_requests import cut, transformer
+from exporter_requests import cut, transformer
 from hypothesis import given
 from hypothesis import strategies as st
 

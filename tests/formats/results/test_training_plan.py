@@ -8,16 +8,16 @@ from fractions import Fraction
 import pytest
 from given_training_plans import MIB, chain_problem, given_training_plan
 
-from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
-from mtpp.training.device_tree import Level, Topology
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
-from mtpp.training.plan import Stage, TimeBound
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import LayerStage, TimeBound
 
 
 def test_document_has_the_keys_in_order() -> None:
     """The document of a plan is what docs/formats.md says."""
-    document = plan_document(
+    document = training_plan_document(
         given_training_plan(notes=["so it is"]), sha256="ab", knapsack="exact", heuristic_differs=[1], elapsed_s=0.25
     )
     assert list(document) == [
@@ -42,7 +42,9 @@ def test_document_has_the_keys_in_order() -> None:
 
 def test_figures_are_those_of_the_stages_by_hand() -> None:
     """Times, in ticks and in the model's unit, follow from section 4 of the paper."""
-    document = plan_document(given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
+    document = training_plan_document(
+        given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0
+    )
     stage = document["stages"][0]
     edge = -(-2 * 4 * MIB * 10**12 // (25 * 10**9))
     weights = 3 * -(-4 * 100 * MIB * 10**12 // (25 * 10**9))
@@ -64,7 +66,9 @@ def test_figures_are_those_of_the_stages_by_hand() -> None:
 
 def test_text_reads_back_with_a_line_for_each_stage() -> None:
     """What is written is JSON, and short enough in lines to be looked at."""
-    document = plan_document(given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
+    document = training_plan_document(
+        given_training_plan(), sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0
+    )
     text = write_training_plan(document)
     assert json.loads(text) == document
     assert sum(line.startswith('  {"index": ') for line in text.splitlines()) == 3
@@ -85,14 +89,12 @@ def test_no_plan_says_what_would_help() -> None:
 def test_plans_of_several_levels_hold_their_superstages() -> None:
     """The topology stands in the system, each stage has its copies, and superstages are nested."""
     flat = chain_problem()
-    problem = HierarchicalProblem.build(
-        flat.model, Topology((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
+    problem = NestedProblem.build(
+        flat.model, DeviceTree((Level(4, 10**11), Level(2, 10**10))), memory_bytes=2**31, micro_batches=64
     )
-    inside = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 1, 2, [0, 0, 0])]
-    plan = HierarchicalPlan(
-        problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished"
-    )
-    document = plan_document(plan, sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
+    inside = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 1, 2, [0, 0, 0])]
+    plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")
+    document = training_plan_document(plan, sha256="", knapsack="exact", heuristic_differs=[], elapsed_s=0)
     assert document["system"]["devices"] == 8
     assert document["system"]["topology"] == [
         {"devices": 4, "bandwidth_bytes_per_s": 10**11},

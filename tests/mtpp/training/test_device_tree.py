@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from mtpp.errors import InputError
-from mtpp.training.device_tree import Level, Topology, load_topology
+from mtpp.training.device_tree import DeviceTree, Level, load_device_tree
 
 TWO = """
 name = "cluster"
@@ -31,14 +31,14 @@ def written(folder: Path, text: str) -> str:
 
 def test_a_file_of_two_levels(tmp_path: Path) -> None:
     """The innermost level comes first; units are read."""
-    topology = load_topology(written(tmp_path, TWO))
-    assert topology == Topology((Level(8, 300 * 10**9, "GPUs"), Level(4, 25 * 10**9)))
-    assert topology.devices == 32
-    assert topology.to_document() == [
+    device_tree = load_device_tree(written(tmp_path, TWO))
+    assert device_tree == DeviceTree((Level(8, 300 * 10**9, "GPUs"), Level(4, 25 * 10**9)))
+    assert device_tree.devices == 32
+    assert device_tree.to_document() == [
         {"devices": 8, "bandwidth_bytes_per_s": 300 * 10**9},
         {"devices": 4, "bandwidth_bytes_per_s": 25 * 10**9},
     ]
-    assert topology.describe() == "8 × 300 GB/s (GPUs), 4 × 25 GB/s: 32 devices"
+    assert device_tree.describe() == "8 × 300 GB/s (GPUs), 4 × 25 GB/s: 32 devices"
 
 
 LEVEL = '[[levels]]\ndevices = 8\nbandwidth = "1GB/s"\n'
@@ -71,13 +71,13 @@ def test_bad_files_are_refused_with_the_place(tmp_path: Path, text: str, message
     """One line that says where, what, and what to do."""
     path = written(tmp_path, text)
     with pytest.raises(InputError) as caught:
-        load_topology(path)
+        load_device_tree(path)
     assert str(caught.value).startswith(f"{path}: {message}")
 
 
 def test_files_that_are_not_there_are_refused(tmp_path: Path) -> None:
     """So is a folder."""
     with pytest.raises(InputError, match="no such file"):
-        load_topology(str(tmp_path / "none.toml"))
+        load_device_tree(str(tmp_path / "none.toml"))
     with pytest.raises(InputError, match="Is a directory"):
-        load_topology(str(tmp_path))
+        load_device_tree(str(tmp_path))

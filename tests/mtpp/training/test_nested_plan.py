@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InconsistentBound, InputError
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage, all_superstages
-from mtpp.training.nested_problem import HierarchicalProblem, layer_parameter_bytes
-from mtpp.training.plan import Stage, TimeBound
+from mtpp.training.nested_plan import NestedPlan, Superstage, all_superstages
+from mtpp.training.nested_problem import NestedProblem, layer_parameter_bytes
+from mtpp.training.plan import LayerStage, TimeBound
 
 TICKS = 10**12
 
@@ -28,15 +28,15 @@ def model() -> TrainingModel:
     return TrainingModel.build("three", "ps", layers, [Edge("a", "b", 3), Edge("b", "c", 7)])
 
 
-def problem(*levels: Level, **rest: Any) -> HierarchicalProblem:
+def problem(*levels: Level, **rest: Any) -> NestedProblem:
     """Return what to plan; two levels by default, a byte taking 1/2 tick inside and 2 ticks between machines."""
     chosen = levels or (Level(3, 2 * TICKS), Level(3, TICKS // 2))
-    return HierarchicalProblem.build(model(), Topology(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
+    return NestedProblem.build(model(), DeviceTree(chosen), **{"memory_bytes": 200, "micro_batches": 20, **rest})
 
 
-def plan(asked: HierarchicalProblem, *pipeline: Superstage) -> HierarchicalPlan:
+def plan(asked: NestedProblem, *pipeline: Superstage) -> NestedPlan:
     """Return a plan with the bound that says nothing."""
-    return HierarchicalPlan(asked, "by hand", pipeline, TimeBound(Fraction(0), "work", "exact"), "finished")
+    return NestedPlan(asked, "by hand", pipeline, TimeBound(Fraction(0), "work", "exact"), "finished")
 
 
 def test_parameters_of_a_layer_go_once() -> None:
@@ -50,8 +50,8 @@ def test_parameters_of_a_layer_go_once() -> None:
 
 def test_two_levels_by_hand() -> None:
     """Two machines share a and b, each with two devices on a and one on b; a third runs c on two devices."""
-    first = Superstage(2, (Stage((0,), 2, 1, (0,)), Stage((1,), 1, 1, (0,))))
-    found = plan(problem(), first, Superstage(1, (Stage((2,), 1, 2, (0,)),)))
+    first = Superstage(2, (LayerStage((0,), 2, 1, (0,)), LayerStage((1,), 1, 1, (0,))))
+    found = plan(problem(), first, Superstage(1, (LayerStage((2,), 1, 2, (0,)),)))
     assert found.degrees_sum == 2 * (2 + 1) + 1
     assert found.replicas == [4, 2, 1]
     assert found.devices_used == 4 + 2 + 2
@@ -76,7 +76,7 @@ def test_two_levels_by_hand() -> None:
 def test_three_levels_divide_by_all_degrees_around() -> None:
     """A superstage's links are divided by the degrees around it too, and so are micro-batches in flight."""
     asked = problem(Level(2, 2 * TICKS), Level(2, TICKS // 2), Level(2, TICKS // 4))
-    inner = Superstage(2, (Stage((0, 1, 2), 2, 1, (0, 0, 0)),))
+    inner = Superstage(2, (LayerStage((0, 1, 2), 2, 1, (0, 0, 0)),))
     found = plan(asked, Superstage(2, (inner,)))
     assert found.replicas == [8]
     assert found.figures[0].compute == Fraction(36, 8)
@@ -96,12 +96,12 @@ def test_impossible_questions_and_bounds_are_refused() -> None:
     assert problem(Level(4, TICKS), convention="program").level_one.convention == "program"
     only_split = Layer("c", "c", {4: [Configuration("split", 9, 5, 1, 2)]})
     with pytest.raises(InputError, match="t = 2, the number of devices"):
-        HierarchicalProblem.build(
+        NestedProblem.build(
             TrainingModel.build("one", "ps", [only_split], []),
-            Topology((Level(2, TICKS), Level(4, TICKS))),
+            DeviceTree((Level(2, TICKS), Level(4, TICKS))),
             memory_bytes=9,
             micro_batches=4,
         )
-    whole = (Superstage(1, (Stage((0, 1, 2), 1, 1, (0, 0, 0)),)),)
+    whole = (Superstage(1, (LayerStage((0, 1, 2), 1, 1, (0, 0, 0)),)),)
     with pytest.raises(InconsistentBound):
-        HierarchicalPlan(problem(), "by hand", whole, TimeBound(Fraction(37), "work", "exact"), "finished")
+        NestedPlan(problem(), "by hand", whole, TimeBound(Fraction(37), "work", "exact"), "finished")

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.model_places import ModelPlaces
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import PlanningProblem, Schemes
 from mtpp.units import Exact
 
@@ -113,7 +113,7 @@ def test_schemes_leave_choices_out() -> None:
 )
 def test_what_stages_take(convention: str, first: tuple[Any, ...], second: tuple[Any, ...]) -> None:
     """By hand: two replicas of the first layer before the second on two devices; s is 3 and then 1."""
-    stages = [Stage([0], 2, 1, [0]), Stage([1], 1, 2, [0])]
+    stages = [LayerStage([0], 2, 1, [0]), LayerStage([1], 1, 2, [0])]
     before, after = stage_figures(_problem(convention=convention), stages)
     # In flight: 3 / 2 replicas, rounded up: 2 · 4 + 5 bytes.
     assert (before.time, before.in_flight, before.memory_bytes) == (first[0], 2, 2 * 4 + 5)

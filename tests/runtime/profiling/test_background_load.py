@@ -6,7 +6,7 @@ from threading import Event
 
 import pytest
 
-from mtpp.runtime.profiling.background_load import company
+from mtpp.runtime.profiling.background_load import background_load
 
 
 def test_workers_go_on_until_the_end() -> None:
@@ -19,7 +19,7 @@ def test_workers_go_on_until_the_end() -> None:
         if len(calls) >= 3:
             thrice.set()
 
-    with company([work]):
+    with background_load([work]):
         assert thrice.wait(60)
     ended = len(calls)
     assert ended >= 3
@@ -32,5 +32,5 @@ def test_what_a_worker_raises_is_raised() -> None:
     def work() -> None:
         raise MemoryError
 
-    with pytest.raises(MemoryError), company([work]):
+    with pytest.raises(MemoryError), background_load([work]):
         pass

@@ -13,7 +13,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.source import read_source
 from mtpp.formats.onnx import read_onnx
 from mtpp.inference.system import load_system
-from mtpp.runtime.profiling.chunked_profiling import pieces_within
+from mtpp.runtime.profiling.chunked_profiling import chunks_within
 from mtpp.runtime.profiling.profile_memory import MemoryNeed
 from mtpp.runtime.profiling.profile_model import MeasuredProfile, profile_model
 from mtpp.runtime.profiling.profile_request import ProfileRequest
@@ -50,9 +50,9 @@ def test_few_pieces_that_fit() -> None:
     graph = read_onnx(None, model.SerializeToString(), source="m", dims={"batch": 1}, system=load_system())
     need = MemoryNeed(weights=6 * WEIGHT, activations=0, file=0, made_up=6 * WEIGHT)
     assert need.total == 18 * WEIGHT
-    assert pieces_within(graph, need, 18 * WEIGHT) == [0] * 6
-    assert pieces_within(graph, need, 6 * WEIGHT) == [0, 0, 1, 1, 2, 2]
-    assert pieces_within(graph, need, 2 * WEIGHT) == [0] * 6
+    assert chunks_within(graph, need, 18 * WEIGHT) == [0] * 6
+    assert chunks_within(graph, need, 6 * WEIGHT) == [0, 0, 1, 1, 2, 2]
+    assert chunks_within(graph, need, 2 * WEIGHT) == [0] * 6
 
 
 def test_a_model_in_pieces_has_the_costs_of_all(tmp_path: Path) -> None:
@@ -72,10 +72,10 @@ def test_branches_cross_pieces(tmp_path: Path) -> None:
     model = absent(convolutions())
     whole = profiled(model, tmp_path, None)
     weight = 32 * 32 * 9 * 4
-    pieces = profiled(model, tmp_path, 4 * weight + 16 * KIB)
-    assert pieces.graph.metadata["profile"]["pieces"] == 2
-    assert pieces.graph.op_names == whole.graph.op_names
-    assert pieces.graph.tensor_bytes.tolist() == whole.graph.tensor_bytes.tolist()
+    chunks = profiled(model, tmp_path, 4 * weight + 16 * KIB)
+    assert chunks.graph.metadata["profile"]["pieces"] == 2
+    assert chunks.graph.op_names == whole.graph.op_names
+    assert chunks.graph.tensor_bytes.tolist() == whole.graph.tensor_bytes.tolist()
 
 
 def test_weights_that_are_there_are_used(tmp_path: Path) -> None:

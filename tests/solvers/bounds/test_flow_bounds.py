@@ -108,7 +108,7 @@ def test_what_is_streamed_counts(name: str) -> None:
 
 
 def test_node_is_exact_where_every_op_stands_alone() -> None:
-    """With a stage for each op and dear ops beside cheap links the dearest op is the answer."""
+    """With a stage for each op and expensive ops beside cheap links the most expensive op is the answer."""
     graph = chain([10, 40, 10], [3, 4])
     result = bounds_of("node", Instance.build(graph, LINK, 3), 47)
     assert result.lower is not None

@@ -11,9 +11,9 @@ import pytest
 from graph_strategies import LINK, chain, random_graph
 
 from mtpp.errors import Infeasible
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.comparison import (
-    INFEASIBLE,
     Cell,
     complete_sources,
     means,
@@ -96,7 +96,7 @@ def test_an_algorithm_may_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         raise Infeasible("none found: it does not fit")
 
     cell = run_cell(Instance.build(chain([1, 2], [1]), LINK, 2), "a", _entry(monkeypatch, solver), RunLimits())
-    assert (cell.bottleneck, cell.ratio, cell.stopped, cell.counts) == (None, None, INFEASIBLE, False)
+    assert (cell.bottleneck, cell.ratio, cell.stopped, cell.counts) == (None, None, StopReason.INFEASIBLE, False)
     assert cell.problem == "none found: it does not fit"
 
 
@@ -125,7 +125,7 @@ def test_means_compare_like_with_like() -> None:
     cells = [
         *(_cell("a", name, bottleneck) for name, bottleneck in (("x", 20), ("y", 30))),
         _cell("b", "x", 40),
-        _cell("b", "y", None, stopped=INFEASIBLE),
+        _cell("b", "y", None, stopped=StopReason.INFEASIBLE),
         _cell("c", "x", 50),
         _cell("c", "y", 60, stopped="interrupted"),
         _cell("d", "x", 70),

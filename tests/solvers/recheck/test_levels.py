@@ -11,25 +11,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hierarchical_models import random_question
-from hierarchical_oracles import Oracle
+from nested_models import random_question
+from nested_oracles import Oracle
 from training_models import build_model
 
 from mtpp.checker.training.model import training_model_in_ticks
 from mtpp.checker.training.plan import training_claim, verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import no_plan_document, plan_document, write_training_plan
+from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
 from mtpp.formats.training.models import read_training_model
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.solvers.planners.nested.planner import plan_hierarchical
+from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.recheck import levels as recheck_levels
 from mtpp.solvers.recheck.levels import search_levels
 from mtpp.solvers.recheck.pipelines import TooLarge, Unwatched, search_all
 from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import TrainingModel
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
 
@@ -40,35 +40,35 @@ Found = Callable[[Fraction | None, int], bool]
 """Whether there is a plan below a limit of time, with so many bytes on each device."""
 
 
-def system_of(topology: Topology, rest: dict[str, Any]) -> dict[str, Any]:
+def system_of(device_tree: DeviceTree, rest: dict[str, Any]) -> dict[str, Any]:
     """Return what a plan says of the devices and the rules."""
     schemes = rest["schemes"]
     return {
-        "devices": topology.devices,
+        "devices": device_tree.devices,
         "memory_bytes": rest["memory_bytes"],
-        "bandwidth_bytes_per_s": topology.levels[0].bandwidth_bytes_per_s,
+        "bandwidth_bytes_per_s": device_tree.levels[0].bandwidth_bytes_per_s,
         "max_micro_batches": rest["micro_batches"],
         "exact_micro_batches": rest["exact_micro_batches"],
         "convention": "paper",
         "data_parallel": schemes.data_parallel,
         "tensor_parallel": schemes.tensor_parallel,
         "recompute": schemes.recompute,
-        "topology": topology.to_document(),
+        "topology": device_tree.to_document(),
     }
 
 
-def search_of(model: TrainingModel, topology: Topology, rest: dict[str, Any]) -> Found:
+def search_of(model: TrainingModel, device_tree: DeviceTree, rest: dict[str, Any]) -> Found:
     """Return the search that is run again, of one question."""
-    ticks = training_model_in_ticks(model, topology.levels[0].bandwidth_bytes_per_s)
-    system = system_of(topology, rest)
+    ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
+    system = system_of(device_tree, rest)
     return lambda below, memory: search_levels(ticks, system, below, memory, Unwatched()).found
 
 
 def check_against_brute_force(seed: int) -> tuple[int, bool]:
     """Search around the optimum and the least memory; return the number of levels and whether there is a plan."""
-    model, topology, rest = random_question(seed)
-    oracle = Oracle(model, topology, **rest)
-    found, memory = search_of(model, topology, rest), rest["memory_bytes"]
+    model, device_tree, rest = random_question(seed)
+    oracle = Oracle(model, device_tree, **rest)
+    found, memory = search_of(model, device_tree, rest), rest["memory_bytes"]
     best, least = oracle.best(), oracle.least_memory()
     assert found(None, memory) == (best is not None)
     if best is not None:
@@ -78,14 +78,14 @@ def check_against_brute_force(seed: int) -> tuple[int, bool]:
         assert found(2 * best + 1, memory)
     if least is None:
         assert not found(None, 2**61)
-        return len(topology.levels), False
+        return len(device_tree.levels), False
     assert found(None, least)
     assert not found(None, least - 1)
-    tightest = Oracle(model, topology, **{**rest, "memory_bytes": least}).best()
+    tightest = Oracle(model, device_tree, **{**rest, "memory_bytes": least}).best()
     assert tightest is not None
     assert not found(tightest, least)
     assert found(tightest + HAIR, least)
-    return len(topology.levels), best is not None
+    return len(device_tree.levels), best is not None
 
 
 def test_searches_agree_with_brute_force() -> None:
@@ -104,12 +104,14 @@ def test_searches_agree_with_brute_force_on_many_more() -> None:
 SHAPES = ((4, 2), (2, 4), (3, 3), (4, 4), (2, 2, 2), (8, 2), (2, 3, 2), (1, 4, 3), (4, 1, 2), (2, 2, 2, 2), (2, 16))
 
 
-def larger_question(seed: int) -> tuple[TrainingModel, Topology, dict[str, Any]]:
+def larger_question(seed: int) -> tuple[TrainingModel, DeviceTree, dict[str, Any]]:
     """Return one that is too large for brute force: up to ten layers, up to 32 devices."""
     chosen = random.Random(seed)
     model = build_model(chosen.randint, chosen.choice((4, 6, 8, 10)))
     unit = PICOSECONDS["s"] // PICOSECONDS[model.time_unit]
-    topology = Topology(tuple(Level(count, unit * chosen.choice((20, 7, 2, 1))) for count in chosen.choice(SHAPES)))
+    device_tree = DeviceTree(
+        tuple(Level(count, unit * chosen.choice((20, 7, 2, 1))) for count in chosen.choice(SHAPES))
+    )
     leanest = [
         min(one.memory_a + one.memory_b for ones in layer.configurations.values() for one in ones)
         for layer in model.layers
@@ -117,21 +119,21 @@ def larger_question(seed: int) -> tuple[TrainingModel, Topology, dict[str, Any]]
     exactly = chosen.random() < 0.3
     return (
         model,
-        topology,
+        device_tree,
         {
             "memory_bytes": max(1, sum(leanest) * chosen.randint(2, 16) // 4),
-            "micro_batches": chosen.randint(1, topology.devices)
+            "micro_batches": chosen.randint(1, device_tree.devices)
             if exactly
-            else chosen.choice((topology.devices, 10**6)),
+            else chosen.choice((device_tree.devices, 10**6)),
             "exact_micro_batches": exactly,
             "schemes": Schemes(chosen.random() < 0.9, chosen.random() < 0.9, chosen.random() < 0.9),
         },
     )
 
 
-def document_of(problem: HierarchicalProblem) -> Any:
+def document_of(problem: NestedProblem) -> Any:
     """Return what the planner writes, as it is read back."""
-    result = plan_hierarchical(problem, PlanLimits())
+    result = plan_nested(problem, PlanLimits())
     if isinstance(result, NoPlan):
         written = no_plan_document(
             problem,
@@ -144,15 +146,15 @@ def document_of(problem: HierarchicalProblem) -> Any:
             elapsed_s=0.1,
         )
     else:
-        written = plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+        written = training_plan_document(result, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     return parse_json(write_training_plan(written).encode(), "plan")
 
 
 def check_document(seed: int) -> str:
     """Have a planner's document confirmed, and false ones like it refuted; return what it says."""
-    model, topology, rest = larger_question(seed)
+    model, device_tree, rest = larger_question(seed)
     try:
-        problem = HierarchicalProblem.build(model, topology, **rest)
+        problem = NestedProblem.build(model, device_tree, **rest)
     except InputError:
         return "refused"
     plan = document_of(problem)
@@ -165,7 +167,7 @@ def check_document(seed: int) -> str:
             other = replace(claim, value=claim.value + value)
             assert recheck_bound(other, "downset", watcher).passed is passed
         return "plan"
-    ticks = training_model_in_ticks(model, topology.levels[0].bandwidth_bytes_per_s)
+    ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
     assert all(check.passed for check in recheck_no_plan(plan, ticks, watcher))
     least = plan["least_memory_bytes"]
     if least is None:
@@ -194,13 +196,13 @@ def test_many_more_documents() -> None:
 def test_the_order_of_layers_does_not_matter() -> None:
     """Layers of the file in another order, and edges too: the same times can be reached."""
     for seed in range(40):
-        model, topology, rest = larger_question(seed)
+        model, device_tree, rest = larger_question(seed)
         shuffled = random.Random(seed)
         layers, edges = list(model.layers), list(model.edges)
         shuffled.shuffle(layers)
         shuffled.shuffle(edges)
         other = TrainingModel.build(model.name, model.time_unit, layers, edges)
-        found, again = search_of(model, topology, rest), search_of(other, topology, rest)
+        found, again = search_of(model, device_tree, rest), search_of(other, device_tree, rest)
         for limit in (None, *(Fraction(shuffled.randint(1, 10**5)) for _ in range(6))):
             assert found(limit, rest["memory_bytes"]) == again(limit, rest["memory_bytes"])
 
@@ -209,13 +211,13 @@ def test_levels_of_one_device_change_nothing() -> None:
     """Outside, between or inside: as with the others alone, and as the search for one level has it."""
     checked = 0
     for seed in range(300):
-        model, topology, rest = larger_question(seed)
-        counts = [level.devices for level in topology.levels]
+        model, device_tree, rest = larger_question(seed)
+        counts = [level.devices for level in device_tree.levels]
         if prod(counts) > 8:
             continue
-        rate = topology.levels[0].bandwidth_bytes_per_s
-        flat = Topology((Level(prod(counts), rate),))
-        padded = Topology((flat.levels[0], Level(1, 1), Level(1, 7)))
+        rate = device_tree.levels[0].bandwidth_bytes_per_s
+        flat = DeviceTree((Level(prod(counts), rate),))
+        padded = DeviceTree((flat.levels[0], Level(1, 1), Level(1, 7)))
         ticks = training_model_in_ticks(model, rate)
         one, more = system_of(flat, rest), system_of(padded, rest)
         for limit in (None, *(Fraction(10**i, 3) for i in range(1, 9))):
@@ -228,10 +230,10 @@ def test_levels_of_one_device_change_nothing() -> None:
 def claimed(seed: int = 3) -> Any:
     """Return the claim of a plan with a bound of tier ``enumerated``."""
     while True:
-        model, topology, rest = larger_question(seed)
+        model, device_tree, rest = larger_question(seed)
         seed += 1
         try:
-            plan = document_of(HierarchicalProblem.build(model, topology, **rest))
+            plan = document_of(NestedProblem.build(model, device_tree, **rest))
         except InputError:
             continue
         if plan["feasible"] and plan["lower_bound"]["method"] == "downset" and len(model.layers) > 4:
@@ -307,9 +309,9 @@ def test_plans_of_published_models_are_optimal(
     """On clusters of several levels, to the last fraction of a tick."""
     model, _ = read_training_model(str(shared_data / "piper" / f"{name}.json"), unit)
     rates = (300, 100, 12) if len(counts) == 3 else (300, 25)
-    topology = Topology(tuple(Level(one, rate * 10**9) for one, rate in zip(counts, rates, strict=True)))
+    device_tree = DeviceTree(tuple(Level(one, rate * 10**9) for one, rate in zip(counts, rates, strict=True)))
     limits = {"memory_bytes": memory_mib * 2**20, "micro_batches": micro_batches}
-    plan = document_of(HierarchicalProblem.build(model, topology, **limits))
+    plan = document_of(NestedProblem.build(model, device_tree, **limits))
     assert verify_training_plan(plan, model, SHA256).passed
     if plan["feasible"]:
         claim = training_claim(plan, model)
@@ -317,5 +319,5 @@ def test_plans_of_published_models_are_optimal(
         assert recheck_bound(claim, "downset", Unwatched()).passed
         assert recheck_bound(replace(claim, value=claim.value + HAIR), "downset", Unwatched()).passed is False
     else:
-        ticks = training_model_in_ticks(model, topology.levels[0].bandwidth_bytes_per_s)
+        ticks = training_model_in_ticks(model, device_tree.levels[0].bandwidth_bytes_per_s)
         assert [check.passed for check in recheck_no_plan(plan, ticks, Unwatched())] == [True, True]

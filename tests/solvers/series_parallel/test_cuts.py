@@ -26,7 +26,7 @@ from mtpp.solvers.memory.memory_arrays import memory_arrays
 from mtpp.solvers.orders.slicing import slice_order
 from mtpp.solvers.partitioners import series_parallel
 from mtpp.solvers.series_parallel import core_items
-from mtpp.solvers.series_parallel.components import Pieces
+from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.cuts import Cutter
 from mtpp.solvers.series_parallel.decomposition import CORE, PARALLEL, Decomposition, decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import MOST_SHARED, Terms
@@ -80,7 +80,7 @@ def best_cut(instance: Instance, *, most_points: int = 20_000) -> tuple[int, Cut
     """Improve on any cut at all until there is none, and return the last one's bottleneck; checks each on the way."""
     upper = instance.most_ticks + 1
     terms = Terms(upper, instance.k, int(instance.work.sum()), memory_arrays(instance), most_points)
-    cutter = Cutter(Pieces(instance, decompose(instance)), terms)
+    cutter = Cutter(Components(instance, decompose(instance)), terms)
     best = oracles.NEVER
     limit = instance.system.stage_memory_bytes
     while (labels := cutter.cut(terms._replace(cutoff=upper), lambda: None)) is not None:
@@ -180,11 +180,11 @@ def test_a_core_with_many_downsets_is_cut_in_one_order(monkeypatch: pytest.Monke
         monkeypatch.setattr(core_items, "MOST_DOWNSETS", 50)
         monkeypatch.setattr(core_items, "MOST_GROUPS", groups)
         best, cutter = best_cut(instance)
-        (node,) = (core for core in cutter.pieces.tree.cores() if len(cutter.pieces.tree.inside(core)) > 9)
-        count = len(cutter.pieces.tree.inside(node))
+        (node,) = (core for core in cutter.components.tree.cores() if len(cutter.components.tree.inside(core)) > 9)
+        count = len(cutter.components.tree.inside(node))
         which = f"1 of {len(cutter.cores)} cores" if len(cutter.cores) > 1 else "the core"
         assert cutter.coverage() == f"{which} cut along the file's order only ({count} ops)"
-        assert len(cutter.cores[cutter.pieces.piece_of[node]].groups) == min(count, groups)
+        assert len(cutter.cores[cutter.components.component_of[node]].groups) == min(count, groups)
         assert best < instance.most_ticks
     found = series_parallel.partition(instance, SearchLimits(UNLIMITED))
     assert found.coverage == cutter.coverage()
@@ -216,15 +216,15 @@ def test_more_shared_tensors_than_flags(seed: int) -> None:
 
 def test_equal_branches_are_one_piece() -> None:
     """However many equal branches there are, the pieces are as many, and the best cut is that of the shape."""
-    pieces = [len(_pieces(branches(count, 3)).pieces) for count in (2, 4, 16)]
-    assert len(set(pieces)) == 1
+    components = [len(_components(branches(count, 3)).distinct) for count in (2, 4, 16)]
+    assert len(set(components)) == 1
     graph = branches(2, 3)
     for k in (2, 3, 4):
         assert best_cut(Instance.build(graph, SYSTEM, k))[0] == best_of_the_shape(graph, SYSTEM, k)
 
 
-def _pieces(graph: CostGraph) -> Pieces:
-    return Pieces(Instance.build(graph, SYSTEM, 2), decompose(graph))
+def _components(graph: CostGraph) -> Components:
+    return Components(Instance.build(graph, SYSTEM, 2), decompose(graph))
 
 
 def test_equal_cores_are_one_piece() -> None:
@@ -241,7 +241,7 @@ def test_equal_cores_are_one_piece() -> None:
     graph = CostGraph.build(name="bridges", time_unit="1", ops=ops, tensors=tensors)
     instance = Instance.build(graph, SYSTEM, 4)
     best, cutter = best_cut(instance)
-    assert len(cutter.pieces.tree.cores()) == 3
+    assert len(cutter.components.tree.cores()) == 3
     assert len(cutter.cores) == 2
     assert best == oracles.brute_force_optimum(graph, SYSTEM, 4)
 

@@ -2,9 +2,9 @@
 
 A split of the layers between two downsets consists of parts, each one of several kinds: kind i uses ``uses[i]``
 devices, adds ``adds[i]`` to the sum of degrees, and as a part of this kind the layers between downsets *outer* and
-*inner* stand ``most[pair, i]`` micro-batches in flight from it on, 0 if it takes too long whatever they are. The
-devices in use, the sum of degrees and what it stands are all that has to be known of a split: where another one is as
-good in all three, it is left out. Kinds are sorted by ``uses``, then ``adds``.
+*inner* tolerate ``most[pair, i]`` micro-batches in flight from it on, 0 if it takes too long whatever they are. The
+devices in use, the sum of degrees and what it tolerates are all that has to be known of a split: where another one is
+as good in all three, it is left out. Kinds are sorted by ``uses``, then ``adds``.
 
 Where the degrees of the whole plan have to sum up to an exact number (*exactly*), a smaller sum is no better.
 """
@@ -34,13 +34,13 @@ def useful_kinds(adds: Int64Array, most: Int32Array, degrees: int, exactly: bool
         for x in range(degrees + 1):
             best[x] = 0
         for i in range(kinds):
-            stands = most[pair, i]
-            if adds[i] > degrees or stands < adds[i] or stands <= best[adds[i]]:
+            tolerated_in_flight = most[pair, i]
+            if adds[i] > degrees or tolerated_in_flight < adds[i] or tolerated_in_flight <= best[adds[i]]:
                 continue
             for x in range(adds[i], adds[i] + 1 if exactly else degrees + 1):
-                if best[x] >= stands:
+                if best[x] >= tolerated_in_flight:
                     break
-                best[x] = stands
+                best[x] = tolerated_in_flight
             if total == capacity:
                 larger = np.empty(2 * capacity, dtype=np.int32)
                 for place in range(capacity):
@@ -67,7 +67,7 @@ def split_table(
     cap: int,
     exactly: bool,
 ) -> NDArray[np.int32]:
-    """Return what splits of the layers between *inner* and every downset that holds it stand.
+    """Return what splits of the layers between *inner* and every downset that holds it tolerate.
 
     Parameters
     ----------
@@ -106,14 +106,14 @@ def split_table(
                 continue
             for place in range(starts[pair], starts[pair + 1]):
                 i = items[place]
-                stands = most[pair, i]
+                tolerated_in_flight = most[pair, i]
                 for p in range(states[middle]):
                     k, x = state_k[middle, p] + uses[i], state_x[middle, p] + adds[i]
                     if k > devices:
                         break
-                    if x > degrees or x > stands:
+                    if x > degrees or x > tolerated_in_flight:
                         continue
-                    here = min(stands, table[middle, state_k[middle, p], state_x[middle, p]] + adds[i])
+                    here = min(tolerated_in_flight, table[middle, state_k[middle, p], state_x[middle, p]] + adds[i])
                     if here > table[outer, k, x]:
                         table[outer, k, x] = here
         for x in range(degrees + 1):
@@ -149,7 +149,7 @@ def split_tolerances(
     exactly: bool,
     stood: Int32Array,
 ) -> None:
-    """Write what splits of pairs of downsets over at most *devices* stand, by sum of degrees.
+    """Write what splits of pairs of downsets over at most *devices* tolerate, by sum of degrees.
 
     Parameters
     ----------

@@ -71,7 +71,7 @@ def _fits_until(count: int, memory: int, arrays: ChoiceArrays, scratch: Knapsack
 
 
 @kernel
-def staircases(
+def cost_steps(
     first: int,
     last: int,
     pair_outer: Int64Array,
@@ -85,7 +85,7 @@ def staircases(
     memory: int,
     scratch: KnapsackScratch,
 ) -> tuple[Int64Array, Int64Array, Int64Array, int]:
-    """Work out the staircases of the pairs *first* to *last* (not included) of downsets.
+    """Work out the cost steps of the pairs *first* to *last* (not included) of downsets.
 
     Parameters
     ----------
@@ -97,8 +97,8 @@ def staircases(
 
     Returns
     -------
-    Where the staircase of each pair and kind starts, shape ((last - first) · I + 1,); the y and the cost of each step;
-    and how many knapsacks were not solved to the end: there the heuristic's cost stands.
+    Where the steps of each pair and kind start, shape ((last - first) · I + 1,); the y and the cost of each step;
+    and how many knapsacks were not solved to the end: there the heuristic's cost is taken.
 
     Notes
     -----
@@ -200,7 +200,7 @@ def _steps(
     steps_y: Int64Array,
     steps_cost: Int64Array,
 ) -> tuple[int, int]:
-    """Write one staircase without its edges; return its length, and how many knapsacks were not solved to the end."""
+    """Write the steps of one stage without its edges; return their number, and how many knapsacks were given up."""
     found = 0
     failed = 0
     y, any_cost = int(_ONE), int(UNBOUNDED)
@@ -226,10 +226,10 @@ def _steps(
 
 
 @kernel
-def stands(
+def tolerated_in_flight(
     starts: Int64Array, steps_y: Int64Array, steps_cost: Int64Array, data: Int64Array, budgets: Int64Array, cap: int
 ) -> NDArray[np.int32]:
-    """Return how many micro-batches in flight, from it on, each stage stands at a cost within its kind's budget.
+    """Return how many micro-batches in flight, from it on, each stage tolerates at a cost within its kind's budget.
 
     Shape (pairs, I); d times the y of the last step within the budget, at most *cap*; 0 if the first is not.
     """

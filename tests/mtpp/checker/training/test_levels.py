@@ -6,44 +6,47 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-import hierarchical_oracles
+import nested_oracles
 import pytest
-from hierarchical_oracles import OracleStage, OracleSuperstage
+from nested_oracles import OracleStage, OracleSuperstage
 from tampering import unnoticed
 from training_models import four_layers
 
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
-from mtpp.formats.results.training_plan import plan_document, write_training_plan
-from mtpp.training.device_tree import Level, Topology
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
-from mtpp.training.plan import Stage, TimeBound
+from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
+from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import LayerStage, TimeBound
 
 SHA256 = "0" * 64
 LEVELS = (Level(3, 3 * 10**9), Level(2, 2 * 10**9), Level(3, 10**9))
 PIPELINE = (
     Superstage(
         2,
-        (Superstage(1, (Stage((0,), 2, 1, (1,)), Stage((1,), 1, 1, (0,)))), Superstage(1, (Stage((2,), 1, 2, (1,)),))),
+        (
+            Superstage(1, (LayerStage((0,), 2, 1, (1,)), LayerStage((1,), 1, 1, (0,)))),
+            Superstage(1, (LayerStage((2,), 1, 2, (1,)),)),
+        ),
     ),
-    Superstage(1, (Superstage(2, (Stage((3,), 3, 1, (0,)),)),)),
+    Superstage(1, (Superstage(2, (LayerStage((3,), 3, 1, (0,)),)),)),
 )
 """Three levels, with data parallelism at each of them."""
 
 
-def nested_plan() -> HierarchicalPlan:
+def nested_plan() -> NestedPlan:
     """Return a plan for three levels, with a bound that spreads work over all devices."""
-    problem = HierarchicalProblem.build(four_layers(), Topology(LEVELS), memory_bytes=200, micro_batches=20)
+    problem = NestedProblem.build(four_layers(), DeviceTree(LEVELS), memory_bytes=200, micro_batches=20)
     work = [min((30 + v) * 10**3 + t * 10**3 for t in (1, 2)) for v in range(4)]
     bound = TimeBound(Fraction(sum(work), 18), "work", "exact", {"rule": "devices", "total": sum(work)})
-    return HierarchicalPlan(problem, "piper", PIPELINE, bound, "finished")
+    return NestedPlan(problem, "piper", PIPELINE, bound, "finished")
 
 
-def document(plan: HierarchicalPlan) -> Any:
+def document(plan: NestedPlan) -> Any:
     """Return a plan as it is read from its file."""
-    written = plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
+    written = training_plan_document(plan, sha256=SHA256, knapsack="exact", heuristic_differs=[], elapsed_s=0.1)
     return parse_json(write_training_plan(written).encode(), "plan")
 
 
@@ -74,12 +77,12 @@ def test_nested_plans_pass() -> None:
     plan = nested_plan()
     report = verify_training_plan(document(plan), four_layers(), SHA256)
     assert [check for check in report.checks if check.passed is False] == []
-    oracle = hierarchical_oracles.Oracle(four_layers(), Topology(LEVELS), memory_bytes=200, micro_batches=20)
+    oracle = nested_oracles.Oracle(four_layers(), DeviceTree(LEVELS), memory_bytes=200, micro_batches=20)
     memory, time = oracle.cost(oracle_parts(PIPELINE, four_layers().layers))
     assert (memory, time) == (max(figures.memory_bytes for figures in plan.figures), plan.time_per_sample)
     assert {check.name: check.detail for check in report.checks}["time per sample"].startswith(f"{time} ticks")
-    problem = HierarchicalProblem.build(four_layers(), Topology(LEVELS[:1]), memory_bytes=200, micro_batches=20)
-    flat = HierarchicalPlan(problem, "piper", [Stage((0, 1, 2, 3), 3, 1, (1, 1, 1, 1))], plan.lower, "finished")
+    problem = NestedProblem.build(four_layers(), DeviceTree(LEVELS[:1]), memory_bytes=200, micro_batches=20)
+    flat = NestedPlan(problem, "piper", [LayerStage((0, 1, 2, 3), 3, 1, (1, 1, 1, 1))], plan.lower, "finished")
     assert failures(document(flat)) == []
 
 

@@ -15,11 +15,11 @@ from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.equal import equi, pipedream_2bw
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.topological_orders import topological_orders
-from mtpp.training.plan import Stage, TrainingPlan
+from mtpp.training.plan import LayerStage, TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 
 
-def family(problem: PlanningProblem) -> Iterator[list[Stage]]:
+def family(problem: PlanningProblem) -> Iterator[list[LayerStage]]:
     """Yield every pipeline of equal groups, in memory or not; without anything around repeated layers."""
     n = len(problem.model.layers)
     for order in topological_orders(problem.model):
@@ -33,7 +33,7 @@ def family(problem: PlanningProblem) -> Iterator[list[Stage]]:
                         yield from configured(by_layer, groups, d, t, recompute)
 
 
-def configured(by_layer: Sequence, groups: list, d: int, t: int, recompute: bool) -> Iterator[list[Stage]]:
+def configured(by_layer: Sequence, groups: list, d: int, t: int, recompute: bool) -> Iterator[list[LayerStage]]:
     """Yield the stages with the fastest of the wanted configurations, and with the leanest."""
     for lean in (False, True):
         stages = []
@@ -47,7 +47,7 @@ def configured(by_layer: Sequence, groups: list, d: int, t: int, recompute: bool
                     memory = one.memory_a * (len(groups) - i) + one.memory_b
                     best.append(((memory, one.compute_ticks) if lean else (one.compute_ticks, memory), c))
                 chosen.append(min(best)[1])
-            stages.append(Stage(group, d, t, chosen))
+            stages.append(LayerStage(group, d, t, chosen))
         yield stages
 
 

@@ -5,27 +5,27 @@ from __future__ import annotations
 from fractions import Fraction
 
 import pytest
-from hierarchical_models import random_question
-from hierarchical_oracles import Oracle
+from nested_models import random_question
+from nested_oracles import Oracle
 from training_models import random_problem
 
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
-from mtpp.solvers.planners.nested import planner as hierarchical
-from mtpp.solvers.planners.nested.planner import plan_hierarchical
+from mtpp.solvers.planners.nested import planner as nested_planner
+from mtpp.solvers.planners.nested.planner import plan_nested
 from mtpp.solvers.planners.piper import planner as piper
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
-from mtpp.training.nested_plan import HierarchicalPlan, all_superstages
-from mtpp.training.nested_problem import HierarchicalProblem
+from mtpp.training.nested_plan import NestedPlan, all_superstages
+from mtpp.training.nested_problem import NestedProblem
 
 
-def question(seed: int) -> HierarchicalProblem | None:
+def question(seed: int) -> NestedProblem | None:
     """Return a random problem, None where no layer can run at all."""
     model, topology, rest = random_question(seed)
     try:
-        return HierarchicalProblem.build(model, topology, **rest)
+        return NestedProblem.build(model, topology, **rest)
     except InputError:
         return None
 
@@ -37,7 +37,7 @@ def check_against_all_plans(seed: int) -> str:
         return "impossible"
     model, topology, rest = random_question(seed)
     oracle = Oracle(model, topology, **rest)
-    result = plan_hierarchical(problem, PlanLimits())
+    result = plan_nested(problem, PlanLimits())
     best = oracle.best()
     if isinstance(result, NoPlan):
         assert best is None
@@ -69,21 +69,21 @@ def test_one_level_equals_the_flat_planner() -> None:
     feasible = 0
     for seed in range(60):
         flat = random_problem(seed)
-        nested = HierarchicalProblem.build(
+        nested = NestedProblem.build(
             flat.model,
-            Topology((Level(flat.devices, flat.bandwidth_bytes_per_s),)),
+            DeviceTree((Level(flat.devices, flat.bandwidth_bytes_per_s),)),
             memory_bytes=flat.memory_bytes,
             micro_batches=flat.micro_batches,
             exact_micro_batches=flat.exact_micro_batches,
             convention=flat.convention,
             schemes=flat.schemes,
         )
-        mine, theirs = plan_hierarchical(nested, PlanLimits()), piper.plan(flat, PlanLimits())
+        mine, theirs = plan_nested(nested, PlanLimits()), piper.plan(flat, PlanLimits())
         if isinstance(theirs, NoPlan):
             assert isinstance(mine, NoPlan)
             assert mine.least_memory_bytes == theirs.least_memory_bytes
         else:
-            assert isinstance(mine, HierarchicalPlan)
+            assert isinstance(mine, NestedPlan)
             assert mine.time_per_sample == theirs.time_per_sample
             assert mine.lower.value == theirs.lower.value
             assert mine.superstages == []
@@ -97,9 +97,9 @@ def chain(layers: int, time: int = 12, sent: int = 1) -> TrainingModel:
     return TrainingModel.build("chain", "ps", row, [Edge(v, v + 1, sent) for v in range(layers - 1)])
 
 
-def cluster(*levels: tuple[int, int]) -> Topology:
+def cluster(*levels: tuple[int, int]) -> DeviceTree:
     """Return a topology of (devices, bytes per tick)."""
-    return Topology(tuple(Level(devices, rate * 10**12) for devices, rate in levels))
+    return DeviceTree(tuple(Level(devices, rate * 10**12) for devices, rate in levels))
 
 
 def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
@@ -107,17 +107,17 @@ def test_slow_outer_networks_are_kept_out_of_the_way() -> None:
 
     def time(outer: int) -> Fraction:
         model = chain(4, sent=6)
-        problem = HierarchicalProblem.build(model, cluster((2, 100), (2, outer)), memory_bytes=99, micro_batches=4)
-        result = plan_hierarchical(problem, PlanLimits())
-        assert isinstance(result, HierarchicalPlan)
+        problem = NestedProblem.build(model, cluster((2, 100), (2, outer)), memory_bytes=99, micro_batches=4)
+        result = plan_nested(problem, PlanLimits())
+        assert isinstance(result, NestedPlan)
         return result.time_per_sample
 
     assert time(100) < 15
-    slow = HierarchicalProblem.build(
+    slow = NestedProblem.build(
         chain(4, sent=600), cluster((2, 10**4), (2, 1)), memory_bytes=99, micro_batches=4, exact_micro_batches=False
     )
-    result = plan_hierarchical(slow, PlanLimits())
-    assert isinstance(result, HierarchicalPlan)
+    result = plan_nested(slow, PlanLimits())
+    assert isinstance(result, NestedPlan)
     assert result.time_per_sample < 30
     assert sum(one.data_parallel for one in result.superstages if one.level == 2) <= 2
     assert all(one.edges == 0 for one in all_superstages(result.superstages))
@@ -127,12 +127,12 @@ def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytes
     """A plan comes out with the bound of its work alone, and says so."""
     wide = [Layer(v, f"layer {v}", {1: [Configuration("plain", 5 + v, 1, 1, 1)]}) for v in range(6)]
     model = TrainingModel.build("wide", "ps", wide, [])
-    problem = HierarchicalProblem.build(model, cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
-    best = plan_hierarchical(problem, PlanLimits())
-    monkeypatch.setattr(hierarchical, "MOST_DOWNSETS", 20)
-    result = plan_hierarchical(problem, PlanLimits())
-    assert isinstance(best, HierarchicalPlan)
-    assert isinstance(result, HierarchicalPlan)
+    problem = NestedProblem.build(model, cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
+    best = plan_nested(problem, PlanLimits())
+    monkeypatch.setattr(nested_planner, "MOST_DOWNSETS", 20)
+    result = plan_nested(problem, PlanLimits())
+    assert isinstance(best, NestedPlan)
+    assert isinstance(result, NestedPlan)
     assert best.optimal
     assert best.notes == []
     assert result.time_per_sample >= best.time_per_sample
@@ -143,16 +143,16 @@ def test_models_with_too_many_downsets_are_cut_along_an_order(monkeypatch: pytes
 
 def test_limits_that_strike_leave_what_there_is() -> None:
     """No plan at all if nothing was looked at; else the best so far, with a bound on all."""
-    problem = HierarchicalProblem.build(chain(6), cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
-    none = plan_hierarchical(problem, PlanLimits(Deadline(0)))
+    problem = NestedProblem.build(chain(6), cluster((2, 3), (2, 1)), memory_bytes=99, micro_batches=4)
+    none = plan_nested(problem, PlanLimits(deadline=Deadline(0)))
     assert isinstance(none, NoPlan)
     assert (none.proven, none.stopped, none.least_memory_bytes) == (False, "time-limit", None)
-    best = plan_hierarchical(problem, PlanLimits())
-    assert isinstance(best, HierarchicalPlan)
+    best = plan_nested(problem, PlanLimits())
+    assert isinstance(best, NestedPlan)
     for patience in range(1, 40):
         asked = iter(range(patience))
-        result = plan_hierarchical(problem, PlanLimits(interrupted=lambda asked=asked: next(asked, None) is None))
-        if isinstance(result, HierarchicalPlan):
+        result = plan_nested(problem, PlanLimits(interrupted=lambda asked=asked: next(asked, None) is None))
+        if isinstance(result, NestedPlan):
             assert result.lower.value <= best.time_per_sample <= result.time_per_sample
             assert result.stopped == ("optimal" if result.optimal else "interrupted")
     assert result.optimal
@@ -160,8 +160,8 @@ def test_limits_that_strike_leave_what_there_is() -> None:
 
 def test_threads_change_nothing() -> None:
     """The same plan with one thread and with three."""
-    problem = HierarchicalProblem.build(chain(9), cluster((3, 3), (3, 1)), memory_bytes=14, micro_batches=8)
-    one, three = (plan_hierarchical(problem, PlanLimits(jobs=jobs)) for jobs in (1, 3))
-    assert isinstance(one, HierarchicalPlan)
-    assert isinstance(three, HierarchicalPlan)
+    problem = NestedProblem.build(chain(9), cluster((3, 3), (3, 1)), memory_bytes=14, micro_batches=8)
+    one, three = (plan_nested(problem, PlanLimits(jobs=jobs)) for jobs in (1, 3))
+    assert isinstance(one, NestedPlan)
+    assert isinstance(three, NestedPlan)
     assert one.pipeline == three.pipeline

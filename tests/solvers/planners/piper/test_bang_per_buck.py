@@ -6,7 +6,7 @@ from given_training_plans import chain_problem, chain_stages
 
 from mtpp.solvers.planners.piper.bang_per_buck import bang_per_buck, slower_by_bang_per_buck
 from mtpp.training.model import Configuration, Layer, TrainingModel
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 
@@ -27,13 +27,13 @@ def _problem(layers: list[list[tuple[int, int]]], memory: int) -> PlanningProble
 def test_ample_memory_leaves_the_fastest() -> None:
     """Nothing changes where the fastest configurations fit."""
     problem = _problem([[(3, 9), (2, 10)], [(5, 5)]], 15)
-    assert bang_per_buck(problem, Stage([0, 1], 1, 1, [1, 0]), 1) == [1, 0]
+    assert bang_per_buck(problem, LayerStage([0, 1], 1, 1, [1, 0]), 1) == [1, 0]
 
 
 def test_most_memory_per_time_goes_first() -> None:
     """The change with the highest ratio is made even where a smaller one would do, so another choice is faster."""
     problem = _problem([[(10, 10), (14, 2)], [(10, 10), (12, 8)]], 18)
-    both = Stage([0, 1], 1, 1, [0, 1])
+    both = LayerStage([0, 1], 1, 1, [0, 1])
     assert bang_per_buck(problem, both, 1) == [1, 0]
     assert slower_by_bang_per_buck(problem, [both], [1]) == [0]
 
@@ -41,11 +41,11 @@ def test_most_memory_per_time_goes_first() -> None:
 def test_changes_go_on_until_it_fits_or_nothing_is_left() -> None:
     """A layer may change more than once; where the leanest choice is too large there is none."""
     layers = [[(1, 30), (2, 20), (9, 5)]]
-    assert bang_per_buck(_problem(layers, 20), Stage([0], 1, 1, [0]), 1) == [1]
-    assert bang_per_buck(_problem(layers, 6), Stage([0], 1, 1, [0]), 1) == [2]
+    assert bang_per_buck(_problem(layers, 20), LayerStage([0], 1, 1, [0]), 1) == [1]
+    assert bang_per_buck(_problem(layers, 6), LayerStage([0], 1, 1, [0]), 1) == [2]
     problem = _problem(layers, 4)
-    assert bang_per_buck(problem, Stage([0], 1, 1, [0]), 1) is None
-    assert slower_by_bang_per_buck(problem, [Stage([0], 1, 1, [2])], [1]) == [0]
+    assert bang_per_buck(problem, LayerStage([0], 1, 1, [0]), 1) is None
+    assert slower_by_bang_per_buck(problem, [LayerStage([0], 1, 1, [2])], [1]) == [0]
 
 
 def test_stages_that_are_no_better_do_not_differ() -> None:

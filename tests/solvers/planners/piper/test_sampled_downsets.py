@@ -23,14 +23,14 @@ from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 
-def _plan_wide(problem: PlanningProblem) -> TrainingPlan | NoPlan:
+def _plan_sampled(problem: PlanningProblem) -> TrainingPlan | NoPlan:
     limits, arrays = PlanLimits(), choice_arrays(problem)
     with Threads(1) as threads:
 
         def search(sets: Sets) -> PipelineSearch:
             return PipelineSearch(problem, arrays, sets, limits, threads)
 
-        return wide.plan_wide(problem, limits, work_bound(problem), search)
+        return wide.plan_sampled(problem, limits, work_bound(problem), search)
 
 
 @pytest.mark.parametrize("most", [8, 30_000])
@@ -39,7 +39,7 @@ def test_the_optimum_lies_between_bound_and_plan(seed: int, most: int, monkeypat
     """However few downsets may be searched; if all may, both are the optimum."""
     monkeypatch.setattr(wide, "MOST_USEFUL", most)
     problem = random_problem(seed)
-    result, expected = _plan_wide(problem), best_plan(problem)
+    result, expected = _plan_sampled(problem), best_plan(problem)
     if isinstance(result, NoPlan):
         assert expected is None or not result.proven
         return

@@ -73,7 +73,7 @@ def test_some_of_these_are_infeasible_and_some_are_not() -> None:
 def test_cells_left_open_are_not_claimed() -> None:
     """When the time is up before the first question, nothing is said of any cell."""
     problem = next(one for one in map(_problem, range(40)) if sweep(one, [one.devices], [1], PlanLimits()))
-    assert sweep(problem, [problem.devices], [1], PlanLimits(Deadline(1e-9))) == {}
+    assert sweep(problem, [problem.devices], [1], PlanLimits(deadline=Deadline(1e-9))) == {}
 
 
 def test_exact_sums_are_refused() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.memory.memory_arrays import MemoryArrays, memory_arrays
-from mtpp.solvers.series_parallel.components import Pieces
+from mtpp.solvers.series_parallel.components import Components
 from mtpp.solvers.series_parallel.core_items import make_core
 from mtpp.solvers.series_parallel.decomposition import decompose
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
@@ -115,12 +115,12 @@ def test_stages_of_a_core(seed: int) -> None:
     draw = random.Random(seed)
     graph = random_graph(seed, 8, consumers_per_tensor=draw.choice((0.8, 1.5)))
     instance = Instance.build(graph, load_system(), 3)
-    pieces = Pieces(instance, decompose(instance))
+    components = Components(instance, decompose(instance))
     cutoff = draw.choice((60, 10**6))
     terms = Terms(cutoff, 3, int(instance.work.sum()), memory_arrays(instance), 1000)
-    for node in pieces.tree.cores():
-        core = make_core(pieces, pieces.pieces[pieces.piece_of[node]], 1000, terms)
-        ops = pieces.ops_of(node)
+    for node in components.tree.cores():
+        core = make_core(components, components.distinct[components.component_of[node]], 1000, terms)
+        ops = components.ops_of(node)
         inside = [
             {ops[place] for item, group in enumerate(core.groups) if mask >> item & 1 for place in group}
             for mask in core.masks

@@ -1,4 +1,4 @@
-"""Staircases of stages say the least cost for every number of micro-batches in flight, as trying all choices does."""
+"""Cost steps of stages say the least cost for every number of micro-batches in flight, as trying all choices does."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from training_models import random_problem
 
 from mtpp.solvers.planners.nested.segments import Nested, nested_downsets
 from mtpp.solvers.planners.piper.arrays import ChoiceArrays, choice_arrays
-from mtpp.solvers.planners.piper.kernels.cost_steps import fit_until, staircases, stands
+from mtpp.solvers.planners.piper.kernels.cost_steps import cost_steps, fit_until, tolerated_in_flight
 from mtpp.solvers.planners.piper.kernels.stage_options import knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import every_downset
-from mtpp.training.plan import Stage, stage_figures
+from mtpp.training.plan import LayerStage, stage_figures
 from mtpp.training.problem import PlanningProblem
 
 MOST = 4
@@ -29,7 +29,7 @@ def _least(problem: PlanningProblem, layers: list[int], j: int, d: int, y: int) 
     by_layer = problem.choices[j]
     times = []
     for chosen in product(*(range(len(by_layer[v])) for v in layers)):
-        (figures,) = stage_figures(problem, [Stage(layers, d, problem.degrees[j], chosen)], y * d)
+        (figures,) = stage_figures(problem, [LayerStage(layers, d, problem.degrees[j], chosen)], y * d)
         if figures.memory_bytes <= problem.memory_bytes:
             times.append(figures.time * d * problem.spread(d))
     return min(map(int, times), default=None)
@@ -51,13 +51,13 @@ def test_steps_are_the_least_costs(seed: int) -> None:
     scratch = knapsack_scratch(len(problem.model.layers), len(arrays.compute))
     pairs = (nested.outer, nested.inner, nested.sets, arrays)
     count = len(nested.outer)
-    starts, in_flight, cost, undecided = staircases(
+    starts, in_flight, cost, undecided = cost_steps(
         0, count, *pairs, degree, data, spread, MOST, problem.memory_bytes, scratch
     )
     until = fit_until(*pairs, degree, data, MOST, problem.memory_bytes, scratch)
     assert undecided == 0
     budgets = np.array([int(cost.max(initial=0)) // 2] * len(kinds), dtype=np.int64)
-    most = stands(starts, in_flight, cost, data, budgets, MOST)
+    most = tolerated_in_flight(starts, in_flight, cost, data, budgets, MOST)
     for pair in range(count):
         bits = int(nested.sets[nested.outer[pair]][0]) & ~int(nested.sets[nested.inner[pair]][0])
         layers = [v for v in range(len(problem.model.layers)) if bits >> v & 1]

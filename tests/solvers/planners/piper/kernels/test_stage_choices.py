@@ -21,7 +21,7 @@ from mtpp.solvers.planners.piper.kernels.stage_choices import (
 from mtpp.solvers.planners.piper.kernels.stage_options import gather_members, knapsack_scratch
 from mtpp.solvers.planners.piper.layer_downsets import layer_bits
 from mtpp.training.model import Configuration, Layer, TrainingModel
-from mtpp.training.plan import Stage
+from mtpp.training.plan import LayerStage
 from mtpp.training.problem import PlanningProblem
 
 
@@ -107,7 +107,7 @@ def test_bang_per_buck_is_the_rounded_relaxation(seed: int) -> None:
     ]
     least = sum(min(held for _, held, _ in own) for own in layers)
     problem = _problem(layers, least + pick.randint(0, 20))
-    chosen = bang_per_buck(problem, Stage(list(range(6)), 1, 1, [0] * 6), 1)
+    chosen = bang_per_buck(problem, LayerStage(list(range(6)), 1, 1, [0] * 6), 1)
     cost, _ = _solve(problem, BANG_PER_BUCK)
     assert chosen is not None
     assert cost == sum(2 * own[c].compute_ticks for own, c in zip(problem.choices[0], chosen, strict=True))

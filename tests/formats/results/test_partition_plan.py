@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from mtpp.errors import InputError
-from mtpp.formats.results.plan import read_plan, write_plan
+from mtpp.formats.results.partition_plan import read_plan, write_plan
 
 PLAN: dict[str, Any] = {
     "format": "mtpp-plan",

@@ -7,7 +7,7 @@ from typing import Any
 
 from training_models import build_model
 
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.model import TrainingModel
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
@@ -17,7 +17,7 @@ TWO = ((2, 2), (1, 3), (3, 1), (2, 3), (3, 2), (2, 4))
 THREE = ((2, 2, 1), (1, 2, 2), (2, 1, 2), (2, 2, 2))
 
 
-def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, Topology, dict[str, Any]]:
+def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, DeviceTree, dict[str, Any]]:
     """Return a model, devices, and the rest of what is asked.
 
     Three levels for one question in four, with few layers; memory is tight, ample or not enough.
@@ -27,18 +27,18 @@ def random_question(seed: int, most_layers: int = 4) -> tuple[TrainingModel, Top
     layers = {1: most_layers, 2: most_layers - 1, 3: most_layers - 2}[len(shape)]
     model = build_model(chosen.randint, max(1, layers))
     unit = PICOSECONDS["s"] // PICOSECONDS[model.time_unit]
-    topology = Topology(tuple(Level(count, unit * chosen.choice((7, 3, 2, 1))) for count in shape))
+    device_tree = DeviceTree(tuple(Level(count, unit * chosen.choice((7, 3, 2, 1))) for count in shape))
     leanest = [
         min(one.memory_a + one.memory_b for ones in layer.configurations.values() for one in ones)
         for layer in model.layers
     ]
     return (
         model,
-        topology,
+        device_tree,
         {
             "memory_bytes": max(1, sum(leanest) * chosen.randint(2, 14) // 4),
             "micro_batches": chosen.choice(
-                (topology.devices, topology.devices + 2, chosen.randint(1, topology.devices))
+                (device_tree.devices, device_tree.devices + 2, chosen.randint(1, device_tree.devices))
             ),
             "exact_micro_batches": chosen.random() < 0.25,
             "schemes": Schemes(chosen.random() < 0.9, True, chosen.random() < 0.9),

@@ -8,7 +8,7 @@ from fractions import Fraction
 from itertools import product
 from typing import NamedTuple
 
-from mtpp.training.device_tree import Topology
+from mtpp.training.device_tree import DeviceTree
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.problem import Schemes
 from mtpp.units import PICOSECONDS
@@ -38,7 +38,7 @@ class Oracle:
     def __init__(
         self,
         model: TrainingModel,
-        topology: Topology,
+        device_tree: DeviceTree,
         *,
         memory_bytes: int,
         micro_batches: int,
@@ -46,7 +46,7 @@ class Oracle:
         schemes: Schemes | None = None,
     ) -> None:
         self.model = model
-        self.topology = topology
+        self.device_tree = device_tree
         self.memory = memory_bytes
         self.micro_batches = micro_batches
         self.exact = exact_micro_batches
@@ -63,13 +63,13 @@ class Oracle:
 
     def _plans(self) -> Iterator[tuple[int, Fraction]]:
         everything = frozenset(range(len(self.model.layers)))
-        for plan in self._splits(len(self.topology.levels), everything):
+        for plan in self._splits(len(self.device_tree.levels), everything):
             degrees = degrees_sum(plan)
             if degrees == self.micro_batches or (degrees < self.micro_batches and not self.exact):
                 yield self.cost(plan)
 
     def _splits(self, level: int, layers: frozenset[int]) -> Iterator[Parts]:
-        yield from self._parts(level, layers, self.topology.levels[level - 1].devices)
+        yield from self._parts(level, layers, self.device_tree.levels[level - 1].devices)
 
     def _parts(self, level: int, layers: frozenset[int], devices: int) -> Iterator[Parts]:
         if not layers:
@@ -110,11 +110,11 @@ class Oracle:
 
     def cost(self, plan: Parts) -> tuple[int, Fraction]:
         """Return the most memory that a device needs, and the time per sample in ticks."""
-        return self._cost(plan, len(self.topology.levels), degrees_sum(plan))
+        return self._cost(plan, len(self.device_tree.levels), degrees_sum(plan))
 
     def _cost(self, parts: Parts, level: int, in_flight: int) -> tuple[int, Fraction]:
         most, slowest = 0, Fraction(0)
-        rate = self.topology.levels[level - 1].bandwidth_bytes_per_s
+        rate = self.device_tree.levels[level - 1].bandwidth_bytes_per_s
         for part in parts:
             d = part.data_parallel
             if isinstance(part, OracleStage):

@@ -12,7 +12,7 @@ from graph_strategies import chain
 from processes import run
 
 import mtpp
-from mtpp.api.plan import PartitionPlan
+from mtpp.api.partition_plan import PartitionPlan
 from mtpp.formats.graphs.native import to_document
 
 

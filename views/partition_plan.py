@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns, Ticks
-from mtpp.terminal_safe import visible
+from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_share
 from mtpp.views.html import html_text
 from mtpp.views.shown_plan import ShownPlan, shown_plan
@@ -41,7 +41,7 @@ def shown_text(plan: ShownPlan, output_format: str, terminal: RichConsole | None
     if output_format == "markdown":
         header, rows_shown = _stage_cells(plan)
         lines = [f"- **{name}**: {value}" for name, value in _figures(plan)]
-        return f"### {visible(_title(plan))}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
+        return f"### {terminal_safe(_title(plan))}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
     return _table(plan, terminal or result_terminal())
 
 

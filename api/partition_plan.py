@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.inference.certificate import Certificate, LowerBound
+from mtpp.inference.certificate import Certificate, LowerBound, Tier
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ class PartitionPlan:
         if self.record is not None:
             return self.record.lower.sealed()
         bound = self._document["lower_bound"]
-        return LowerBound(bound["value"], bound["method"], bound["tier"], bound["proof"]).sealed()
+        return LowerBound(bound["value"], bound["method"], Tier(bound["tier"]), bound["proof"]).sealed()
 
     @property
     def ratio(self) -> float | None:
@@ -333,14 +333,14 @@ class PartitionPlan:
         return self._made(embed=True)
 
     def json_text(self, *, embed: bool = False, elapsed_s: float | None = None) -> str:
-        """Return the text of the document; *elapsed_s* takes the place of its own, for whoever counts from elsewhere.
+        """Return the text of the document; *elapsed_s* takes the place of its own.
 
         Raises
         ------
         InputError
             As :meth:`document`.
         """
-        from mtpp.formats.results.plan import write_plan
+        from mtpp.formats.results.partition_plan import write_plan
 
         if elapsed_s is not None and self.record is not None:
             return write_plan(self._made(embed=embed, elapsed_s=elapsed_s))
@@ -355,7 +355,7 @@ class PartitionPlan:
             If there is no such format.
         """
         from mtpp.api.parameters import choice
-        from mtpp.views.plan import shown_text
+        from mtpp.views.partition_plan import shown_text
 
         choice(output_format, "output_format", _FORMATS)
         return shown_text(self._shown, output_format)
@@ -412,7 +412,7 @@ class PartitionPlan:
         return texts
 
     def __repr__(self) -> str:
-        from mtpp.views.plan import shown_text
+        from mtpp.views.partition_plan import shown_text
         from mtpp.views.tables import plain_terminal
 
         return shown_text(self._shown, "table", plain_terminal()).removesuffix("\n")

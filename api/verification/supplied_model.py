@@ -19,7 +19,7 @@ _MODELLED_ON = ("peak_flops_per_s", "memory_bandwidth_bytes_per_s")
 
 
 @dataclass(frozen=True, eq=False)
-class GivenModel:
+class SuppliedModel:
     """A model at hand, either for inference or to be trained.
 
     Attributes
@@ -50,7 +50,7 @@ class GivenModel:
         return dict(self.dims or {}) == dict(dims) and all(own[key] == system[key] for key in _MODELLED_ON)
 
 
-def given_models(models: object) -> tuple[str | GivenModel, ...]:
+def supplied_models(models: object) -> tuple[str | SuppliedModel, ...]:
     """Return one model or a sequence of them as a verification takes them.
 
     Raises
@@ -61,11 +61,11 @@ def given_models(models: object) -> tuple[str | GivenModel, ...]:
     if models is None:
         return ()
     if isinstance(models, Sequence) and not isinstance(models, str | bytes | bytearray):
-        return tuple(map(_given_model, models))
-    return (_given_model(models),)
+        return tuple(map(_supplied_model, models))
+    return (_supplied_model(models),)
 
 
-def _given_model(model: object) -> str | GivenModel:
+def _supplied_model(model: object) -> str | SuppliedModel:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.reading import source_of
     from mtpp.inference.graph import CostGraph
@@ -75,12 +75,12 @@ def _given_model(model: object) -> str | GivenModel:
         return model
     if isinstance(model, os.PathLike) and isinstance(path := os.fspath(model), str):
         return path
-    if isinstance(model, GivenModel):
+    if isinstance(model, SuppliedModel):
         return model
     if isinstance(model, Model):
         source = model.source
         again = source if source.path is None else str(source.path)
-        return GivenModel(
+        return SuppliedModel(
             graph=model.graph,
             sha256=source.sha256,
             again=None if model.read_as_told else again,
@@ -89,13 +89,13 @@ def _given_model(model: object) -> str | GivenModel:
             costs=model.costs,
         )
     if isinstance(model, CostGraph):
-        return GivenModel(graph=model)
+        return SuppliedModel(graph=model)
     if isinstance(model, TrainingModel):
-        return GivenModel(training=model)
+        return SuppliedModel(training=model)
     graph, training = getattr(model, "graph", None), getattr(model, "model", None)
     if isinstance(graph, CostGraph):
-        return GivenModel(graph=graph)
+        return SuppliedModel(graph=graph)
     if isinstance(training, TrainingModel):
-        return GivenModel(training=training, sha256=getattr(model, "sha256", None))
+        return SuppliedModel(training=training, sha256=getattr(model, "sha256", None))
     source = source_of(model, None, "model")
-    return GivenModel(sha256=source.sha256, again=source)
+    return SuppliedModel(sha256=source.sha256, again=source)

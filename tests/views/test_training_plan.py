@@ -16,11 +16,11 @@ from rich.console import Console
 from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.limits import NoPlan
 from mtpp.solvers.planners.registry import PLANNERS
-from mtpp.training.device_tree import Level, Topology
+from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.micro_batches import MicroBatches
-from mtpp.training.nested_plan import HierarchicalPlan, Superstage
-from mtpp.training.nested_problem import HierarchicalProblem
-from mtpp.training.plan import Stage, TimeBound, TrainingPlan
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
 from mtpp.views import training_plan as training_plan_view
@@ -35,7 +35,7 @@ def _task(problem: Any, **changes: Any) -> TrainingTask:
     return replace(task, **changes)
 
 
-def _planned(plan: TrainingPlan | HierarchicalPlan, **changes: Any) -> Planned:
+def _planned(plan: TrainingPlan | NestedPlan, **changes: Any) -> Planned:
     return replace(Planned(_task(plan.problem), 0.5, plan), **changes)
 
 
@@ -121,7 +121,9 @@ def test_names_lose_their_middles_where_room_is_short() -> None:
 
 def test_what_all_layers_run_as_is_said_once() -> None:
     """A column of the same in all rows is none."""
-    text = training_plan_text(_planned(given_training_plan(stages=[Stage([0, 1, 2, 3, 4, 5], 4, 2, [0] * 6)])), "table")
+    text = training_plan_text(
+        _planned(given_training_plan(stages=[LayerStage([0, 1, 2, 3, 4, 5], 4, 2, [0] * 6)])), "table"
+    )
     assert "configurations  " not in text.splitlines()[1]
     assert _figures(text)["configurations"] == "vanilla for all 6 layers"
 
@@ -170,7 +172,7 @@ def test_rules_and_limits_are_echoed() -> None:
     problem = chain_problem(
         exact_micro_batches=True, micro_batches=4, convention="program", schemes=Schemes(recompute=False)
     )
-    stages = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 2, 2, [0, 0, 0])]
+    stages = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 2, 2, [0, 0, 0])]
     plan = given_training_plan(problem, stages, stopped="time-limit")
     figures = _figures(training_plan_text(_planned(plan), "table"))
     assert figures["micro-batches"].startswith("4 at once (Σ d), exactly 64")
@@ -215,13 +217,11 @@ def test_csv_and_markdown_hold_the_same_stages() -> None:
 
 def test_several_levels_show_copies_and_how_busy_links_are() -> None:
     """Devices count all copies of a stage; superstages are listed with what their links do."""
-    problem = HierarchicalProblem.build(
-        chain_problem().model, Topology((Level(4, 10**11), Level(2, 10**9))), memory_bytes=2**31, micro_batches=64
+    problem = NestedProblem.build(
+        chain_problem().model, DeviceTree((Level(4, 10**11), Level(2, 10**9))), memory_bytes=2**31, micro_batches=64
     )
-    inside = [Stage([0, 1, 2], 2, 1, [0, 0, 0]), Stage([3, 4, 5], 1, 2, [0, 0, 0])]
-    plan = HierarchicalPlan(
-        problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished"
-    )
+    inside = [LayerStage([0, 1, 2], 2, 1, [0, 0, 0]), LayerStage([3, 4, 5], 1, 2, [0, 0, 0])]
+    plan = NestedPlan(problem, "piper", [Superstage(2, inside)], TimeBound(Fraction(0), "given", "exact"), "finished")
     text = training_plan_text(_planned(plan), "table")
     assert (
         text.splitlines()[0] == "chain: 6 layers, 5 edges on 8 devices of 2 GiB, 4 × 100 GB/s, 2 × 1 GB/s (times in ms)"
