@@ -37,7 +37,7 @@ class CellTable(SavedResult):
         Labels of the cells without a row.
     stopped
         "finished"; "interrupted" (Ctrl-C), "time-limit" (that of the whole run) or "failed" where some cells had no
-        turn or were cut short; "unknown" of a table that was read.
+        turn or were cut short; None of a table that was read, which does not say it.
     failure
         The error that ended the run half-way, such as a store on a full disk.
     bounds
@@ -49,7 +49,7 @@ class CellTable(SavedResult):
     cells: Sequence[CertificateRow]
     problems: Mapping[str, str] = field(default_factory=dict)
     missing: Sequence[str] = ()
-    stopped: StopReason = StopReason.FINISHED
+    stopped: StopReason | None = StopReason.FINISHED
     failure: MtppError | None = None
     bounds: Sequence[str] = ()
     loaded: Mapping[str, Any] | None = field(default=None, kw_only=True)

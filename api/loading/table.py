@@ -34,7 +34,7 @@ def table_of(document: Mapping[str, Any]) -> CertificateTable | BoundTable:
         seconds = {name: float(value) for name, value in row["seconds"].items()}
         rows.append(sealed(CertificateRow.from_document({**row, "seconds": seconds})))
     with_upper = not rows or any(row.upper is not None for row in rows)
-    return (CertificateTable if with_upper else BoundTable)(tuple(rows), stopped="unknown", loaded=document)
+    return (CertificateTable if with_upper else BoundTable)(tuple(rows), stopped=None, loaded=document)
 
 
 def _contradictions(row: Mapping[str, Any]) -> Iterator[tuple[Any, ...]]:
