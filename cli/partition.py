@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from fractions import Fraction
 from typing import TYPE_CHECKING, Unpack
 
 import click
 
 from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.file_types import MODEL, OUTPUT
-from mtpp.cli.options.shared import FiniteRange, SearchOptions, model_options, output_options, search_options
+from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
 
 if TYPE_CHECKING:
-    from mtpp.api.inputs.model import Model
-    from mtpp.api.partition import PartitionRequest
-    from mtpp.api.partition_plan import PartitionPlan
+    from mtpp.cli.options.partition_terms import PartitionOptions
 
 INTERRUPTED = 130
-
-
-class PartitionOptions(SearchOptions):
-    """Values of the options of ``mtpp partition``, but for its output."""
-
-    k: int | None
-    max_bottleneck: str | None
-    algorithm: str
-    together: tuple[str, ...]
-    together_blocks: bool
-    population: int | None
-    generations: int | None
-    require_ratio: float | None
-    require_optimal: bool
-    embed: bool
 
 
 @click.command("partition")
@@ -71,10 +53,11 @@ def command(
     from mtpp.api.output import check_output
     from mtpp.api.partition import find_partition, prepare
     from mtpp.cli.options.overheads import ProcessOverheads, searching_s
+    from mtpp.cli.options.partition_terms import partition_request
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.terminal.plan_delivery import deliver_plan
+    from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
     from mtpp.host.process_age import process_age_s
     from mtpp.host.stop_reason import StopReason
 
@@ -86,7 +69,7 @@ def command(
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     with reading(model, deadline_from_start(limit_s)):
         read = read_model(model, options, console.warn)
-        request = _request(read, options)
+        request = partition_request(read, options)
         prepared = prepare(request)
     refuse_too_late(read.source.display, limit_s, process_age_s(), read.graph, ProcessOverheads())
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
@@ -94,49 +77,7 @@ def command(
     deliver_plan(plan, console, output, output_format, embed=options["embed"])
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
-    unmet = _unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
+    unmet = unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])
     if unmet:
         click.echo(f"unmet: {unmet}", err=True)
         ctx.exit(1)
-
-
-def _request(model: Model, options: PartitionOptions) -> PartitionRequest:
-    """Return what the options ask for, but for the time limit."""
-    from mtpp.api.inputs.block_groups import block_groups
-    from mtpp.api.partition import PartitionRequest, parse_group
-    from mtpp.cli.options.limits import search_memory
-    from mtpp.host.cores import available_cores
-
-    request = PartitionRequest(
-        model=model,
-        k=options["k"],
-        max_bottleneck=options["max_bottleneck"],
-        work_limit=options["work_limit"],
-        seed=options["seed"],
-        jobs=options["jobs"] or available_cores(),
-        memory_bytes=search_memory(options["memory_limit"]),
-        population=options["population"],
-        generations=options["generations"],
-        compile_apart=True,
-    ).with_algorithm(options["algorithm"])
-    groups = tuple(map(parse_group, options["together"]))
-    if options["together_blocks"]:
-        groups += block_groups(model)
-    return replace(request, together=groups)
-
-
-def _unmet_requirements(plan: PartitionPlan, ratio: float | None, *, optimal: bool) -> str | None:
-    """Return what a requirement of the user's lacks, or None."""
-    if optimal and not plan.optimal:
-        known = plan.ratio is not None and plan.lower_bound.is_proof
-        proven = f"the proven ratio is {plan.ratio:.6g}" if known else "no ratio is proven"
-        return f"--require-optimal: not proven optimal; {proven}"
-    if ratio is not None and not plan.lower_bound.is_proof:
-        return f"--require-ratio {ratio:g}: no ratio is proven, the bound is of tier {plan.lower_bound.tier}"
-    allowed = None if ratio is None else Fraction(repr(ratio)) * plan.lower_bound.value
-    if allowed is not None and (plan.ratio is None or plan.bottleneck > allowed):
-        proven = "none" if plan.ratio is None else f"{plan.ratio:.6g}"
-        if plan.ratio is not None and plan.ratio <= 1:
-            proven = "above 1"
-        return f"--require-ratio {ratio:g}: the proven ratio is {proven}"
-    return None
