@@ -7,6 +7,7 @@ plan`` or ``the row``.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from mtpp.checker.bounds.registry import CHECKERS
@@ -14,6 +15,7 @@ from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.graph import TickGraph, model_in_ticks
+from mtpp.checker.relaxed import relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
 from mtpp.checker.stages import StageFigures
 from mtpp.checker.tier import Tier
@@ -172,12 +174,20 @@ def check_bound(
     passed: bool | None
     if tier is Tier.SOLVER:
         return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
+    relaxation = relaxation_of(claim.proof, claim.path)
+    if relaxation is not None:
+        graph = relaxed_graph(claim.graph, relaxation)
+        if isinstance(graph, str):
+            return Check(name, False, f"{method}: {graph}"), Tier.NONE
+        claim = replace(claim, graph=graph, proof={k: v for k, v in claim.proof.items() if k != "relaxed"})
     if tier is Tier.ENUMERATED:
         passed, detail = check_enumerated(claim, method, search)
     elif method in CHECKERS:
         passed, detail = CHECKERS[method](claim)
     else:
         passed, detail = False, f"no checker for method {method[:60]!r}"
+    if relaxation is not None:
+        detail = f"{detail}; {relaxation}"
     if passed and claim.together:
         detail += "; among partitions that keep the groups together"
     return Check(name, passed, detail), Tier.NONE if passed is False else tier

@@ -1,0 +1,233 @@
+"""Instances from which ops are left out, so that the optimum can only fall: a lower bound that may be easier to find.
+
+A partition of the whole instance, restricted to the other ops, costs no more: work, cut tensors and memory only shrink.
+What is left out, and what becomes of its tensors, is told in a record that a proof can carry;
+:mod:`mtpp.checker.relaxed` has the rules and why they hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.inference.contraction import merge
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+
+_NOTHING: Mapping[int, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, eq=False)
+class Relaxation:
+    """An instance without some of its ops, and what was done to get there.
+
+    Attributes
+    ----------
+    original
+        The instance with all ops.
+    instance
+        The instance without those left out; its optimum is at most that of :attr:`original`.
+    kept
+        Op of :attr:`original` that each op of :attr:`instance` is, int32, ascending.
+    left_out, bypassed
+        The graph's ops, by number in file order, that are left out, and those of them whose input and output tensors
+        became one, int32, ascending.
+    lowered
+        Transfers in ticks by number of the graph's tensors.
+    """
+
+    original: Instance
+    instance: Instance
+    kept: Int32Array
+    left_out: Int32Array
+    bypassed: Int32Array
+    lowered: Mapping[int, int]
+
+    def restrict(self, partition: Partition) -> Partition:
+        """Return a partition of :attr:`original` without the ops left out; no stage of it costs more."""
+        return Partition.from_stages(self.instance, partition.assignment[self.kept])
+
+    def record(self, tensor_names: Mapping[int, str] = MappingProxyType({})) -> dict[str, Any]:
+        """Return what a proof on :attr:`instance` has to say of it: names of ops, and lowered transfers by tensor.
+
+        Parameters
+        ----------
+        tensor_names
+            Of the tensors in :attr:`lowered`.
+        """
+        names = (self.original if self.original.ground is None else self.original.ground.instance).op_names
+        return {
+            "left_out": [names[v] for v in self.left_out.tolist()],
+            "bypassed": [names[v] for v in self.bypassed.tolist()],
+            "lowered": {tensor_names[t]: ticks for t, ticks in self.lowered.items()},
+        }
+
+
+def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int, int] = _NOTHING) -> Relaxation:
+    """Leave ops out of *instance*, with the tensors that they make.
+
+    An op that reads one tensor and makes one is bypassed, if that loses nothing or less than leaving it out: those
+    who read its output read its input. Ops that lead to others through left-out ops alone keep a tensor without cost.
+
+    Parameters
+    ----------
+    left_out
+        Of each op, bool, shape (n,); at least one op must stay. An op that stands for several of the graph's is left
+        out with all of them.
+    lowered
+        Transfers in ticks by number of the graph's tensors, none above what the tensor has.
+
+    Notes
+    -----
+    O(pins of tensors that left-out ops touch, and for each op that stays, the paths through left-out ops).
+    """
+    if left_out.all():
+        raise ValueError("one op at least must stay")
+    ground = instance if instance.ground is None else instance.ground.instance
+    out = left_out if instance.ground is None else left_out[instance.ground.op_of]
+    tensors = _Tensors(ground, out, lowered)
+    bypassed = tensors.bypass()
+    relaxed = _without(ground, out, tensors)
+    kept = np.flatnonzero(~left_out).astype(np.int32)
+    if instance.ground is not None:
+        place = np.zeros(instance.op_count, dtype=np.int32)
+        place[kept] = np.arange(len(kept), dtype=np.int32)
+        group_of = place[instance.ground.op_of[~out]]
+        relaxed = merge(relaxed, group_of, len(kept)).instance
+    return Relaxation(
+        instance,
+        relaxed,
+        kept,
+        np.flatnonzero(out).astype(np.int32),
+        np.array(sorted(bypassed), dtype=np.int32),
+        lowered,
+    )
+
+
+class _Tensors:
+    """The tensors that left-out ops touch, by number, as they become others."""
+
+    def __init__(self, ground: Instance, out: NDArray[np.bool_], lowered: Mapping[int, int]) -> None:
+        self._ground = ground
+        self.out = out
+        self.transfer = ground.transfer.copy()
+        for t, ticks in lowered.items():
+            self.transfer[t] = ticks
+        self.size = ground.tensor_bytes.copy()
+        tensor = np.repeat(np.arange(ground.tensor_count), np.diff(ground.pin_offsets))
+        self.touched = np.zeros(ground.tensor_count, dtype=np.bool_)
+        self.touched[tensor[out[ground.pins]]] = True
+        offsets, pins = ground.pin_offsets.tolist(), ground.pins.tolist()
+        self.readers: dict[int, set[int]] = {}
+        self.maker: dict[int, int] = {}
+        self.reads: dict[int, list[int]] = {}
+        self.makes: dict[int, list[int]] = {}
+        for t in np.flatnonzero(self.touched).tolist():
+            maker, *readers = pins[offsets[t] : offsets[t + 1]]
+            self.maker[t], self.readers[t] = maker, set(readers)
+            if readers:
+                self.makes.setdefault(maker, []).append(t)
+            for v in readers:
+                self.reads.setdefault(v, []).append(t)
+
+    def bypass(self) -> list[int]:
+        """Join input and output of left-out ops where that is better than leaving both out; return those ops."""
+        root: dict[int, int] = {}
+        done = []
+        transfer = self.transfer
+        order = self._ground.order
+        for v in order[self.out[order]].tolist():
+            reads, makes = self.reads.get(v, []), self.makes.get(v, [])
+            if len(reads) != 1 or len(makes) != 1:
+                continue
+            first, second = reads[0], makes[0]
+            while first in root:
+                first = root[first]
+            alone = len(self.readers[first]) == 1
+            if transfer[second] == 0 or (transfer[second] < transfer[first] and not alone):
+                continue
+            root[second] = first
+            transfer[first] = min(transfer[first], transfer[second])
+            self.size[first] = 0
+            self.readers[first] |= self.readers.pop(second)
+            self.readers[first].discard(v)
+            done.append(v)
+        return done
+
+
+def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Instance:
+    """Return the instance of the ops that stay, numbered as they come in the file."""
+    stays = ~out
+    place = np.full(ground.op_count, -1, dtype=np.int32)
+    place[stays] = np.arange(np.count_nonzero(stays), dtype=np.int32)
+    tensor = np.repeat(np.arange(ground.tensor_count), np.diff(ground.pin_offsets))
+    rows = [place[ground.pins[~tensors.touched[tensor]]]]
+    lengths = [np.diff(ground.pin_offsets)[~tensors.touched]]
+    costs = [tensors.transfer[~tensors.touched]]
+    sizes = [tensors.size[~tensors.touched]]
+
+    changed: list[int] = []
+    counts: list[int] = []
+    numbers: list[int] = []
+    for t, readers in tensors.readers.items():
+        maker = tensors.maker[t]
+        if not out[maker]:
+            staying = [v for v in sorted(readers) if not out[v]]
+            changed += [maker, *staying]
+            counts.append(1 + len(staying))
+            numbers.append(t)
+    paths = _paths(ground, out)
+    for u, reached in paths:
+        changed += [u, *reached]
+        counts.append(1 + len(reached))
+    rows.append(place[np.array(changed, dtype=np.int64)])
+    lengths.append(np.array(counts, dtype=np.int64))
+    free = np.zeros(len(paths), dtype=np.int64)
+    costs += [tensors.transfer[numbers], free]
+    sizes += [tensors.size[numbers], free]
+
+    offsets = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
+    np.cumsum(np.concatenate(lengths), out=offsets[1:])
+    names = ground.op_names
+    return replace(
+        ground,
+        op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
+        work=ground.work[stays],
+        param_bytes=ground.param_bytes[stays],
+        transfer=np.concatenate(costs),
+        tensor_bytes=np.concatenate(sizes),
+        pin_offsets=offsets,
+        pins=np.concatenate(rows).astype(np.int32),
+        order=place[ground.order[stays[ground.order]]],
+    )
+
+
+def _paths(ground: Instance, out: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
+    """Return the ops that stay and lead to others through left-out ops alone, each with those others, ascending."""
+    offsets, successors = ground.successors
+    rows = successors.tolist()
+    after = [rows[begin:end] for begin, end in pairwise(offsets.tolist())]
+    gone = out.tolist()
+    found = []
+    for u in np.flatnonzero(~out).tolist():
+        ahead = [v for v in after[u] if gone[v]]
+        if not ahead:
+            continue
+        seen, reached = set(ahead), set()
+        while ahead:
+            for v in after[ahead.pop()]:
+                if not gone[v]:
+                    reached.add(v)
+                elif v not in seen:
+                    seen.add(v)
+                    ahead.append(v)
+        if reached:
+            found.append((u, sorted(reached)))
+    return found

@@ -1,0 +1,66 @@
+"""Small problems with a random relaxation of each, as the solvers have it and as the verifier derives it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import oracles
+from flow_proofs import claim_of, random_problem
+
+from mtpp.checker.graph import TickGraph
+from mtpp.checker.relaxed import Relaxation as Said
+from mtpp.checker.relaxed import relaxed_graph
+from mtpp.inference.contraction import contract
+from mtpp.inference.graph import CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.inference.relaxation import Relaxation, relax
+from mtpp.inference.system import System
+
+
+@dataclass(frozen=True)
+class RelaxedProblem:
+    """A problem, a relaxation of its instance, and the verifier's graph before and after it."""
+
+    graph: CostGraph
+    system: System
+    k: int
+    groups: list[list[int]]
+    relaxation: Relaxation
+    said: dict[str, Any]
+    whole: TickGraph
+    relaxed: TickGraph
+
+    def assignments(self, pick: random.Random, most: int) -> Iterator[list[int]]:
+        """Yield up to *most* random assignments of the graph's ops that keep edges and groups."""
+        found = [
+            list(stages)
+            for stages in oracles.monotone_assignments(self.graph, self.k)
+            if all(len({stages[v] for v in group}) == 1 for group in self.groups)
+        ]
+        yield from pick.sample(found, min(most, len(found)))
+
+
+def relaxed_problem(seed: int) -> RelaxedProblem | None:
+    """Draw a problem of up to 7 ops, with memories and groups, and leave some of its ops out; None if none may stay."""
+    pick = random.Random(seed)
+    graph, system, k, together = random_problem(seed, op_count=pick.randint(2, 7))
+    k = min(k, 4)
+    groups = [[graph.op_names.index(op) for op in group] for group in together]
+    instance = Instance.build(graph, system, k)
+    transfer = instance.transfer.tolist()
+    lowered = {t: pick.randint(0, transfer[t]) for t in range(instance.tensor_count) if pick.random() < 0.2}
+    if groups:
+        instance = contract(instance, groups).instance
+    left_out = np.array([pick.random() < 0.5 for _ in range(instance.op_count)], dtype=np.bool_)
+    if left_out.all():
+        return None
+    relaxation = relax(instance, left_out, lowered)
+    said = relaxation.record(dict(enumerate(graph.tensor_names)))
+    whole = claim_of(graph, system, k, together, 0, {}).graph
+    relaxed = relaxed_graph(whole, Said(said["left_out"], said["bypassed"], said["lowered"]))
+    assert isinstance(relaxed, TickGraph), relaxed
+    return RelaxedProblem(graph, system, k, groups, relaxation, said, whole, relaxed)
