@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 BOUND_NAMES = (
     *("simple", "downset", "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
-    *("bottleneck-guess", "node-convex", "configuration", "exact-mip"),
+    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "exact-mip"),
 )
 """Those of the registry, which would be slow to import for a page of help."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.partition import Partition
 from mtpp.solvers.limits import InstanceLimits
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,15 @@ class BoundLimits(InstanceLimits):
         Ticks already proven: what cannot rise above them is not worth much time.
     enough
         A bound of so many ticks is all that is asked for, at most *upper*; None: *upper*.
+    reduced
+        How the instance came from a larger one with the same optimum; None if it did not.
     """
 
     upper: int
     start: Partition | None = None
     lower: int = 0
     enough: int | None = None
+    reduced: ReducedInstance | None = None
 
     @property
     def target(self) -> int:

@@ -87,6 +87,12 @@ BOUNDS = {
             f"{_HERE}.bottleneck_guess",
             in_ladder=False,
         ),
+        BoundEntry(
+            "relaxation",
+            "an exhaustive search without ops that fit anywhere and cost little",
+            Tier.ENUMERATED,
+            f"{_HERE}.relaxation",
+        ),
         BoundEntry("node-convex", "the cheapest stage around each op (MIPs)", Tier.SOLVER, f"{_HERE}.node_convex"),
         BoundEntry(
             "configuration",

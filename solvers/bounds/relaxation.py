@@ -1,0 +1,32 @@
+"""Lower bound by leaving ops out: the optimum of a relaxed instance, by exhaustive search."""
+
+from __future__ import annotations
+
+from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
+from mtpp.solvers.threads import Threads
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Leave out ops that fit anywhere and cost little, solve the rest, and give back those that make the bound loose.
+
+    Tier ``enumerated``: what proves the bound is a downset search on the relaxed instance.
+
+    Notes
+    -----
+    Exponential in the width of what is left at worst; a set of ops that takes too many steps is given up for another.
+    """
+    original = instance if limits.reduced is None else limits.reduced.original
+    if original.op_count > MOST_OPS:
+        return BoundResult(None, solved=False, left_out=f"for graphs of up to {MOST_OPS} ops")
+    with Threads(limits.jobs) as threads:
+        loop = RelaxationLoop(original, limits.lower, limits.upper, limits, threads, enough=limits.target)
+        loop.run()
+    partition = None
+    if loop.stage is not None:
+        partition = Partition.from_stages(original, loop.stage)
+        if limits.reduced is not None:
+            partition = limits.reduced.carry(partition)
+    return BoundResult(loop.bound, loop.hopeless or loop.lower >= limits.upper, partition)

@@ -1,0 +1,232 @@
+"""Relax, solve, lift: bounds and partitions of wide graphs, from relaxations that give ops back where it matters.
+
+*Decremental state-space relaxation* (Righini and Salani 2008): leave ops out, find the optimum of the rest, which is a
+lower bound, and put the ops back for a partition. Where the two do not meet, the ops that cost in the slow stages of
+the partition come back, and so on. There are several sets to begin with, from many ops left out to few; they take
+turns, with more steps in each round.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.errors import InvalidPartition
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.inference.relaxation import relax
+from mtpp.solvers.limits import InstanceLimits
+from mtpp.solvers.local_search.restarts import Annealer
+from mtpp.solvers.relaxation.candidates import Candidates
+from mtpp.solvers.relaxation.lifting import blamed, improved, put_back
+from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
+from mtpp.solvers.threads import Threads
+
+FIRST_STEPS = 1 << 18
+"""Of one relaxed search, in the first round."""
+
+_MORE = 2
+"""Times as many in each round."""
+
+UNLIMITED_STEPS = 1 << 62
+"""A number of steps that no search makes."""
+
+_STANDSTILL = 4
+"""Rounds without a better bound or partition after which there is no hope left."""
+
+_SEARCHES = 8
+"""At a time, which share the memory."""
+
+MOST_OPS = 8_192
+"""Ops up to which relaxations are tried."""
+
+DEFAULT_MEMORY_BYTES = 2**30
+"""What the downsets of a search may take where nobody says otherwise."""
+
+
+_SHARE_BACK = 0.25
+"""Of the ops that cost where a partition is slow, those to give back at once; doubled where that does not help."""
+
+_FEWEST_BACK = 4
+
+
+class _Chain:
+    """One sequence of relaxations, each with fewer ops left out than the one before.
+
+    Attributes
+    ----------
+    left_out
+        Of the present one, bool, shape (n,).
+    search
+        Its search, None before it began.
+    """
+
+    def __init__(self, left_out: NDArray[np.bool_]) -> None:
+        self.left_out = left_out
+        self.search: RelaxedSearch | None = None
+        self._share = _SHARE_BACK
+        self._before = left_out
+        self._ranked = np.zeros(0, dtype=np.int32)
+        self._count = 0
+
+    def give_back(self, ranked: Int32Array, *, helped: bool) -> None:
+        """Go on with a share of some ops given back, the first of *ranked*; a larger one if the last did not help."""
+        self._share = _SHARE_BACK if helped else min(1.0, 2 * self._share)
+        self._before, self._ranked = self.left_out, ranked
+        self._begin(max(_FEWEST_BACK, round(self._share * len(ranked))))
+
+    def give_back_fewer(self) -> bool:
+        """Give half as many back as the last time; return whether that is another relaxation."""
+        if self._count <= 1:
+            return False
+        self._begin(self._count // 2)
+        return True
+
+    def _begin(self, count: int) -> None:
+        self._count = min(count, len(self._ranked))
+        self.left_out = self._before.copy()
+        self.left_out[self._ranked[: self._count]] = False
+        self.search = None
+
+
+class RelaxationLoop:
+    """Closes the gap between a partition and a lower bound of one instance, from both sides.
+
+    Parameters
+    ----------
+    lower, upper
+        Ticks that no partition can beat, and the bottleneck of one.
+    enough
+        A lower bound that is all that is asked for, in ticks.
+
+    Attributes
+    ----------
+    lower, upper
+        As the parameters, and what was found since.
+    bound
+        The proof that raised :attr:`lower` last, None if none did.
+    stage
+        The best assignment found here, int32, shape (n,), None if none was.
+    steps
+        Steps of all searches so far.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        lower: int,
+        upper: int,
+        limits: InstanceLimits,
+        threads: Threads,
+        enough: int | None = None,
+    ) -> None:
+        self.lower = lower
+        self.upper = upper
+        self.bound: LowerBound | None = None
+        self.stage: Int32Array | None = None
+        self.steps = 0
+        self._last_step = UNLIMITED_STEPS
+        self._instance = instance
+        self._limits = limits
+        self._enough = enough
+        self._annealer = Annealer(
+            instance, min(instance.k, instance.op_count), threads, limits.seed, stopped=limits.ended
+        )
+        self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
+        self._chains: list[_Chain] = []
+        if instance.op_count <= MOST_OPS:
+            self._chains = [_Chain(left_out) for left_out in Candidates.of(instance).levels(upper)]
+        self._tried: dict[bytes, int] = {}
+
+    def run(
+        self, most_steps: int = UNLIMITED_STEPS, first_steps: int = FIRST_STEPS, most_rounds: int | None = None
+    ) -> None:
+        """Go on until bound and partition meet, nothing helps any more, the steps are made, or the limits say so.
+
+        Parameters
+        ----------
+        most_steps
+            Of all searches together, about.
+        first_steps
+            Of one search in the first round.
+        most_rounds
+            Turns of each set of ops at most; None: any number.
+        """
+        steps = first_steps
+        idle = 0
+        self._last_step = self.steps + most_steps
+        while self._chains and idle < _STANDSTILL and not self._ended():
+            before = self.lower, self.upper
+            for chain in self._chains:
+                self._advance(chain, steps)
+                if self._ended():
+                    return
+            idle = idle + 1 if (self.lower, self.upper) == before else 0
+            most_rounds = None if most_rounds is None else most_rounds - 1
+            if most_rounds == 0:
+                break
+            steps = min(_MORE * steps, UNLIMITED_STEPS)
+
+    def _ended(self) -> bool:
+        target = self.upper if self._enough is None else min(self.upper, self._enough)
+        return self.lower >= target or self.steps >= self._last_step or self._limits.stop is not None
+
+    def _advance(self, chain: _Chain, steps: int) -> None:
+        """Solve the relaxation of a chain, and those that follow from it, as long as each takes no more steps."""
+        while not self._ended():
+            key = chain.left_out.tobytes()
+            if self._tried.get(key, 0) >= steps:
+                return
+            self._tried[key] = steps
+            before, known = chain.search, self.lower
+            if chain.search is None:
+                chain.search = self._search(chain.left_out)
+            search = chain.search
+            made = search.steps if search is before else 0
+            search.run(self.lower, self.upper, min(steps, self._last_step - self.steps))
+            self.steps += search.steps - made
+            self._take_in(search)
+            if search.partition is None or search.cost >= self.upper:
+                if search.closed or not chain.give_back_fewer():
+                    return
+                continue
+            stage = self._lift(search)
+            if not search.closed or self._ended() or not chain.left_out.any():
+                return
+            ranked = blamed(self._instance, chain.left_out, stage, search.lower)
+            chain.give_back(ranked, helped=self.lower > known)
+
+    def _search(self, left_out: NDArray[np.bool_]) -> RelaxedSearch:
+        relaxation = relax(self._instance, left_out)
+        return RelaxedSearch(relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._limits)
+
+    def _take_in(self, search: RelaxedSearch) -> None:
+        if search.lower > self.lower and search.bound is not None:
+            self.lower, self.bound = search.lower, search.bound
+            self._limits.observer.bound(self.lower)
+
+    @property
+    def hopeless(self) -> bool:
+        """Whether there is nothing to leave out, or too much to choose from."""
+        return not self._chains
+
+    def _lift(self, search: RelaxedSearch) -> Int32Array:
+        """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it."""
+        assert search.partition is not None
+        found = improved(put_back(search.relaxation, search.partition), self._annealer)
+        if found.bottleneck < self.upper and self._keeps_memory(found.stage):
+            self.upper, self.stage = found.bottleneck, found.stage
+            self._limits.observer.incumbent(self.upper)
+        return found.stage
+
+    def _keeps_memory(self, stage: Int32Array) -> bool:
+        try:
+            check_stage_memory(
+                self._instance, stage_costs(self._instance, Partition.from_stages(self._instance, stage))
+            )
+        except InvalidPartition:
+            return False
+        return True

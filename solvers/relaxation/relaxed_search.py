@@ -1,0 +1,137 @@
+"""The optimum of a relaxed instance, by downset searches from the known lower bound upwards."""
+
+from __future__ import annotations
+
+from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.inference.relaxation import Relaxation
+from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+from mtpp.solvers.limits import InstanceLimits
+from mtpp.solvers.memory.kernels.stage_memory import NEVER
+from mtpp.solvers.reduction.reduction import reduce_instance
+
+METHOD = "relaxation"
+
+_SLICE = 1 << 17
+"""Steps between two looks at the clock."""
+
+_FIRST_SHARE = 0.4
+"""Of the steps, for a search just below the bottleneck: often nothing is left to be found there."""
+
+_STEP = 2000
+"""The first limit is one part in so many above the lower bound, and so is the least gap that is worth a search."""
+
+
+class RelaxedSearch:
+    """Downset searches of a relaxed instance: the harder the higher their limit, so they come from below.
+
+    Parameters
+    ----------
+    relaxation
+        The instance to search.
+    lower, upper
+        Ticks that no partition of the original can beat, and that one takes.
+    memory_bytes
+        Of the downsets kept, at most.
+
+    Attributes
+    ----------
+    lower
+        What is known of the original's optimum at least.
+    bound
+        The proof that raised it last, None if none did.
+    partition, cost
+        The best partition of the relaxed instance below *upper*, and its bottleneck; None and *upper* if there is none.
+    steps
+        Steps made.
+    """
+
+    def __init__(
+        self, relaxation: Relaxation, lower: int, upper: int, memory_bytes: int, limits: InstanceLimits
+    ) -> None:
+        self.relaxation = relaxation
+        self.lower = lower
+        self.cost = upper
+        self.bound: LowerBound | None = None
+        self.partition: Partition | None = None
+        self._limits = limits
+        self._memory_bytes = memory_bytes
+        self._reduced = reduce_instance(relaxation.instance, ended=limits.ended)
+        self._problem = downset_problem(self._reduced.instance)
+        self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
+        self._undecided = upper
+        self._open: DownsetSearch | None = None
+        self._too_large = NEVER  # the least limit of such a search that the memory did not suffice for
+        self._step = max(1, upper // _STEP)
+
+    @property
+    def closed(self) -> bool:
+        """Whether no search is left: the relaxed instance has no partition below :attr:`cost`, or bounds say enough."""
+        return self.lower >= self.cost
+
+    def run(self, lower: int, upper: int, steps: int) -> None:
+        """Search for about that many steps, given what is known of the original by now."""
+        self.lower = max(self.lower, lower)
+        if upper < self.cost:
+            self.cost, self.partition = upper, None
+        self._undecided = self.cost
+        last_step = self.steps + steps
+        self._search_below_cost(self.steps + int(_FIRST_SHARE * steps))
+        while not self.closed and self._limits.stop is None and self.steps < last_step:
+            least = max(1, self.cost // _STEP)
+            if self._undecided < self.cost - 1 and self._undecided - self.lower < least:
+                break
+            limit = min(self.lower + self._step, (self.lower + min(self.cost, self._undecided) - 1) // 2)
+            search = DownsetSearch(self._problem, limit, self._memory_bytes)
+            self.steps += search.steps
+            self._run(search, last_step)
+            self._settle(search)
+        if self.closed:
+            self._open = None
+
+    def _search_below_cost(self, last_step: int) -> None:
+        """Go on with the search just below the best cost: where it comes to its end, no other is needed."""
+        if self.closed or self.cost > self._too_large:
+            return
+        if self._open is None or self._open.limit >= self.cost:
+            self._open = DownsetSearch(self._problem, self.cost - 1, self._memory_bytes)
+            self.steps += self._open.steps
+        search = self._open
+        self._run(search, last_step)
+        if search.state == "full":
+            self._too_large = search.limit
+        if search.state != "open":
+            self._open = None
+            self._settle(search)
+
+    def _run(self, search: DownsetSearch, last_step: int) -> None:
+        while search.state == "open" and self.steps < last_step and self._limits.stop is None:
+            before = search.steps
+            search.run(min(_SLICE, last_step - self.steps))
+            self.steps += search.steps - before
+
+    def _settle(self, search: DownsetSearch) -> None:
+        if search.state == "none":
+            self.lower = search.limit + 1
+            self.bound = self._proof(search)
+            self._step *= 3
+        elif search.state == "found":
+            found = search.partition()
+            self.cost = bottleneck(self._reduced.instance, found)
+            self.partition = self._reduced.lift(found)
+            self._step = max(1, self._step // 3)
+        else:
+            self._undecided = min(self._undecided, search.limit)
+            self._step = max(1, self._step // 3)
+
+    def _proof(self, search: DownsetSearch) -> LowerBound:
+        proof = {
+            "relaxed": self.relaxation.record(),
+            "merges": self._reduced.record(),
+            "cutoff": search.limit + 1,
+            "k": self._reduced.instance.k,
+            "rules": self._problem.rules,
+            **search.record(),
+        }
+        return LowerBound(search.limit + 1, METHOD, Tier.ENUMERATED, proof)

@@ -1,0 +1,146 @@
+"""Relaxed searches and the loop around them against brute force, and their proofs against the verifier."""
+
+from __future__ import annotations
+
+import json
+import random
+from typing import Any
+
+import numpy as np
+import oracles
+import pytest
+from flow_proofs import claim_of, random_problem
+from relaxations import RelaxedProblem, relaxed_problem
+
+from mtpp.checker.checks import check_bound
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.merged import MergedGraph
+from mtpp.checker.report import Check, Outcome
+from mtpp.checker.tier import Tier
+from mtpp.inference.certificate import LowerBound
+from mtpp.inference.contraction import contract
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.bounds.relaxation import bound
+from mtpp.solvers.limits import InstanceLimits
+from mtpp.solvers.recheck.downset import recheck_downset
+from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.relaxation import candidates
+from mtpp.solvers.relaxation.lifting import blamed, put_back
+from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
+
+
+def _search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
+    return recheck_downset(merged, claim.graph, claim.system, claim.k, claim.value, claim.proof)
+
+
+def _checked(problem: RelaxedProblem | tuple[Any, ...], lower: LowerBound, optimum: int) -> Check:
+    if isinstance(problem, RelaxedProblem):
+        names = problem.graph.op_names
+        groups = [[names[v] for v in group] for group in problem.groups]
+        problem = (problem.graph, problem.system, problem.k, groups)
+    graph, system, k, together = problem
+    claim = claim_of(graph, system, k, together, lower.value, json.loads(json.dumps(lower.proof)))
+    return check_bound(claim, lower.method, Tier.ENUMERATED, optimum, _search)[0]
+
+
+def _named(lower: LowerBound, said: dict[str, Any]) -> LowerBound:
+    """Return a bound whose record has the lowered transfers by name: searches lower none themselves."""
+    return LowerBound(lower.value, lower.method, lower.tier, {**lower.proof, "relaxed": said})
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_relaxed_optima_are_bounds_with_proofs(part: int) -> None:
+    """Whatever is left out, the search ends at the relaxed optimum, no more than the optimum, and proves it."""
+    proven = 0
+    for seed in range(part, 240, 4):
+        problem = relaxed_problem(seed)
+        if problem is None:
+            continue
+        optimum = oracles.brute_force_optimum(problem.graph, problem.system, problem.k, problem.groups)
+        if optimum >= oracles.NEVER:
+            continue
+        relaxation = problem.relaxation
+        unnamed = type(relaxation)(
+            relaxation.original, relaxation.instance, relaxation.kept, relaxation.left_out, relaxation.bypassed, {}
+        )
+        search = RelaxedSearch(unnamed, 0, optimum, 2**20, InstanceLimits())
+        search.run(0, optimum, 10**6)
+        assert search.closed
+        assert search.lower <= optimum, seed
+        if search.partition is not None:
+            assert bottleneck(relaxation.instance, search.partition) == search.cost == search.lower
+        if search.bound is None:
+            continue
+        lower = _named(search.bound, problem.said)
+        check = _checked(problem, lower, optimum)
+        assert check.passed, (seed, check.detail)
+        proven += bool(problem.said["left_out"])
+        raised = LowerBound(
+            lower.value + 1, lower.method, lower.tier, {**lower.proof, "cutoff": lower.proof["cutoff"] + 1}
+        )
+        assert not _checked(problem, raised, lower.value + 1).passed or lower.value < optimum
+    assert proven > 15
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_the_loop_keeps_between_bound_and_optimum(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On small graphs with memories and groups, where any op may be left out, bounds are proven and partitions hold."""
+    monkeypatch.setattr(candidates, "_LEVELS", ((1.0, 0.0), (0.5, 0.0), (0.2, 0.0)))
+    monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
+    raised = 0
+    for seed in range(part, 160, 4):
+        graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(4, 7))
+        groups = [[graph.op_names.index(op) for op in group] for group in together]
+        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+        if optimum >= oracles.NEVER:
+            continue
+        instance = Instance.build(graph, system, k)
+        if groups:
+            instance = contract(instance, groups).instance
+        reduced = reduce_instance(instance)
+        known = max(optimum, oracles.bottleneck(graph, system, [0] * graph.op_count, k))
+        result = bound(reduced.instance, BoundLimits(min(known, oracles.NEVER - 1), reduced=reduced))
+        if result.partition is not None:
+            assert optimum <= bottleneck(reduced.instance, result.partition) < known
+        if result.lower is None:
+            continue
+        raised += 1
+        assert result.lower.value <= optimum, seed
+        check = _checked((graph, system, k, together), result.lower, optimum)
+        assert check.passed, (seed, check.detail)
+    assert raised > 3
+
+
+def test_ops_are_put_back_where_they_may_be() -> None:
+    """Between what they read and what reads them, the kept ops staying where they are."""
+    for seed in range(200):
+        problem = relaxed_problem(seed)
+        if problem is None:
+            continue
+        relaxation = problem.relaxation
+        for stages in problem.assignments(random.Random(seed), 5):
+            original = relaxation.original
+            of_op = stages if original.ground is None else [stages[m] for m in original.first_members.tolist()]
+            whole = Partition.from_stages(original, of_op)
+            stage = put_back(relaxation, relaxation.restrict(whole))
+            assert stage[relaxation.kept].tolist() == whole.assignment[relaxation.kept].tolist()
+            Partition.from_stages(original, stage)  # raises if an edge goes back
+
+
+def test_blame_is_of_left_out_ops_alone() -> None:
+    """Each is named once, and none that is there already; some are named as long as any is left out."""
+    for seed in range(100):
+        problem = relaxed_problem(seed)
+        if problem is None or not problem.said["left_out"]:
+            continue
+        relaxation = problem.relaxation
+        original = relaxation.original
+        out = [v for v in range(original.op_count) if v not in set(relaxation.kept.tolist())]
+        mask = [v in out for v in range(original.op_count)]
+        stage = put_back(relaxation, Partition.from_stages(relaxation.instance, [0] * len(relaxation.kept)))
+        ranked = blamed(original, np.array(mask), stage, 0).tolist()
+        assert len(set(ranked)) == len(ranked) > 0
+        assert set(ranked) <= set(out)
