@@ -41,6 +41,9 @@ _PARTITION_SHARE = 0.15
 _WEAK_SHARE = 0.08
 """Of the time left, at most, for each bound before the strong ones."""
 
+_SHARES = {"relaxation": 0.7}
+"""The same for bounds that close most graphs; they end by themselves where they do not help."""
+
 FIRST = "node"
 """A bound that takes next to no time, and is often the optimum where stages hold few ops."""
 
@@ -163,7 +166,7 @@ class _CellWork:
             if self._stopped():
                 break
             self._observer.phase(name)
-            share = _WEAK_SHARE if strong else 1 / (len(weak) - number)
+            share = _SHARES.get(name, _WEAK_SHARE) if strong else 1 / (len(weak) - number)
             self._try(name, self._deadline.share(share), self._thread)
         if strong and not self._stopped():
             self._observer.phase(" and ".join(strong))
@@ -289,6 +292,7 @@ class _CellWork:
                     memory_bytes=limits.memory_bytes,
                     observer=self._observer,
                     interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
+                    reduced=self._reduced,
                 ),
             )
 

@@ -133,6 +133,12 @@ class Prover:
             upper = min(upper, self._upper)
         return min(upper, self._upper)
 
+    def accept(self, bound: LowerBound) -> None:
+        """Take in a bound that was proven elsewhere."""
+        if bound.value > self.lower:
+            self.lower, self.bound = bound.value, bound
+            self._limits.keeper.prove(bound)
+
     def _next_limit(self, upper: int) -> int | None:
         undecided = self._undecided
         if undecided is not None and undecided < upper:

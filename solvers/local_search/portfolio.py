@@ -93,6 +93,11 @@ class Portfolio:
         """Whether there is nothing more to do."""
         return self._ended() is not None
 
+    @property
+    def best(self) -> Assignment:
+        """The best assignment so far."""
+        return self.pool[0]
+
     def add(self, result: SearchResult) -> None:
         """Take in a partition that another search has found, with the evaluations it took."""
         cost = bottleneck(self._instance, result.partition)
@@ -190,14 +195,15 @@ class Portfolio:
         self._limits.observer.phase("downset")
         steps, lower = prover.steps, prover.lower
         better = prover.close(upper, evaluations * self._instance.op_count)
-        self._spend(min(evaluations, ceil((prover.steps - steps) / self._instance.op_count)))
+        self.spend(min(evaluations, ceil((prover.steps - steps) / self._instance.op_count)))
         gained = better < upper or prover.lower > lower
         self._proof_share = _PROOF_SHARES[1] if gained else max(_PROOF_SHARES[0], self._proof_share / 2)
         if better < upper:
             assert prover.found is not None
             self._offer([Assignment(better, _dense(prover.found, self._stages))], "downset")
 
-    def _spend(self, evaluations: int) -> None:
+    def spend(self, evaluations: int) -> None:
+        """Count evaluations."""
         self.evaluations += evaluations
         self._limits.observer.evaluated(evaluations)
 
@@ -208,7 +214,7 @@ class Portfolio:
             for run in range(self._runs)
         ]
         found, proposals = self._annealer.round(starts, length)
-        self._spend(min(self._left(), ceil(proposals / self._instance.op_count)))
+        self.spend(min(self._left(), ceil(proposals / self._instance.op_count)))
         self._offer(found, "anneal")
 
     def _cut(self, length: int) -> None:
@@ -226,13 +232,13 @@ class Portfolio:
             size = len(seeds)
         before = self._rate.rated
         population = first_population(size, n, self._stream, self._rate, seeds, known)
-        self._spend(self._rate.rated - before)
+        self.spend(self._rate.rated - before)
         order_moves = order_s(self._instance) / move_s(self._instance)
         orders = int(self._order_share * self._runs * length / order_moves) - size
         while orders > 0 and self._ended() is None:
             before = self._rate.rated
             population, made = next_population(population, self._stream, self._rate, min(orders, self._left()))
-            self._spend(self._rate.rated - before)
+            self.spend(self._rate.rated - before)
             orders -= made
         self._population = population
         best = int(population.fitness[0])

@@ -9,6 +9,7 @@ from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -20,6 +21,7 @@ from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
+from mtpp.solvers.relaxation.loop import RelaxationLoop
 from mtpp.solvers.threads import Threads
 
 _ORDER_SHARE = 0.15
@@ -27,6 +29,21 @@ _ORDER_SHARE = 0.15
 
 _SEED_SHARE = 0.2
 """Of a time limit, for ``brkga`` with its own defaults beforehand: the result is none worse, where that suffices."""
+
+_RELAXATION_SHARE = 0.35
+"""Of the budget, for relaxations of wide graphs."""
+
+_MOVES_PER_STEP = 6
+"""Moves of annealing that take as long as a step of a downset search."""
+
+_FEWEST_STEPS, _TURNS = 1 << 14, 12
+"""Of the first relaxed searches: steps at least, and what part of all."""
+
+_NEXT = 2
+"""Times as many in the next round."""
+
+_PROMISING = 0.85
+"""Of the bottleneck, that relaxations have to prove in their first round, unless they find a better partition."""
 
 _SHORT = 100
 """Evaluations of ``brkga`` beforehand where no clock ends the search."""
@@ -67,12 +84,40 @@ def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> Se
         inside = _inside(limits, reduced)
         portfolio = Portfolio(reduced.instance, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
         portfolio.prove_first()
+        if not portfolio.ended:
+            _relax(reduced, limits, portfolio, prover, threads)
         evaluations = limits.evaluations - portfolio.evaluations
         seed = None if portfolio.ended else _evolved(reduced.original, limits, evaluations)
         if seed is not None:
             portfolio.add(replace(seed, partition=reduced.carry(seed.partition)))
         found = portfolio.improve()
     return replace(found, partition=reduced.lift(found.partition), lower=prover.bound)
+
+
+def _relax(
+    reduced: ReducedInstance, limits: SearchLimits, portfolio: Portfolio, prover: Prover, threads: Threads
+) -> None:
+    """Let partitions and bounds of relaxed instances help for a share of the budget, where ops may be left out."""
+    left = min(limits.evaluations - portfolio.evaluations, default_sweeps(reduced.original))
+    instance = reduced.original
+    part = replace(limits, deadline=limits.deadline.share(_RELAXATION_SHARE))
+    loop = RelaxationLoop(instance, prover.lower, portfolio.best.bottleneck, part, threads)
+    if loop.hopeless:
+        return
+    limits.observer.phase("relaxation")
+    steps = int(_RELAXATION_SHARE * left * instance.op_count / _MOVES_PER_STEP)
+    first = max(_FEWEST_STEPS, steps // _TURNS)
+    loop.run(steps, first, most_rounds=1)
+    if loop.stage is None and loop.lower < _PROMISING * loop.upper:
+        return  # as if it had not been tried
+    loop.run(steps - loop.steps, _NEXT * first)
+    if loop.bound is not None:
+        prover.accept(loop.bound)
+    spent = min(ceil(loop.steps * _MOVES_PER_STEP / instance.op_count), limits.evaluations - portfolio.evaluations)
+    portfolio.spend(spent)
+    if loop.stage is not None:
+        found = reduced.carry(Partition.from_stages(instance, loop.stage))
+        portfolio.add(SearchResult(found, loop.upper, "relaxation", 0, StopReason.BUDGET))
 
 
 def _inside(limits: SearchLimits, reduced: ReducedInstance) -> SearchLimits:

@@ -1,0 +1,124 @@
+"""Wide graphs, cell by cell: ``python -m benchmarks.wide_graphs FOLDER [SECONDS [K,K [REFERENCE]]]``.
+
+Each graph of the folder is certified for every k in that many seconds (10) on two threads, kernels compiled. Bound and
+bottleneck stand as parts of the best bottleneck known, the smaller one of REFERENCE and of this run. REFERENCE is a
+JSON object with ``graphs``: name → k → ``upper`` and ``lower`` in ticks, such as a run writes with ``--write FILE``.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from math import exp, log
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+from benchmarks.report import print_report
+from mtpp.formats.graphs.recognise import read_graph
+from mtpp.formats.io.source import read_source
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
+from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.cell_work import Certification, certify
+from mtpp.solvers.compiling import load_bounds, load_kernels
+
+STAGES = (2, 4, 8, 16, 32, 64)
+COLUMNS = ("graph", "ops", "k", "lower", "method", "upper", "by", "lower / upper", "seconds", "stopped", "before")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a run came to, and what was known before."""
+
+    name: str
+    ops: int
+    k: int
+    found: Certification
+    seconds: float
+    known: dict[str, int] | None
+
+    @property
+    def best(self) -> int:
+        """The best bottleneck known, in ticks."""
+        upper = self.found.upper or 0
+        return upper if self.known is None else min(upper, self.known["upper"])
+
+    @property
+    def closed(self) -> bool:
+        """Whether a proof in integers meets the bottleneck."""
+        return self.found.proven.value == self.found.upper
+
+    def row(self) -> list[str]:
+        """Return the cell as a row of the table."""
+        found, best = self.found, self.best
+        before = "–" if self.known is None else f"{self.known['lower'] / self.known['upper']:.4f}"
+        return [
+            self.name[:28],
+            str(self.ops),
+            str(self.k),
+            f"{found.lower.value / best:.4f}",
+            found.lower.method,
+            f"{(found.upper or 0) / best:.4f}",
+            found.upper_algorithm or "–",
+            "optimal" if self.closed else f"{found.proven.value / (found.upper or 1):.4f}",
+            f"{self.seconds:.1f}",
+            str(found.stopped),
+            before,
+        ]
+
+
+def cells(folder: Path, limit_s: float, stages: list[int], reference: dict[str, Any]) -> Iterator[Cell]:
+    """Certify every graph of a folder for every k."""
+    system = load_system()
+    for path in sorted(folder.iterdir()):
+        if not path.name.endswith((".json", ".json.gz", ".onnx")):
+            continue
+        name = path.name.split(".json")[0].removesuffix(".onnx")
+        graph = read_graph(read_source(str(path)), system=system)
+        for k in stages:
+            instance = Instance.build(graph, system, k)
+            begin = perf_counter()
+            found = certify(instance, CellLimits(limit_s, jobs=2, proofs_only=True))
+            yield Cell(name, graph.op_count, k, found, perf_counter() - begin, reference.get(name, {}).get(str(k)))
+
+
+def main(arguments: list[str]) -> None:
+    """Print the table, and the means by k."""
+    written = None
+    if "--write" in arguments:
+        at = arguments.index("--write")
+        written = Path(arguments[at + 1])
+        arguments = arguments[:at] + arguments[at + 2 :]
+    folder, *rest = arguments
+    limit_s = float(rest[0]) if rest else 10.0
+    stages = [int(k) for k in rest[1].split(",")] if len(rest) > 1 else list(STAGES)
+    reference = json.loads(Path(rest[2]).read_text())["graphs"] if len(rest) > 2 else {}
+    load_kernels(["auto"], load_system())
+    load_bounds(["node", "crossings", "fraction", "relaxation", "configuration", "exact-mip"], load_system())
+    found = []
+    for cell in cells(Path(folder), limit_s, stages, reference):
+        print("  ".join(cell.row()), file=sys.stderr, flush=True)
+        found.append(cell)
+    print_report("Wide graphs", COLUMNS, [cell.row() for cell in found])
+    for k in [*stages, 0]:
+        some = [cell for cell in found if k in (0, cell.k)]
+        lower = exp(sum(log(cell.found.proven.value / cell.best) for cell in some) / len(some))
+        upper = exp(sum(log(cell.best / (cell.found.upper or 1)) for cell in some) / len(some))
+        worst = min(cell.found.proven.value / cell.best for cell in some)
+        print(
+            f"{f'k = {k}' if k else 'all':>8}: closed {sum(cell.closed for cell in some)} of {len(some)}, "
+            f"lower / best {lower:.4f}, worst {worst:.4f}, best / upper {upper:.4f}"
+        )
+    if written is not None:
+        table: defaultdict[str, dict[str, Any]] = defaultdict(dict)
+        for cell in found:
+            table[cell.name][str(cell.k)] = {"upper": cell.best, "lower": cell.found.proven.value}
+        written.write_text(json.dumps({"graphs": table}, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
