@@ -15,7 +15,7 @@ from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.graph import TickGraph, model_in_ticks
-from mtpp.checker.relaxed import relaxation_of, relaxed_graph
+from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
 from mtpp.checker.stages import StageFigures
 from mtpp.checker.tier import Tier
@@ -176,7 +176,10 @@ def check_bound(
         return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
     relaxation = relaxation_of(claim.proof, claim.path)
     if relaxation is not None:
-        graph = relaxed_graph(claim.graph, relaxation)
+        try:
+            graph = relaxed_graph(claim.graph, relaxation)
+        except TooManyPaths:
+            return Check(name, None, f"{method}: {relaxation}, which lead between too many others to be checked"), tier
         if isinstance(graph, str):
             return Check(name, False, f"{method}: {graph}"), Tier.NONE
         claim = replace(claim, graph=graph, proof={k: v for k, v in claim.proof.items() if k != "relaxed"})

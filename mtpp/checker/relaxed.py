@@ -24,6 +24,13 @@ from typing import Any
 from mtpp.checker.document import Path, array, mapping, record, text, whole
 from mtpp.checker.graph import TickGraph
 
+MOST_PATHS = 1_000_000
+"""Pairs of ops that left-out ops lead between; a few ops may stand for any number of them."""
+
+
+class TooManyPaths(Exception):
+    """Left-out ops lead between more pairs of ops than :data:`MOST_PATHS`."""
+
 
 @dataclass(frozen=True)
 class Relaxation:
@@ -70,9 +77,14 @@ def relaxation_of(proof: dict[str, Any], path: Path) -> Relaxation | None:
 def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
     """Return the relaxed graph, or which rule is broken.
 
+    Raises
+    ------
+    TooManyPaths
+        If the tensors for paths through left-out ops would have too many readers.
+
     Notes
     -----
-    O(n·pins) at worst, for the paths through left-out ops.
+    O(n·pins) at worst, for those paths.
     """
     number = {name: v for v, name in enumerate(graph.op_names)}
     tensor = {name: t for t, name in enumerate(graph.tensor_names)}
@@ -171,6 +183,7 @@ class _Joined:
         self.transfer[first] = min(self.transfer[first], self.transfer[second])
         self.readers[first] |= self.readers[second]
         self.readers[first].discard(op)
+        self.readers[second] = set()
         self.size[first] = 0
 
     def roots(self) -> list[int]:
@@ -189,6 +202,7 @@ def _through(graph: TickGraph, left_out: set[int]) -> list[tuple[int, set[int]]]
     for _, u, v in graph.edges():
         after[u].add(v)
     found = []
+    count = 0
     for u in range(graph.op_count):
         if u in left_out:
             continue
@@ -203,4 +217,7 @@ def _through(graph: TickGraph, left_out: set[int]) -> list[tuple[int, set[int]]]
                     ahead.append(v)
         if reached:
             found.append((u, reached))
+            count += len(reached)
+            if count > MOST_PATHS:
+                raise TooManyPaths
     return found

@@ -23,6 +23,9 @@ from mtpp.inference.partition import Partition
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
 
+MOST_PATHS = 1_000_000
+"""Pairs of ops that left-out ops may lead between: as many as the verifier looks at."""
+
 
 @dataclass(frozen=True, eq=False)
 class Relaxation:
@@ -83,6 +86,11 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
         out with all of them.
     lowered
         Transfers in ticks by number of the graph's tensors, none above what the tensor has.
+
+    Raises
+    ------
+    ValueError
+        If no op would stay, or left-out ops lead between more than :data:`MOST_PATHS` pairs of others.
 
     Notes
     -----
@@ -216,6 +224,7 @@ def _paths(ground: Instance, out: NDArray[np.bool_]) -> list[tuple[int, list[int
     after = [rows[begin:end] for begin, end in pairwise(offsets.tolist())]
     gone = out.tolist()
     found = []
+    count = 0
     for u in np.flatnonzero(~out).tolist():
         ahead = [v for v in after[u] if gone[v]]
         if not ahead:
@@ -230,4 +239,7 @@ def _paths(ground: Instance, out: NDArray[np.bool_]) -> list[tuple[int, list[int
                     ahead.append(v)
         if reached:
             found.append((u, sorted(reached)))
+            count += len(reached)
+            if count > MOST_PATHS:
+                raise ValueError("left-out ops lead between too many others")
     return found

@@ -159,7 +159,8 @@ class _CellWork:
 
     def run(self) -> Certification:
         """Try the bounds until that is enough."""
-        names = [name for name in self._limits.bounds if name not in self._state.bounds]
+        tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in _SHARES}
+        names = [name for name in self._limits.bounds if name not in tried]
         strong = [] if self._limits.each else [name for name in names if name in STRONG]
         weak = [name for name in names if name not in strong]
         for number, name in enumerate(weak):
@@ -254,7 +255,7 @@ class _CellWork:
         found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
-            figures["downset"] = BoundFigure(found.lower.value, seconds, found.stopped == StopReason.OPTIMAL)
+            figures[found.lower.method] = BoundFigure(found.lower.value, seconds, found.stopped == StopReason.OPTIMAL)
             lower = max(lower, found.lower, key=_rank)
         self._state = Certification(
             found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
@@ -319,7 +320,9 @@ class _CellWork:
             cost = bottleneck(self._instance, lifted)
             if cost < upper:
                 partition, upper, algorithm = lifted, cost, name
-        figure = BoundFigure(None if proven is None else proven.value, seconds, result.solved)
+        values = [bound.value for bound in (state.bounds.get(name), proven) if bound is not None]
+        value = max((value for value in values if value is not None), default=None)
+        figure = BoundFigure(value, seconds, result.solved)
         self._told(
             partition=partition,
             upper=upper,

@@ -21,7 +21,7 @@ from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
-from mtpp.solvers.relaxation.loop import RelaxationLoop
+from mtpp.solvers.relaxation.loop import MOVES_PER_STEP, RelaxationLoop
 from mtpp.solvers.threads import Threads
 
 _ORDER_SHARE = 0.15
@@ -33,9 +33,6 @@ _SEED_SHARE = 0.2
 _RELAXATION_SHARE = 0.35
 """Of the budget, for relaxations of wide graphs."""
 
-_MOVES_PER_STEP = 6
-"""Moves of annealing that take as long as a step of a downset search."""
-
 _FEWEST_STEPS, _TURNS = 1 << 14, 12
 """Of the first relaxed searches: steps at least, and what part of all."""
 
@@ -44,6 +41,9 @@ _NEXT = 2
 
 _PROMISING = 0.85
 """Of the bottleneck, that relaxations have to prove in their first round, unless they find a better partition."""
+
+_FEWEST_OPS = 250
+"""Ops from which on relaxations are tried: smaller graphs are searched as they are."""
 
 _SHORT = 100
 """Evaluations of ``brkga`` beforehand where no clock ends the search."""
@@ -98,23 +98,24 @@ def _relax(
     reduced: ReducedInstance, limits: SearchLimits, portfolio: Portfolio, prover: Prover, threads: Threads
 ) -> None:
     """Let partitions and bounds of relaxed instances help for a share of the budget, where ops may be left out."""
-    left = min(limits.evaluations - portfolio.evaluations, default_sweeps(reduced.original))
     instance = reduced.original
+    left = min(limits.evaluations - portfolio.evaluations, default_sweeps(instance))
+    if instance.op_count < _FEWEST_OPS:
+        return
     part = replace(limits, deadline=limits.deadline.share(_RELAXATION_SHARE))
     loop = RelaxationLoop(instance, prover.lower, portfolio.best.bottleneck, part, threads)
     if loop.hopeless:
         return
     limits.observer.phase("relaxation")
-    steps = int(_RELAXATION_SHARE * left * instance.op_count / _MOVES_PER_STEP)
+    steps = int(_RELAXATION_SHARE * left * instance.op_count / MOVES_PER_STEP)
     first = max(_FEWEST_STEPS, steps // _TURNS)
     loop.run(steps, first, most_rounds=1)
-    if loop.stage is None and loop.lower < _PROMISING * loop.upper:
-        return  # as if it had not been tried
-    loop.run(steps - loop.steps, _NEXT * first)
+    if loop.stage is not None or loop.lower >= _PROMISING * loop.upper:
+        loop.run(steps - loop.steps, _NEXT * first)
     if loop.bound is not None:
         prover.accept(loop.bound)
-    spent = min(ceil(loop.steps * _MOVES_PER_STEP / instance.op_count), limits.evaluations - portfolio.evaluations)
-    portfolio.spend(spent)
+    spent = ceil(loop.steps * MOVES_PER_STEP / instance.op_count)
+    portfolio.spend(min(spent, limits.evaluations - portfolio.evaluations))
     if loop.stage is not None:
         found = reduced.carry(Partition.from_stages(instance, loop.stage))
         portfolio.add(SearchResult(found, loop.upper, "relaxation", 0, StopReason.BUDGET))

@@ -15,8 +15,8 @@ from mtpp.inference.relaxation import Relaxation
 from mtpp.solvers.local_search.annealing import COOL, WARM
 from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
 
-_SWEEPS = 60
-"""Moves per op of a run that starts at a lifted partition."""
+RUNS, SWEEPS = 2, 60
+"""Runs of annealing that start at a lifted partition, and moves per op of each."""
 
 
 def put_back(relaxation: Relaxation, partition: Partition) -> Int32Array:
@@ -47,7 +47,7 @@ def put_back(relaxation: Relaxation, partition: Partition) -> Int32Array:
 def improved(stage: Int32Array, annealer: Annealer) -> Assignment:
     """Return the best of short runs of annealing from an assignment, in which empty stages come last."""
     stage = np.unique(stage, return_inverse=True)[1].astype(np.int32)
-    found, _ = annealer.round([Start(stage, COOL), Start(stage, WARM)], _SWEEPS * len(stage))
+    found, _ = annealer.round([Start(stage, COOL), Start(stage, WARM)], SWEEPS * len(stage))
     return min(found, key=lambda one: one.bottleneck)
 
 

@@ -21,12 +21,15 @@ from mtpp.inference.relaxation import relax
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.local_search.restarts import Annealer
 from mtpp.solvers.relaxation.candidates import Candidates
-from mtpp.solvers.relaxation.lifting import blamed, improved, put_back
+from mtpp.solvers.relaxation.lifting import RUNS, SWEEPS, blamed, improved, put_back
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
 from mtpp.solvers.threads import Threads
 
 FIRST_STEPS = 1 << 18
 """Of one relaxed search, in the first round."""
+
+MOVES_PER_STEP = 6
+"""Moves of annealing that take as long as a step of a search."""
 
 _MORE = 2
 """Times as many in each round."""
@@ -183,7 +186,10 @@ class RelaxationLoop:
             self._tried[key] = steps
             before, known = chain.search, self.lower
             if chain.search is None:
-                chain.search = self._search(chain.left_out)
+                try:
+                    chain.search = self._search(chain.left_out)
+                except ValueError:  # too many paths
+                    return
             search = chain.search
             made = search.steps if search is before else 0
             search.run(self.lower, self.upper, min(steps, self._last_step - self.steps))
@@ -217,6 +223,7 @@ class RelaxationLoop:
         """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it."""
         assert search.partition is not None
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
+        self.steps += RUNS * SWEEPS * len(found.stage) // MOVES_PER_STEP
         if found.bottleneck < self.upper and self._keeps_memory(found.stage):
             self.upper, self.stage = found.bottleneck, found.stage
             self._limits.observer.incumbent(self.upper)

@@ -80,9 +80,10 @@ class RelaxedSearch:
         self._search_below_cost(self.steps + int(_FIRST_SHARE * steps))
         while not self.closed and self._limits.stop is None and self.steps < last_step:
             least = max(1, self.cost // _STEP)
-            if self._undecided < self.cost - 1 and self._undecided - self.lower < least:
+            highest = min(self.cost, self._undecided) - 1
+            if highest < self.lower or (self._undecided < self.cost - 1 and highest < self.lower + least - 1):
                 break
-            limit = min(self.lower + self._step, (self.lower + min(self.cost, self._undecided) - 1) // 2)
+            limit = min(self.lower + self._step, (self.lower + highest) // 2)
             search = DownsetSearch(self._problem, limit, self._memory_bytes)
             self.steps += search.steps
             self._run(search, last_step)

@@ -106,3 +106,16 @@ def test_malformed_records_are_refused(value: Any) -> None:
 def test_proofs_of_the_whole_graph_leave_nothing_out() -> None:
     """Most proofs say nothing of it."""
     assert relaxation_of({"merges": []}, ("lower_bound", "proof")) is None
+
+
+def test_too_many_paths_leave_the_claim_unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A left-out hub stands for all pairs of its makers and readers; who forges a proof is not given the memory."""
+    monkeypatch.setattr("mtpp.checker.relaxed.MOST_PATHS", 24)
+    ops = [Op(f"a{i}", 1) for i in range(5)] + [Op("hub", 0)] + [Op(f"z{i}", 1) for i in range(5)]
+    tensors = [Tensor(f"t{i}", f"a{i}", ("hub",), None, 1) for i in range(5)]
+    tensors.append(Tensor("out", "hub", tuple(f"z{i}" for i in range(5)), None, 1))
+    graph = CostGraph.build(name="hub", time_unit="ps", ops=ops, tensors=tensors)
+    proof = {"relaxed": {"left_out": ["hub"], "bypassed": [], "lowered": {}}}
+    check, _ = check_bound(claim_of(graph, LINK, 2, [], 1, proof), "simple", Tier.EXACT, None, None)
+    assert check.passed is None
+    assert "too many" in check.detail

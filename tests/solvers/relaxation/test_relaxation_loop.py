@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,7 @@ def test_relaxed_optima_are_bounds_with_proofs(part: int) -> None:
         if optimum >= oracles.NEVER:
             continue
         relaxation = problem.relaxation
-        unnamed = type(relaxation)(
-            relaxation.original, relaxation.instance, relaxation.kept, relaxation.left_out, relaxation.bypassed, {}
-        )
-        search = RelaxedSearch(unnamed, 0, optimum, 2**20, InstanceLimits())
+        search = RelaxedSearch(replace(relaxation, lowered={}), 0, optimum, 2**20, InstanceLimits())
         search.run(0, optimum, 10**6)
         assert search.closed
         assert search.lower <= optimum, seed
@@ -144,3 +142,17 @@ def test_blame_is_of_left_out_ops_alone() -> None:
         ranked = blamed(original, np.array(mask), stage, 0).tolist()
         assert len(set(ranked)) == len(ranked) > 0
         assert set(ranked) <= set(out)
+
+
+def test_a_gap_of_one_tick_ends_the_search() -> None:
+    """Where the memory suffices for nothing more, no search is begun again and again."""
+    for seed in range(300):
+        problem = relaxed_problem(seed)
+        if problem is None:
+            continue
+        relaxation, most = replace(problem.relaxation, lowered={}), problem.relaxation.original.most_ticks + 1
+        search = RelaxedSearch(relaxation, 0, most, 40, InstanceLimits())
+        search.run(0, most, 10**9)
+        before = search.steps
+        search.run(search.lower, search.cost, 10**9)
+        assert search.steps - before < 10**6
