@@ -28,7 +28,7 @@ def _tensors(instance: Instance) -> Counter[tuple[int, int, int, tuple[int, ...]
     return found
 
 
-def _check(problem: RelaxedProblem, pick: random.Random) -> int:
+def _check(problem: RelaxedProblem, pick: random.Random, most: int = 25) -> int:
     """Check one problem; return how many stages were compared."""
     relaxation, relaxed = problem.relaxation, problem.relaxed
     inner = relaxation.instance
@@ -48,7 +48,7 @@ def _check(problem: RelaxedProblem, pick: random.Random) -> int:
     kept = [number[name] for name in relaxed.op_names]
     group_of = range(len(kept)) if inner.ground is None else inner.ground.op_of.tolist()
     compared = 0
-    for stages in problem.assignments(pick, 25):
+    for stages in problem.assignments(pick, most):
         left = [stages[v] for v in kept]
         of_group = dict(zip(group_of, left, strict=True))
         assert all(of_group[group] == stage for group, stage in zip(group_of, left, strict=True))
@@ -68,9 +68,7 @@ def _check(problem: RelaxedProblem, pick: random.Random) -> int:
 
 def test_no_stage_costs_more_without_ops() -> None:
     """Any ops, any transfers: restricted partitions are partitions, of stages that cost and hold no more."""
-    compared = sum(
-        _check(problem, random.Random(seed)) for seed in range(400) if (problem := relaxed_problem(seed)) is not None
-    )
+    compared = sum(_check(relaxed_problem(seed), random.Random(seed)) for seed in range(300))
     assert compared > 5_000
 
 
@@ -78,20 +76,15 @@ def test_no_stage_costs_more_without_ops() -> None:
 @pytest.mark.parametrize("part", range(PARTS))
 def test_no_stage_costs_more_in_ten_thousand_relaxations(part: int) -> None:
     """The same on many more."""
-    size = 10_600 // PARTS
-    seeds = range(1_000 + part * size, 1_000 + (part + 1) * size)
-    problems = [(seed, problem) for seed in seeds if (problem := relaxed_problem(seed)) is not None]
-    assert len(problems) >= 0.95 * size
-    for seed, problem in problems:
-        _check(problem, random.Random(seed))
+    size = 10_000 // PARTS
+    for seed in range(1_000 + part * size, 1_000 + (part + 1) * size):
+        _check(relaxed_problem(seed), random.Random(seed), most=8)
 
 
 def test_restricted_partitions_keep_their_stages() -> None:
     """A partition of the original loses ops and nothing else."""
     for seed in range(60):
         problem = relaxed_problem(seed)
-        if problem is None:
-            continue
         original = problem.relaxation.original
         whole = Partition.from_stages(original, np.zeros(original.op_count, dtype=np.int32))
         assert problem.relaxation.restrict(whole).assignment.tolist() == [0] * len(problem.relaxation.kept)
@@ -99,8 +92,6 @@ def test_restricted_partitions_keep_their_stages() -> None:
 
 def test_one_op_has_to_stay() -> None:
     """An instance without ops is none."""
-    problem = relaxed_problem(1)
-    assert problem is not None
-    original = problem.relaxation.original
+    original = relaxed_problem(1).relaxation.original
     with pytest.raises(ValueError, match="must stay"):
         relax(original, np.ones(original.op_count, dtype=np.bool_))

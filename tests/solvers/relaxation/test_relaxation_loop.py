@@ -58,8 +58,6 @@ def test_relaxed_optima_are_bounds_with_proofs(part: int) -> None:
     proven = 0
     for seed in range(part, 240, 4):
         problem = relaxed_problem(seed)
-        if problem is None:
-            continue
         optimum = oracles.brute_force_optimum(problem.graph, problem.system, problem.k, problem.groups)
         if optimum >= oracles.NEVER:
             continue
@@ -116,8 +114,6 @@ def test_ops_are_put_back_where_they_may_be() -> None:
     """Between what they read and what reads them, the kept ops staying where they are."""
     for seed in range(200):
         problem = relaxed_problem(seed)
-        if problem is None:
-            continue
         relaxation = problem.relaxation
         for stages in problem.assignments(random.Random(seed), 5):
             original = relaxation.original
@@ -132,7 +128,7 @@ def test_blame_is_of_left_out_ops_alone() -> None:
     """Each is named once, and none that is there already; some are named as long as any is left out."""
     for seed in range(100):
         problem = relaxed_problem(seed)
-        if problem is None or not problem.said["left_out"]:
+        if not problem.said["left_out"]:
             continue
         relaxation = problem.relaxation
         original = relaxation.original
@@ -148,8 +144,6 @@ def test_a_gap_of_one_tick_ends_the_search() -> None:
     """Where the memory suffices for nothing more, no search is begun again and again."""
     for seed in range(300):
         problem = relaxed_problem(seed)
-        if problem is None:
-            continue
         relaxation, most = replace(problem.relaxation, lowered={}), problem.relaxation.original.most_ticks + 1
         search = RelaxedSearch(relaxation, 0, most, 40, InstanceLimits())
         search.run(0, most, 10**9)
