@@ -37,8 +37,11 @@ _MORE = 2
 UNLIMITED_STEPS = 1 << 62
 """A number of steps that no search makes."""
 
-_STANDSTILL = 4
-"""Rounds without a better bound or partition after which there is no hope left."""
+_PROGRESS = 0.95
+"""Of the gap between bound and bottleneck: what a round has to leave at most to have helped."""
+
+_STANDSTILL = 2
+"""Rounds that did not help after which there is no hope left."""
 
 _SEARCHES = 8
 """At a time, which share the memory."""
@@ -162,12 +165,12 @@ class RelaxationLoop:
         idle = 0
         self._last_step = self.steps + most_steps
         while self._chains and idle < _STANDSTILL and not self._ended():
-            before = self.lower, self.upper
+            gap = self.upper - self.lower
             for chain in self._chains:
                 self._advance(chain, steps)
                 if self._ended():
                     return
-            idle = idle + 1 if (self.lower, self.upper) == before else 0
+            idle = idle + 1 if self.upper - self.lower > _PROGRESS * gap else 0
             most_rounds = None if most_rounds is None else most_rounds - 1
             if most_rounds == 0:
                 break
