@@ -206,13 +206,17 @@ class Instance:
         return np.repeat(self.producer, counts), self.pins[is_consumer]
 
     @cached_property
+    def tensor_of_pin(self) -> Int32Array:
+        """Tensor that each of :attr:`pins` is one of, int32."""
+        return np.repeat(np.arange(self.tensor_count, dtype=np.int32), np.diff(self.pin_offsets))
+
+    @cached_property
     def op_tensors(self) -> tuple[Int64Array, Int32Array]:
         """Tensors that each op makes or reads, CSR: offsets int64, shape (n + 1,), and tensors int32."""
-        tensor_of_pin = np.repeat(np.arange(self.tensor_count, dtype=np.int32), np.diff(self.pin_offsets))
         by_op = np.argsort(self.pins, kind="stable")
         offsets = np.zeros(self.op_count + 1, dtype=np.int64)
         np.cumsum(np.bincount(self.pins, minlength=self.op_count), out=offsets[1:])
-        return offsets, tensor_of_pin[by_op]
+        return offsets, self.tensor_of_pin[by_op]
 
     @cached_property
     def successors(self) -> tuple[Int64Array, Int32Array]:

@@ -84,17 +84,24 @@ def stage_costs(instance: Instance, partition: Partition) -> StageCosts:
     return StageCosts(ops, work, arriving, leaving, overflow, cost, params, peak)
 
 
+def keeps_stage_memory(instance: Instance, costs: StageCosts) -> bool:
+    """Tell whether no stage needs more than the stage memory."""
+    limit = instance.system.stage_memory_bytes
+    return limit is None or int((costs.param_bytes + costs.peak_bytes).max()) <= limit
+
+
 def check_stage_memory(instance: Instance, costs: StageCosts) -> None:
     """Raise :class:`~mtpp.errors.InvalidPartition` if a stage needs more than the stage memory; names the worst."""
     limit = instance.system.stage_memory_bytes
+    if limit is None or keeps_stage_memory(instance, costs):
+        return
     worst = int((costs.param_bytes + costs.peak_bytes).argmax())
     params, peak = int(costs.param_bytes[worst]), int(costs.peak_bytes[worst])
-    if limit is not None and params + peak > limit:
-        raise InvalidPartition(
-            f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
-            f"than the {limit:,} ({format_bytes(limit)}) allowed",
-            parameter="stage_memory",
-        )
+    raise InvalidPartition(
+        f"stage {worst} needs {params + peak:,} bytes ({params:,} for parameters, {peak:,} for activations), more "
+        f"than the {limit:,} ({format_bytes(limit)}) allowed",
+        parameter="stage_memory",
+    )
 
 
 def bottleneck(instance: Instance, partition: Partition) -> int:

@@ -129,9 +129,8 @@ class _Tensors:
         for t, ticks in lowered.items():
             self.transfer[t] = ticks
         self.size = ground.tensor_bytes.copy()
-        tensor = np.repeat(np.arange(ground.tensor_count), np.diff(ground.pin_offsets))
         self.touched = np.zeros(ground.tensor_count, dtype=np.bool_)
-        self.touched[tensor[out[ground.pins]]] = True
+        self.touched[ground.tensor_of_pin[out[ground.pins]]] = True
         offsets, pins = ground.pin_offsets.tolist(), ground.pins.tolist()
         self.readers: dict[int, set[int]] = {}
         self.maker: dict[int, int] = {}
@@ -175,8 +174,7 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Ins
     stays = ~out
     place = np.full(ground.op_count, -1, dtype=np.int32)
     place[stays] = np.arange(np.count_nonzero(stays), dtype=np.int32)
-    tensor = np.repeat(np.arange(ground.tensor_count), np.diff(ground.pin_offsets))
-    rows = [place[ground.pins[~tensors.touched[tensor]]]]
+    rows = [place[ground.pins[~tensors.touched[ground.tensor_of_pin]]]]
     lengths = [np.diff(ground.pin_offsets)[~tensors.touched]]
     costs = [tensors.transfer[~tensors.touched]]
     sizes = [tensors.size[~tensors.touched]]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from mtpp.inference.instance import Instance
-from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
 from mtpp.solvers.threads import Threads
@@ -24,9 +23,7 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     with Threads(limits.jobs) as threads:
         loop = RelaxationLoop(original, limits.lower, limits.upper, limits, threads, enough=limits.target)
         loop.run()
-    partition = None
-    if loop.stage is not None:
-        partition = Partition.from_stages(original, loop.stage)
-        if limits.reduced is not None:
-            partition = limits.reduced.carry(partition)
+    partition = loop.partition
+    if partition is not None and limits.reduced is not None:
+        partition = limits.reduced.carry(partition)
     return BoundResult(loop.bound, loop.hopeless or loop.lower >= limits.upper, partition)

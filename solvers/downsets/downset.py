@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.errors import InvalidPartition
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.solvers.downsets.downset_arrays import (
     DownsetArrays,
@@ -40,6 +40,7 @@ from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.downsets.least_crossings import CrossingNetwork, crossing_network, least_crossings
 from mtpp.solvers.memory.memory_arrays import GroundArrays
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
 _FIRST_CAPACITY = 512
 
@@ -83,11 +84,7 @@ def downset_problem(instance: Instance) -> DownsetProblem:
     arrays = downset_arrays(instance)
     ground = ordered_ground(instance)
     costs = stage_costs(instance, Partition.from_stages(instance, np.zeros(instance.op_count, dtype=np.int32)))
-    whole: int | None = costs.bottleneck
-    try:
-        check_stage_memory(instance, costs)
-    except InvalidPartition:
-        whole = None
+    whole = costs.bottleneck if keeps_stage_memory(instance, costs) else None
     return DownsetProblem(instance, arrays, ground, crossing_network(arrays), whole)
 
 
@@ -167,6 +164,18 @@ class DownsetSearch:
             self._grow()
         self.state = {ENDED: "none", FOUND: "found"}.get(code, "open")
 
+    def advance(self, steps: int, piece: int, ended: Callable[[], bool]) -> int:
+        """Go on for that many steps, *piece* at a time, until the search is decided or *ended* says so.
+
+        Returns
+        -------
+        The steps made.
+        """
+        first = self.steps
+        while self.state == "open" and self.steps - first < steps and not ended():
+            self.run(min(piece, steps - (self.steps - first)))
+        return self.steps - first
+
     def _grow(self) -> None:
         old, count = self._store, len(self._store.level)
         capacity = min(2 * count, self._most)
@@ -202,6 +211,12 @@ class DownsetSearch:
         """Return the ops of one downset."""
         inside = np.unpackbits(self._store.bits[downset].astype("<u8").view(np.uint8), bitorder="little")
         return self._problem.instance.order[np.flatnonzero(inside)]
+
+    def proof(self, reduced: ReducedInstance) -> dict[str, Any]:
+        """Return the proof, once there is none, that no partition of an instance so reduced stays within the limit."""
+        assert self.state == "none"
+        terms = {"cutoff": self.limit + 1, "k": self._problem.instance.k, "rules": self._problem.rules}
+        return {"merges": reduced.record(), **terms, **self.record()}
 
     def record(self) -> dict[str, Any]:
         """Return what was enumerated, for a proof: the counts, and a digest of the downsets reached.

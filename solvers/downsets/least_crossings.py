@@ -66,6 +66,18 @@ class CrossingNetwork(NamedTuple):
     after: Int64Array
 
 
+def work_around(arrays: DownsetArrays) -> tuple[Int64Array, Int64Array]:
+    """Return the work of each op with its ancestors, and with its descendants, two int64 arrays of shape (n,)."""
+    n = len(arrays.work)
+    reverse = np.arange(n)[::-1]
+    tails, heads = n - 1 - np.repeat(np.arange(n), np.diff(arrays.successor_offsets)), n - 1 - arrays.successors
+    later = np.zeros(n + 1, dtype=np.int64)
+    np.cumsum(np.bincount(tails, minlength=n), out=later[1:])
+    by_tail = heads[np.argsort(tails, kind="stable")].astype(np.int32)
+    before = ancestor_work(arrays.work, arrays.predecessor_offsets, arrays.predecessors)
+    return before, ancestor_work(arrays.work[reverse], later, by_tail)[reverse]
+
+
 def crossing_network(arrays: DownsetArrays) -> CrossingNetwork:
     """Return the network of an instance.
 
@@ -80,17 +92,11 @@ def crossing_network(arrays: DownsetArrays) -> CrossingNetwork:
     tails: list[NDArray[Any]] = [np.repeat(ops, degree), arrays.producer, reading]
     ends: list[NDArray[Any]] = [arrays.predecessors, n + tensors, arrays.consumers]
     items: list[NDArray[Any]] = [np.repeat(ops, degree), tensors, np.repeat(tensors, reads)]
-    reverse = ops[::-1]
-    edges = (n - 1 - np.repeat(ops, np.diff(arrays.successor_offsets)), n - 1 - arrays.successors)
-    by_op = np.argsort(edges[0], kind="stable")
-    later = np.zeros(n + 1, dtype=np.int64)
-    np.cumsum(np.bincount(edges[0], minlength=n), out=later[1:])
     return CrossingNetwork(
         *flow_arcs(np.concatenate(tails), np.concatenate(ends), n + m),
         np.repeat(np.arange(3), [len(part) for part in tails]).astype(np.int32),
         np.concatenate(items).astype(np.int32),
-        ancestor_work(arrays.work, arrays.predecessor_offsets, arrays.predecessors),
-        ancestor_work(arrays.work[reverse], later, edges[1][by_op].astype(np.int32))[reverse],
+        *work_around(arrays),
     )
 
 

@@ -164,10 +164,7 @@ class Prover:
 
     def _run(self, search: DownsetSearch, last_step: int) -> None:
         """Let a search go on until it is decided, the steps are made, or the limits say so."""
-        while search.state == "open" and self.steps < last_step and self._limits.stop is None:
-            before = search.steps
-            search.run(min(_SLICE, last_step - self.steps))
-            self.steps += search.steps - before
+        self.steps += search.advance(last_step - self.steps, _SLICE, self._limits.ended)
 
     def _settle(self, search: DownsetSearch) -> None:
         """Take in what a search has decided."""
@@ -182,7 +179,7 @@ class Prover:
             self.lower = search.limit + 1
             self._halve = False
             self._limits.observer.bound(self.lower)
-            self.bound = self._proof(search)
+            self.bound = LowerBound(self.lower, "downset", Tier.ENUMERATED, search.proof(self._reduced))
             self._limits.keeper.prove(self.bound)
         else:
             self._undecided = search.limit
@@ -219,13 +216,3 @@ class Prover:
                 high = self._not_by_crossings = search.limit
         if highest is not None:
             self._settle(highest)
-
-    def _proof(self, search: DownsetSearch) -> LowerBound:
-        proof = {
-            "merges": self._reduced.record(),
-            "cutoff": search.limit + 1,
-            "k": self.inner.k,
-            "rules": self._problem.rules,
-            **search.record(),
-        }
-        return LowerBound(search.limit + 1, "downset", Tier.ENUMERATED, proof)

@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from mtpp.errors import InvalidPartition
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.solvers.arrays import order_arrays, slicing_arrays
 from mtpp.solvers.feasibility import none_found
@@ -87,11 +86,8 @@ def first_partition(instance: Instance) -> SearchResult | None:
     for stage in (_equal_work(instance), np.zeros(instance.op_count, dtype=np.int32)):
         partition = Partition.from_stages(instance, stage)
         costs = stage_costs(instance, partition)
-        try:
-            check_stage_memory(instance, costs)
-        except InvalidPartition:
-            continue
-        found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, StopReason.FINISHED))
+        if keeps_stage_memory(instance, costs):
+            found.append(SearchResult(partition, costs.bottleneck, "equal work", 1, StopReason.FINISHED))
     return min(found, key=lambda one: one.bottleneck, default=None)
 
 
@@ -142,9 +138,6 @@ def _balanced_memory(instance: Instance, sweeps: int, limits: SearchLimits, thre
     found.append(Assignment(start.bottleneck, start.partition.assignment))
     for assignment in sorted(found, key=lambda one: one.bottleneck):
         partition = Partition.from_stages(instance, assignment.stage)
-        try:
-            check_stage_memory(instance, stage_costs(instance, partition))
-        except InvalidPartition:
-            continue
-        return partition
+        if keeps_stage_memory(instance, stage_costs(instance, partition)):
+            return partition
     return None

@@ -118,7 +118,7 @@ def ground_arrays(instance: Instance) -> GroundArrays:
     place[ground.order] = np.arange(ground.op_count, dtype=np.int32)
     op_at = op_of[ground.order]
     pin_place = place[ground.pins]
-    tensor_of_pin = np.repeat(np.arange(ground.tensor_count, dtype=np.int32), np.diff(ground.pin_offsets))
+    tensor_of_pin = ground.tensor_of_pin
     holds = ground.tensor_bytes > 0
     kept = holds[tensor_of_pin]
     number = (np.cumsum(holds) - 1).astype(np.int32)

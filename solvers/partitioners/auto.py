@@ -9,7 +9,6 @@ from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import SearchLimits, SearchResult
@@ -110,14 +109,14 @@ def _relax(
     steps = int(_RELAXATION_SHARE * left * instance.op_count / MOVES_PER_STEP)
     first = max(_FEWEST_STEPS, steps // _TURNS)
     loop.run(steps, first, most_rounds=1)
-    if loop.stage is not None or loop.lower >= _PROMISING * loop.upper:
+    if loop.partition is not None or loop.lower >= _PROMISING * loop.upper:
         loop.run(steps - loop.steps, _NEXT * first)
     if loop.bound is not None:
         prover.accept(loop.bound)
     spent = ceil(loop.steps * MOVES_PER_STEP / instance.op_count)
     portfolio.spend(min(spent, limits.evaluations - portfolio.evaluations))
-    if loop.stage is not None:
-        found = reduced.carry(Partition.from_stages(instance, loop.stage))
+    if loop.partition is not None:
+        found = reduced.carry(loop.partition)
         portfolio.add(SearchResult(found, loop.upper, "relaxation", 0, StopReason.BUDGET))
 
 

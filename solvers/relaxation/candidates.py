@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
-from mtpp.solvers.downsets.least_crossings import crossing_network
+from mtpp.solvers.downsets.least_crossings import work_around
 
 _LEVELS = ((0.1, 0.1), (0.05, 0.2), (0.02, 0.3), (0.01, 0.5), (0.003, 1.0), (0.001, 1.0))
 """From coarse to fine: influence at most, as a share of the bottleneck, and incomparable work at least, in stages."""
@@ -45,9 +45,9 @@ class Candidates:
     def of(cls, instance: Instance) -> Candidates:
         """Return the figures of an instance; O(n · edges / 64)."""
         arrays = downset_arrays(instance)
-        network = crossing_network(arrays)
+        before, after = work_around(arrays)
         incomparable = np.empty(instance.op_count, dtype=np.int64)
-        incomparable[instance.order] = arrays.work.sum() - network.before - network.after + arrays.work
+        incomparable[instance.order] = arrays.work.sum() - before - after + arrays.work
         read = np.diff(instance.pin_offsets) > 1
         influence = instance.work.copy()
         np.add.at(influence, instance.producer[read], instance.transfer[read])

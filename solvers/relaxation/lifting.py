@@ -58,7 +58,7 @@ def blamed(instance: Instance, left_out: NDArray[np.bool_], stage: Int32Array, e
     left-out ops are returned, the most expensive to run first.
     """
     slow = stage_costs(instance, Partition.from_stages(instance, stage)).cost > enough
-    tensor = np.repeat(np.arange(instance.tensor_count), np.diff(instance.pin_offsets))
+    tensor = instance.tensor_of_pin
     first = stage[instance.producer]
     cut = np.zeros(instance.tensor_count, dtype=np.bool_)
     cut[tensor[stage[instance.pins] != first[tensor]]] = True

@@ -11,11 +11,10 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.errors import InvalidPartition
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import relax
 from mtpp.solvers.limits import InstanceLimits
@@ -114,8 +113,8 @@ class RelaxationLoop:
         As the parameters, and what was found since.
     bound
         The proof that raised :attr:`lower` last, None if none did.
-    stage
-        The best assignment found here, int32, shape (n,), None if none was.
+    partition
+        The best partition found here, None if none was.
     steps
         Steps of all searches so far.
     """
@@ -132,7 +131,7 @@ class RelaxationLoop:
         self.lower = lower
         self.upper = upper
         self.bound: LowerBound | None = None
-        self.stage: Int32Array | None = None
+        self.partition: Partition | None = None
         self.steps = 0
         self._last_step = UNLIMITED_STEPS
         self._instance = instance
@@ -227,16 +226,9 @@ class RelaxationLoop:
         assert search.partition is not None
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
         self.steps += RUNS * SWEEPS * len(found.stage) // MOVES_PER_STEP
-        if found.bottleneck < self.upper and self._keeps_memory(found.stage):
-            self.upper, self.stage = found.bottleneck, found.stage
-            self._limits.observer.incumbent(self.upper)
+        if found.bottleneck < self.upper:
+            partition = Partition.from_stages(self._instance, found.stage)
+            if keeps_stage_memory(self._instance, stage_costs(self._instance, partition)):
+                self.upper, self.partition = found.bottleneck, partition
+                self._limits.observer.incumbent(self.upper)
         return found.stage
-
-    def _keeps_memory(self, stage: Int32Array) -> bool:
-        try:
-            check_stage_memory(
-                self._instance, stage_costs(self._instance, Partition.from_stages(self._instance, stage))
-            )
-        except InvalidPartition:
-            return False
-        return True

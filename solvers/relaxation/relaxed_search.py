@@ -107,15 +107,13 @@ class RelaxedSearch:
             self._settle(search)
 
     def _run(self, search: DownsetSearch, last_step: int) -> None:
-        while search.state == "open" and self.steps < last_step and self._limits.stop is None:
-            before = search.steps
-            search.run(min(_SLICE, last_step - self.steps))
-            self.steps += search.steps - before
+        self.steps += search.advance(last_step - self.steps, _SLICE, self._limits.ended)
 
     def _settle(self, search: DownsetSearch) -> None:
         if search.state == "none":
             self.lower = search.limit + 1
-            self.bound = self._proof(search)
+            proof = {"relaxed": self.relaxation.record(), **search.proof(self._reduced)}
+            self.bound = LowerBound(self.lower, METHOD, Tier.ENUMERATED, proof)
             self._step *= 3
         elif search.state == "found":
             found = search.partition()
@@ -125,14 +123,3 @@ class RelaxedSearch:
         else:
             self._undecided = min(self._undecided, search.limit)
             self._step = max(1, self._step // 3)
-
-    def _proof(self, search: DownsetSearch) -> LowerBound:
-        proof = {
-            "relaxed": self.relaxation.record(),
-            "merges": self._reduced.record(),
-            "cutoff": search.limit + 1,
-            "k": self._reduced.instance.k,
-            "rules": self._problem.rules,
-            **search.record(),
-        }
-        return LowerBound(search.limit + 1, METHOD, Tier.ENUMERATED, proof)

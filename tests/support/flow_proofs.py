@@ -15,6 +15,7 @@ from plan_documents import embedded_document
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.graph import embedded_in_ticks
 from mtpp.checker.merged import MergedGraph
+from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
@@ -51,6 +52,13 @@ def random_problem(seed: int, *, op_count: int | None = None) -> tuple[CostGraph
         system = System("random", 1, 1, 10**12 // 3, fast, reserve, pick.choice(["reserve", "order"]), limit)
     together = [pick.sample(list(graph.op_names), 2)] if pick.random() < 0.2 else []
     return graph, system, pick.randint(1, 5), together
+
+
+def grouped(graph: CostGraph, system: System, k: int, together: list[list[str]]) -> tuple[Instance, list[list[int]]]:
+    """Return the instance in which groups are merged, and their ops by number."""
+    groups = [[graph.op_names.index(op) for op in group] for group in together]
+    instance = Instance.build(graph, system, k)
+    return contract(instance, groups).instance if groups else instance, groups
 
 
 def claim_of(

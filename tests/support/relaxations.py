@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 import oracles
-from flow_proofs import claim_of, random_problem
+from flow_proofs import claim_of, grouped, random_problem
 
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.relaxed import Relaxation as Said
 from mtpp.checker.relaxed import relaxed_graph
-from mtpp.inference.contraction import contract
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.relaxation import Relaxation, relax
@@ -49,12 +48,9 @@ def relaxed_problem(seed: int) -> RelaxedProblem:
     pick = random.Random(seed)
     graph, system, k, together = random_problem(seed, op_count=pick.randint(2, 6))
     k = min(k, 4)
-    groups = [[graph.op_names.index(op) for op in group] for group in together]
-    instance = Instance.build(graph, system, k)
-    transfer = instance.transfer.tolist()
-    lowered = {t: pick.randint(0, transfer[t]) for t in range(instance.tensor_count) if pick.random() < 0.2}
-    if groups:
-        instance = contract(instance, groups).instance
+    instance, groups = grouped(graph, system, k, together)
+    transfer = Instance.build(graph, system, k).transfer.tolist()
+    lowered = {t: pick.randint(0, ticks) for t, ticks in enumerate(transfer) if pick.random() < 0.2}
     left_out = np.array([pick.random() < 0.5 for _ in range(instance.op_count)], dtype=np.bool_)
     left_out[pick.randrange(instance.op_count)] = False
     relaxation = relax(instance, left_out, lowered)

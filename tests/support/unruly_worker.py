@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from mtpp.errors import InconsistentBound
@@ -38,7 +39,7 @@ def _unruly(
             attempts.write("x")
     tries = Path(file).stat().st_size if file else 0
     if verb in ("die", "die-once", "hang", "end-softly"):
-        _certify(cell, report)
+        _certify(replace(cell, limits=replace(cell.limits, time_limit_s=60.0)), report)
     if verb == "die" or (verb == "die-once" and tries == 1):
         os.kill(os.getpid(), signal.SIGKILL)
     if verb == "exhaust":

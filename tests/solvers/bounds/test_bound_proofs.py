@@ -6,13 +6,11 @@ import json
 
 import oracles
 import pytest
-from flow_proofs import claim_of, random_problem
+from flow_proofs import claim_of, grouped, random_problem
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.checks import check_bound
 from mtpp.host.deadline import Deadline
-from mtpp.inference.contraction import contract
-from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -34,13 +32,10 @@ def test_proofs_pass(name: str, reduced: bool) -> None:
     proven = 0
     for seed in range(60):
         graph, system, k, together = random_problem(seed)
-        groups = [[graph.op_names.index(op) for op in group] for group in together]
+        instance, groups = grouped(graph, system, k, together)
         optimum = oracles.brute_force_optimum(graph, system, k, groups)
         if optimum >= oracles.NEVER:
             continue
-        instance = Instance.build(graph, system, k)
-        if groups:
-            instance = contract(instance, groups).instance
         smaller = reduce_instance(instance) if reduced and name != "simple" else ReducedInstance(instance)
         limits = BoundLimits(optimum, deadline=Deadline(2))  # some get better for very long
         lower = BOUNDS[name].load()(smaller.instance, limits).lower

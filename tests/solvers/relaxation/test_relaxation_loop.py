@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import oracles
 import pytest
-from flow_proofs import claim_of, random_problem
+from flow_proofs import claim_of, grouped, random_problem
 from relaxations import RelaxedProblem, relaxed_problem
 
 from mtpp.checker.checks import check_bound
@@ -19,8 +19,6 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.checker.report import Check, Outcome
 from mtpp.checker.tier import Tier
 from mtpp.inference.certificate import LowerBound
-from mtpp.inference.contraction import contract
-from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits
@@ -89,13 +87,10 @@ def test_the_loop_keeps_between_bound_and_optimum(part: int, monkeypatch: pytest
     raised = 0
     for seed in range(part, 160, 4):
         graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(4, 7))
-        groups = [[graph.op_names.index(op) for op in group] for group in together]
+        instance, groups = grouped(graph, system, k, together)
         optimum = oracles.brute_force_optimum(graph, system, k, groups)
         if optimum >= oracles.NEVER:
             continue
-        instance = Instance.build(graph, system, k)
-        if groups:
-            instance = contract(instance, groups).instance
         reduced = reduce_instance(instance)
         known = max(optimum, oracles.bottleneck(graph, system, [0] * graph.op_count, k))
         result = bound(reduced.instance, BoundLimits(min(known, oracles.NEVER - 1), reduced=reduced))
