@@ -10,6 +10,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 from flow_proofs import SINK, SOURCE, name_of, weights
+from networkx.algorithms.flow import edmonds_karp
 from scipy.optimize import linprog
 
 from mtpp.checker.merged import MergedGraph
@@ -220,7 +221,7 @@ class Maker:
                 network.add_edge(("op", u), ("op", v))
             if any((z, u) in problem.reach for z in inside):
                 network.add_edge(("op", v), ("op", u))
-        total, flow = nx.maximum_flow(network, SOURCE, SINK)
+        total, flow = nx.maximum_flow(network, SOURCE, SINK, flow_func=edmonds_karp)
         rows, arcs = [], []
         for t, (_, producer, consumers) in enumerate(problem.graph.tensors):
             row = [t]

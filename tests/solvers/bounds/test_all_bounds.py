@@ -34,8 +34,8 @@ LARGEST_SCALE = {"1": 9, "ps": 9, "ns": 9, "us": 8, "ms": 5, "s": 2}
 LIMIT_S = 20.0
 """Of a bound on a graph of eight ops; none is close to it, but one that hangs must not hang the tests."""
 
-SEEDS = 500
-PARTS = 20
+SEEDS = 240
+PARTS = 12
 _TURNS = 4
 
 
@@ -191,7 +191,7 @@ def assert_solved(case: Case, instance: Instance, result: BoundResult, asked: Bo
 @pytest.mark.parametrize("name", BOUNDS)
 def test_some_small_graphs(name: str) -> None:
     """A few of the cases below, always run; each bound meets the optimum somewhere."""
-    met = [check(name, drawn_case(seed)) for seed in range(0, SEEDS, 80)]
+    met = [check(name, drawn_case(seed)) for seed in range(0, 500, 80)]
     assert any(met)
 
 
@@ -204,7 +204,7 @@ def test_hundreds_of_small_graphs(name: str, part: int) -> None:
         check(name, drawn_case(seed), slice((seed // PARTS) % _TURNS, None, _TURNS))
 
 
-@pytest.mark.parametrize("seed", [*range(0, SEEDS, 50)])
+@pytest.mark.parametrize("seed", [*range(0, SEEDS, 24)])
 def test_certified_cells(seed: int) -> None:
     """The ladder's bounds, all tried, stay below the optimum, and its partition is at least that."""
     certify_case(drawn_case(seed))

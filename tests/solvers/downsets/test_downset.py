@@ -113,9 +113,13 @@ def test_two_thousand_small_graphs_with_and_without_each_rule(part: int) -> None
         graph, k = small_problem(seed)
         optimum = oracles.brute_force_optimum(graph, LINK, k)
         instance = Instance.build(graph, LINK, k)
-        for rule in ALL_RULES:
-            for rules in ([rule], [other for other in ALL_RULES if other != rule]):
-                assert_decides(reduce_instance(instance, rules).instance, optimum, 10**9)
+        reduced = [
+            reduce_instance(instance, rules)
+            for rule in ALL_RULES
+            for rules in ([rule], [other for other in ALL_RULES if other != rule])
+        ]
+        for one in {str(result.record()): result.instance for result in reduced if result.rounds}.values():
+            assert_decides(one, optimum, 10**9)
 
 
 def wide(branches: int, length: int) -> CostGraph:
