@@ -18,8 +18,8 @@ from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 
-CASES = 1000
-PARTS = 20
+CASES = 500
+PARTS = 10
 
 
 def hold(seeds: range, *, every: bool = True) -> dict[str, Tally]:
@@ -41,7 +41,7 @@ def test_some_cutoffs() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_thousand_cutoffs(part: int) -> None:
+def test_hundreds_of_cutoffs(part: int) -> None:
     """Given to every bound of tier solver, and to the others in turn."""
     hold(range(1000 + part * CASES // PARTS, 1000 + (part + 1) * CASES // PARTS), every=False)
 
