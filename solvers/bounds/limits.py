@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from mtpp.inference.certificate import LowerBound
@@ -59,9 +60,12 @@ class BoundResult:
         A partition of the instance that is better than the one known, if the bound found one on its way.
     left_out
         Why the bound was not worked at; empty if it was.
+    resume
+        Goes on where the work ended, with other limits; None where that is of no use.
     """
 
     lower: LowerBound | None
     solved: bool
     partition: Partition | None = None
     left_out: str = ""
+    resume: Callable[[BoundLimits], BoundResult] | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
@@ -23,7 +25,20 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     with Threads(limits.jobs) as threads:
         loop = RelaxationLoop(original, limits.lower, limits.upper, limits, threads, enough=limits.target)
         loop.run()
+    return _result(loop, limits)
+
+
+def _resumed(loop: RelaxationLoop, limits: BoundLimits) -> BoundResult:
+    """Go on where a loop gave up, with more steps for each search."""
+    with Threads(limits.jobs) as threads:
+        loop.renew(limits.lower, limits.upper, limits, threads, enough=limits.target)
+        loop.run()
+    return _result(loop, limits)
+
+
+def _result(loop: RelaxationLoop, limits: BoundLimits) -> BoundResult:
     partition = loop.partition
     if partition is not None and limits.reduced is not None:
         partition = limits.reduced.carry(partition)
-    return BoundResult(loop.bound, loop.hopeless or loop.lower >= limits.upper, partition)
+    solved = loop.finished or loop.lower >= limits.upper
+    return BoundResult(loop.bound, solved, partition, resume=None if solved else partial(_resumed, loop))

@@ -41,8 +41,8 @@ _PARTITION_SHARE = 0.15
 _WEAK_SHARE = 0.08
 """Of the time left, at most, for each bound before the strong ones."""
 
-_SHARES = {"relaxation": 0.7}
-"""The same for bounds that close most graphs; they end by themselves where they do not help."""
+_FIRST_SHARES = {"node-convex": _WEAK_SHARE, "exact-mip": 0.4}
+"""Of the time left, for strong bounds that are not resumed, where others of their lane can be."""
 
 FIRST = "node"
 """A bound that takes next to no time, and is often the optimum where stages hold few ops."""
@@ -61,8 +61,11 @@ _GRACE_S = 0.5
 
 _NOTHING = BoundResult(None, solved=False)
 
-STRONG = ("configuration", "exact-mip")
-"""Bounds that get better as long as they are given time; HiGHS works in a process of its own beside the other."""
+LANES = (("relaxation", "node-convex"), ("configuration",), ("exact-mip",))
+"""Bounds that get better as long as they are given time: the lanes side by side, the bounds of a lane in turns."""
+
+_MODEL_SIZE = 4_000
+"""Ops times stages from which on HiGHS takes too long to have a lane of its own: it follows in the first one."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ def certify(
 ) -> Certification:
     """Partition an instance and raise a lower bound until the ratio will do, or the time is up.
 
-    The cheap bounds come one after the other, then :data:`STRONG` ones side by side in what time is left.
+    The cheap bounds come one after the other, then those of :data:`LANES` side by side in what time is left. A bound
+    that stands still makes room for the next one of its lane, and goes on after it.
 
     Parameters
     ----------
@@ -151,6 +155,7 @@ class _CellWork:
         self._thread = TimedThread()
         self._lock = Lock()
         self._given_up = self._short = False
+        self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
         self._tell_first()
         reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
         reduced = self._in_time(lambda: reduce_instance(instance, ended=reducing.ended), reducing.deadline)
@@ -159,36 +164,74 @@ class _CellWork:
 
     def run(self) -> Certification:
         """Try the bounds until that is enough."""
-        tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in _SHARES}
+        strong = {name for lane in LANES for name in lane}
+        tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in strong}
         names = [name for name in self._limits.bounds if name not in tried]
-        strong = [] if self._limits.each else [name for name in names if name in STRONG]
-        weak = [name for name in names if name not in strong]
+        lanes = [] if self._limits.each else [[name for name in lane if name in names] for lane in self._lanes()]
+        weak = [name for name in names if not any(name in lane for lane in lanes)]
         for number, name in enumerate(weak):
             if self._stopped():
                 break
             self._observer.phase(name)
-            share = _SHARES.get(name, _WEAK_SHARE) if strong else 1 / (len(weak) - number)
-            self._try(name, self._deadline.share(share), self._thread)
-        if strong and not self._stopped():
-            self._observer.phase(" and ".join(strong))
-            with ThreadPoolExecutor(len(strong)) as threads:
-                try:
-                    tries = [threads.submit(self._try, name, self._deadline, TimedThread()) for name in strong]
-                    for done in as_completed(tries):
-                        done.result()
-                except BaseException:
-                    self._given_up = True  # or the others would be waited for
-                    raise
+            share = _WEAK_SHARE if any(lanes) else 1 / (len(weak) - number)
+            self._try_to_the_end(name, self._deadline.share(share), self._thread)
+        if any(lanes) and not self._stopped():
+            self._work_side_by_side([lane for lane in lanes if lane])
         return self._told(
             stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
         )
 
+    def _lanes(self) -> list[tuple[str, ...]]:
+        """Return :data:`LANES`, the last one behind the first where the exact MIP is large."""
+        inner = self._reduced.instance
+        if inner.op_count * inner.k <= _MODEL_SIZE:
+            return list(LANES)
+        first, *others, last = LANES
+        return [first + last, *others]
+
+    def _try_to_the_end(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
+        """Work at a bound, and go on where it can be resumed."""
+        self._try(name, deadline, thread)
+        while name in self._resume and deadline.remaining_s() > _LEFT_S and not self._over():
+            self._try(name, deadline, thread)
+
+    def _work_side_by_side(self, lanes: list[list[str]]) -> None:
+        self._observer.phase(" and ".join(name for lane in lanes for name in lane))
+        with ThreadPoolExecutor(len(lanes)) as threads:
+            try:
+                for done in as_completed([threads.submit(self._take_turns, lane) for lane in lanes]):
+                    done.result()
+            except BaseException:
+                self._given_up = True  # or the others would be waited for
+                raise
+
+    def _take_turns(self, lane: list[str]) -> None:
+        """Work at the bounds of a lane, one after the other, and at those that can be resumed until nothing is left."""
+        thread = TimedThread()
+        for name in lane:
+            if not self._over():
+                share = _FIRST_SHARES.get(name, 1.0) if any(other in self._resume for other in lane) else 1.0
+                self._try(name, self._deadline.share(share), thread)
+        while not self._over():
+            left = [name for name in lane if name in self._resume]
+            if not left:
+                return
+            for name in left:
+                self._try(name, self._deadline, thread)
+
+    def _over(self) -> bool:
+        return bool(self._stopped()) or self._given_up or self._nearly_over()
+
     def _cut_short(self) -> bool:
-        """Tell whether a bound could go on, and what time is left is what bounds leave to come to an end in."""
-        limit_s = self._limits.time_limit_s
-        if limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
+        """Tell whether a bound could go on, or its time was up."""
+        if self._limits.time_limit_s is None or all(figure.solved for figure in self._state.bounds.values()):
             return False
-        return self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
+        return bool(self._resume) or self._nearly_over()
+
+    def _nearly_over(self) -> bool:
+        """Tell whether the time left is what bounds leave to come to an end in."""
+        limit_s = self._limits.time_limit_s
+        return limit_s is not None and self._deadline.remaining_s() <= (1 - _ENDS_AT) * limit_s + _LEFT_S
 
     def _tell_first(self) -> None:
         """Report a cut into stages of equal work and the simple bound: ending this process early leaves that."""
@@ -275,31 +318,33 @@ class _CellWork:
     def _try(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound and take in what it comes to."""
         limits, state = self._limits, self._state
-        entry = bound_entry(name)
+        entry, resume = bound_entry(name), self._resume.pop(name, None)
+        before = state.bounds[name].seconds if resume is not None else 0.0
         upper = self._cutoff if state.upper is None else state.upper
         known = state.proven if entry.tier in PROOF_TIERS else state.lower
         began = time.perf_counter()
 
         def work() -> BoundResult:
-            return entry.load()(
-                self._reduced.instance,
-                BoundLimits(
-                    upper,
-                    None if state.partition is None else self._reduced.carry(state.partition),
-                    0 if limits.each else known.value,
-                    None if limits.each else _enough(upper, limits.target_ratio),
-                    deadline=deadline.share(_ENDS_AT),
-                    seed=limits.seed,
-                    memory_bytes=limits.memory_bytes,
-                    observer=self._observer,
-                    interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
-                    reduced=self._reduced,
-                ),
+            asked = BoundLimits(
+                upper,
+                None if state.partition is None else self._reduced.carry(state.partition),
+                0 if limits.each else known.value,
+                None if limits.each else _enough(upper, limits.target_ratio),
+                deadline=deadline.share(_ENDS_AT),
+                seed=limits.seed,
+                jobs=limits.jobs,
+                memory_bytes=limits.memory_bytes,
+                observer=self._observer,
+                interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
+                reduced=self._reduced,
             )
+            return resume(asked) if resume is not None else entry.load()(self._reduced.instance, asked)
 
         result = self._in_time(work, deadline, thread) or _NOTHING
-        seconds = time.perf_counter() - began
+        seconds = before + time.perf_counter() - began
         with self._lock:
+            if result.resume is not None:
+                self._resume[name] = result.resume
             self._take_in(name, result, seconds)
 
     def _take_in(self, name: str, result: BoundResult, seconds: float) -> None:

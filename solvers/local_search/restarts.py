@@ -44,6 +44,11 @@ class Annealer:
     """Anneals an instance from many starts, in threads; what it finds depends on the seed and the calls alone.
 
     Memory: O(n + m·k) for each run of the largest round.
+
+    Attributes
+    ----------
+    threads
+        Of the next round.
     """
 
     def __init__(
@@ -52,7 +57,7 @@ class Annealer:
         self._moves = move_arrays(instance)
         self._move_s = move_s(instance)
         self._stage_count = stage_count
-        self._threads = threads
+        self.threads = threads
         self._seeds = np.random.SeedSequence(seed)
         self._stopped = stopped
         self._states: list[AssignmentState] = []
@@ -78,5 +83,5 @@ class Annealer:
                 polish(looks, self._moves.memory, self._moves, state)
             return Assignment(int(state.best[0]), state.best_stage.copy()), done
 
-        results = self._threads.map(run, list(zip(starts, self._states, seeds, strict=False)))
+        results = self.threads.map(run, list(zip(starts, self._states, seeds, strict=False)))
         return [found for found, _ in results], sum(done for _, done in results)

@@ -103,7 +103,7 @@ def _relax(
         return
     part = replace(limits, deadline=limits.deadline.share(_RELAXATION_SHARE))
     loop = RelaxationLoop(instance, prover.lower, portfolio.best.bottleneck, part, threads)
-    if loop.hopeless:
+    if loop.finished:
         return
     limits.observer.phase("relaxation")
     steps = int(_RELAXATION_SHARE * left * instance.op_count / MOVES_PER_STEP)

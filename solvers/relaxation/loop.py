@@ -20,7 +20,7 @@ from mtpp.inference.relaxation import relax
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.local_search.restarts import Annealer
 from mtpp.solvers.relaxation.candidates import Candidates
-from mtpp.solvers.relaxation.lifting import RUNS, SWEEPS, blamed, improved, put_back
+from mtpp.solvers.relaxation.lifting import PLACING_STEPS, RUNS, SWEEPS, Placement, blamed, improved, put_back
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
 from mtpp.solvers.threads import Threads
 
@@ -117,6 +117,8 @@ class RelaxationLoop:
         The best partition found here, None if none was.
     steps
         Steps of all searches so far.
+    finished
+        Whether nothing is left to try: no more steps are of any use.
     """
 
     def __init__(
@@ -138,16 +140,28 @@ class RelaxationLoop:
         self._limits = limits
         self._enough = enough
         self._annealer = Annealer(
-            instance, min(instance.k, instance.op_count), threads, limits.seed, stopped=limits.ended
+            instance, min(instance.k, instance.op_count), threads, limits.seed, stopped=self._stopped
         )
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
         self._chains: list[_Chain] = []
         if instance.op_count <= MOST_OPS:
             self._chains = [_Chain(left_out) for left_out in Candidates.of(instance).levels(upper)]
         self._tried: dict[bytes, int] = {}
+        self._next_steps = FIRST_STEPS
+        self.finished = not self._chains
+
+    def renew(
+        self, lower: int, upper: int, limits: InstanceLimits, threads: Threads, enough: int | None = None
+    ) -> None:
+        """Take in other limits, and what has become known elsewhere."""
+        self._limits, self._enough = limits, enough
+        self._annealer.threads = threads
+        self.lower = max(self.lower, lower)
+        if upper < self.upper:
+            self.upper, self.partition = upper, None
 
     def run(
-        self, most_steps: int = UNLIMITED_STEPS, first_steps: int = FIRST_STEPS, most_rounds: int | None = None
+        self, most_steps: int = UNLIMITED_STEPS, first_steps: int | None = None, most_rounds: int | None = None
     ) -> None:
         """Go on until bound and partition meet, nothing helps any more, the steps are made, or the limits say so.
 
@@ -156,24 +170,30 @@ class RelaxationLoop:
         most_steps
             Of all searches together, about.
         first_steps
-            Of one search in the first round.
+            Of one search in the first round; None: twice as many as in the last one before.
         most_rounds
             Turns of each set of ops at most; None: any number.
         """
-        steps = first_steps
+        steps = self._next_steps if first_steps is None else first_steps
         idle = 0
         self._last_step = self.steps + most_steps
         while self._chains and idle < _STANDSTILL and not self._ended():
-            gap = self.upper - self.lower
+            gap, before = self.upper - self.lower, self.steps
             for chain in self._chains:
                 self._advance(chain, steps)
                 if self._ended():
                     return
+            if self.steps == before:  # all searches are decided, or have no memory left
+                self.finished = True
+                return
             idle = idle + 1 if self.upper - self.lower > _PROGRESS * gap else 0
+            self._next_steps = steps = min(_MORE * steps, UNLIMITED_STEPS)
             most_rounds = None if most_rounds is None else most_rounds - 1
             if most_rounds == 0:
                 break
-            steps = min(_MORE * steps, UNLIMITED_STEPS)
+
+    def _stopped(self) -> bool:
+        return self._limits.ended()
 
     def _ended(self) -> bool:
         target = self.upper if self._enough is None else min(self.upper, self._enough)
@@ -209,26 +229,30 @@ class RelaxationLoop:
 
     def _search(self, left_out: NDArray[np.bool_]) -> RelaxedSearch:
         relaxation = relax(self._instance, left_out)
-        return RelaxedSearch(relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._limits)
+        return RelaxedSearch(relaxation, self.lower, self.upper, self._memory_bytes // _SEARCHES, self._stopped)
 
     def _take_in(self, search: RelaxedSearch) -> None:
         if search.lower > self.lower and search.bound is not None:
             self.lower, self.bound = search.lower, search.bound
             self._limits.observer.bound(self.lower)
 
-    @property
-    def hopeless(self) -> bool:
-        """Whether there is nothing to leave out, or too much to choose from."""
-        return not self._chains
-
     def _lift(self, search: RelaxedSearch) -> Int32Array:
         """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it."""
         assert search.partition is not None
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
         self.steps += RUNS * SWEEPS * len(found.stage) // MOVES_PER_STEP
-        if found.bottleneck < self.upper:
-            partition = Partition.from_stages(self._instance, found.stage)
-            if keeps_stage_memory(self._instance, stage_costs(self._instance, partition)):
-                self.upper, self.partition = found.bottleneck, partition
-                self._limits.observer.incumbent(self.upper)
-        return found.stage
+        self._offer(Partition.from_stages(self._instance, found.stage))
+        placement = Placement(search.relaxation, search.partition)
+        steps = min(PLACING_STEPS, max(0, self._last_step - self.steps))
+        placed = placement.best(self.upper, steps, self._memory_bytes // _SEARCHES, self._stopped)
+        self.steps += placement.steps
+        if placed is None:
+            return found.stage
+        self._offer(placed)
+        return placed.assignment
+
+    def _offer(self, partition: Partition) -> None:
+        costs = stage_costs(self._instance, partition)
+        if costs.bottleneck < self.upper and keeps_stage_memory(self._instance, costs):
+            self.upper, self.partition = costs.bottleneck, partition
+            self._limits.observer.incumbent(self.upper)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
 from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
-from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.reduction.reduction import reduce_instance
 
@@ -34,6 +35,8 @@ class RelaxedSearch:
         Ticks that no partition of the original can beat, and that one takes.
     memory_bytes
         Of the downsets kept, at most.
+    ended
+        Tells whether the work has to end.
 
     Attributes
     ----------
@@ -48,16 +51,16 @@ class RelaxedSearch:
     """
 
     def __init__(
-        self, relaxation: Relaxation, lower: int, upper: int, memory_bytes: int, limits: InstanceLimits
+        self, relaxation: Relaxation, lower: int, upper: int, memory_bytes: int, ended: Callable[[], bool]
     ) -> None:
         self.relaxation = relaxation
         self.lower = lower
         self.cost = upper
         self.bound: LowerBound | None = None
         self.partition: Partition | None = None
-        self._limits = limits
+        self._ended = ended
         self._memory_bytes = memory_bytes
-        self._reduced = reduce_instance(relaxation.instance, ended=limits.ended)
+        self._reduced = reduce_instance(relaxation.instance, ended=ended)
         self._problem = downset_problem(self._reduced.instance)
         self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
         self._undecided = upper
@@ -78,7 +81,7 @@ class RelaxedSearch:
         self._undecided = self.cost
         last_step = self.steps + steps
         self._search_below_cost(self.steps + int(_FIRST_SHARE * steps))
-        while not self.closed and self._limits.stop is None and self.steps < last_step:
+        while not self.closed and not self._ended() and self.steps < last_step:
             least = max(1, self.cost // _STEP)
             highest = min(self.cost, self._undecided) - 1
             if highest < self.lower or (self._undecided < self.cost - 1 and highest < self.lower + least - 1):
@@ -107,7 +110,7 @@ class RelaxedSearch:
             self._settle(search)
 
     def _run(self, search: DownsetSearch, last_step: int) -> None:
-        self.steps += search.advance(last_step - self.steps, _SLICE, self._limits.ended)
+        self.steps += search.advance(last_step - self.steps, _SLICE, self._ended)
 
     def _settle(self, search: DownsetSearch) -> None:
         if search.state == "none":

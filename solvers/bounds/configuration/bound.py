@@ -1,178 +1,142 @@
-"""The configuration bound: weights of ops of which no stage can hold more than its share.
-
-Let no set of ops that can be a stage of cost at most L hold more than Z of some weights Y ≥ 0. If Σ Y > k·Z, then no
-partition into k stages has a bottleneck of at most L, so OPT ≥ L + 1. The best weights are the dual of the linear
-programme that covers the ops by the fewest such sets; any other weights give a bound too (Farley 1990).
-
-A stage S within L, with f(S) ≥ w(S) + cut(S) − C, M = L + C and W = Σ w, is convex (an op on a path between two of its
-ops is in it) and keeps to the
-
-* budget: w(S) + cut(S) ≤ M, and to the
-* rest: W − w(S) + cut(S) ≤ (k − 1)·M, for the other stages hold the rest, and each tensor that S cuts costs one of
-  them at least once.
-
-Both are linear in S but for cut(S), which is submodular: with multipliers, the most weight of the sets of a family is
-at most a minimum cut, in which convexity to the ops that all its sets hold is a matter of arcs without end. Families
-whose best mixture of sets keeps to budget and rest on average alone are split by an op, until the bound is as good as
-the configuration LP over sets that really can be stages.
-
-The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family a flow that shows its
-minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What the linear programme says in floating
-point is only where the weights come from.
-"""
+"""The configuration bound of a graph, and of relaxations of it, whichever gets further in the time there is."""
 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import dataclass
+from math import log
 
+from mtpp.host.deadline import Deadline
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp
-from mtpp.solvers.bounds.configuration.proof import StageProof, stage_proof
-from mtpp.solvers.bounds.configuration.weights import WeightSearch
+from mtpp.inference.relaxation import Relaxation, relax
+from mtpp.solvers.bounds.configuration.search import ConfigurationSearch
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
+from mtpp.solvers.reduction.reduction import reduce_instance
+from mtpp.solvers.relaxation.candidates import Candidates
+from mtpp.solvers.threads import Threads
+
+METHOD = "configuration"
 
 LARGEST = 2000
 """Ops at most: the paths between all pairs are kept in memory."""
 
-_FIRST_STEP = 0.3
-"""Of the way from the bound known to the target, to the first limit."""
+_FEWEST = 250
+"""Ops after merges up to which the graph itself is all that is looked at."""
 
-_COARSE, _FINE = 0.01, 0.001
-"""What the linear programme may leave open, before and after families are split."""
+_APART = 0.9
+"""A relaxation is another one if it has at most so many times the ops of the next larger one."""
 
-_MARGIN = 1e-6
-_AHEAD = 1.012
-"""Families are split at a limit so much above one that can be ruled out."""
+_HANDY = 400
+"""Ops after merges that a few seconds do for."""
 
-_SECURED = 1.004
-"""A limit that seems to be so much above the last one ruled out is worth a proof of its own."""
-
-_CLOSE = 0.0005
-"""Limits so close together are not told apart."""
-
-_AGAIN = 6
-"""Times at most that weights are improved once more where they may be better, and no family is left to split."""
-
-_LAST_SHARE = 0.15
-"""Of the time, for the last proof."""
+_LEAST_TURN_S = 1.5
+"""Seconds that a turn takes at least: with less time, fewer relaxations are tried."""
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the highest limit that the configuration LP rules out, plus 1; tier ``exact``.
 
+    Where the graph is large and the time limited, relaxations of it take turns: the fewer ops, the sooner the limit
+    rises, and the lower it stays. After each round the half that got less far is put off.
+
     Notes
     -----
-    O(families) minimum cuts and a linear programme per round. Solved if the limit after the last one ruled out, or one
-    within 0.05 % of it, cannot be ruled out by such weights: no family is left to split there.
+    Solved if the limit after the last one ruled out, or one within 0.05 % of it, cannot be ruled out by such weights on
+    the graph itself: no family is left to split there.
     """
-    if instance.op_count > LARGEST or instance.k < 2:
+    if instance.k < 2:
         return BoundResult(None, solved=False)
-    return _Search(instance, limits).run()
+    views = _views(instance, limits)
+    if not views:
+        return BoundResult(None, solved=False)
+    with Threads(limits.jobs) as threads:
+        return _Race(views, limits, threads).run()
 
 
-class _Search:
-    """Limits, from one that is easy to rule out upwards."""
+@dataclass(eq=False)
+class _View:
+    """A relaxation after merges, or with None the graph itself, and what was found on it."""
 
-    def __init__(self, instance: Instance, limits: BoundLimits) -> None:
-        self._instance = instance
+    reduced: ReducedInstance
+    relaxation: Relaxation | None
+    search: ConfigurationSearch | None = None
+
+    @property
+    def ops(self) -> int:
+        return self.reduced.instance.op_count
+
+    @property
+    def reached(self) -> int:
+        """The highest limit that was ruled out on it, in ticks; −1 if none was."""
+        return -1 if self.search is None or self.search.proven is None else self.search.proven.limit
+
+    def lower_bound(self) -> LowerBound:
+        """Return the highest limit ruled out on it, plus 1."""
+        assert self.search is not None
+        proof = self.search.document()
+        if self.relaxation is not None:
+            proof = {"relaxed": self.relaxation.record(), "merges": self.reduced.record(), **proof}
+        return LowerBound(self.reached + 1, METHOD, Tier.EXACT, proof)
+
+
+class _Race:
+    """Views in turns, each time half as many; when nothing is left to do in those, the others go on."""
+
+    def __init__(self, views: list[_View], limits: BoundLimits, threads: Threads) -> None:
+        self._views = views
+        self._threads = threads
         self._limits = limits
-        self._sets = StageSets.of(instance, limits.ended)
-        self._weights = WeightSearch.of(self._sets)
-        self._low = limits.lower - 1  # ruled out, here or elsewhere
-        self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
-        self._exhausted = False  # whether no family was left to split at some limit
-        self._certain = True  # whether that showed that such limits cannot be ruled out by these means
-        self._proven: StageProof | None = None
+        self._lower = limits.lower
+        self._best: _View | None = None
+        self._solved = False
 
     def run(self) -> BoundResult:
-        with suppress(TimeUp):
-            self._climb()
-            while self._low < self._high and not self._limits.ended():
-                if self._exhausted:
-                    ahead = (self._low + self._high + 1) // 2
-                else:
-                    ahead = min(self._high, max(self._low + 1, int(_AHEAD * self._low)))
-                self._refine(ahead)
-                if self._exhausted and self._high - self._low <= _CLOSE * self._high:
-                    self._high = self._low
-        return BoundResult(self._lower(), solved=self._certain and self._low >= self._high)
+        views, rounds = self._views, _rounds(len(self._views))
+        for later in range(rounds, 0, -1):
+            turn = self._limits.deadline.share(1 / (later + 1))
+            for i, view in enumerate(views):
+                self._advance(view, turn.share(1 / (len(views) - i)))
+            views.sort(key=lambda view: view.reached, reverse=True)
+            views = views[: (len(views) + 1) // 2]
+        for view in sorted(self._views, key=lambda view: view.reached, reverse=True):
+            self._advance(view, self._limits.deadline)
+        return BoundResult(None if self._best is None else self._best.lower_bound(), self._solved)
 
-    def _climb(self) -> None:
-        """Find about the highest limit that can be ruled out without splitting families."""
-        last = self._high
-        limit = min(last, self._low + max(1, int(_FIRST_STEP * (last - self._low))))
-        failed = last + 1
-        while self._low < limit < failed and not self._limits.ended():
-            share, possible = self._weigh(limit, _COARSE)
-            if share > 1 and self._prove(limit):
-                limit = int(limit * min(1.05, max(1 + _CLOSE, min(possible, 2.0))))
-            else:
-                failed = limit
-                limit = int(limit * share)
-            limit = min(limit, last, failed - max(1, int(_CLOSE * failed)))
+    def _advance(self, view: _View, deadline: Deadline) -> None:
+        if self._solved or self._limits.ended():
+            return
+        if view.search is None:
+            view.search = ConfigurationSearch(view.reduced.instance, self._limits, self._threads)
+        view.search.run(deadline, self._lower)
+        if view.reached >= self._lower:
+            self._best, self._lower = view, view.reached + 1
+        self._solved = self._lower >= self._limits.target or (view.relaxation is None and view.search.solved)
 
-    def _refine(self, ahead: int) -> None:
-        """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
-        self._weights.begin(ahead)
-        tried = self._low  # what was not ruled out with the families as they are
-        again = 0
-        while not self._limits.ended():
-            share, possible = self._improved(_FINE)
-            if share > 1 and self._prove(ahead):
-                return
-            within_reach = min(ahead - 1, int(ahead * share))
-            late = self._limits.deadline.remaining_s() < _LAST_SHARE * (self._limits.deadline.limit_s or 0.0)
-            if within_reach > tried and (within_reach > _SECURED * self._low or late):
-                if self._secure(within_reach):
-                    return
-                tried = within_reach
-                self._weights.begin(ahead)
-                _, possible = self._improved(_FINE)
-            if self._weights.split() == 0:
-                again += 1
-                if possible >= 1 + 2 * _FINE and again < _AGAIN:
-                    continue
-                self._exhausted = True
-                self._certain &= possible < 1 + 2 * _FINE
-                self._high = ahead - 1
-                if within_reach > tried:
-                    self._secure(within_reach)
-                return
 
-    def _secure(self, limit: int) -> bool:
-        """Rule out a limit that seems within reach, or one a little lower; tell whether that worked."""
-        for _ in range(3):
-            if limit <= self._low or self._limits.ended():
-                return False
-            share, _ = self._weigh(limit, _FINE)
-            if share > 1 and self._prove(limit):
-                return True
-            limit = min(limit - 1, int(limit * share))
-        return False
+def _views(instance: Instance, limits: BoundLimits) -> list[_View]:
+    """Return the graph itself and relaxations of it, as many as there is time for, those of a handy size."""
+    whole = _View(ReducedInstance(instance), None)
+    views = [whole] if whole.ops <= LARGEST else []
+    seconds = limits.deadline.remaining_s()
+    if whole.ops <= _FEWEST or (views and limits.deadline.limit_s is None):
+        return views
+    original = instance if limits.reduced is None else limits.reduced.original
+    smallest = whole.ops
+    for left_out in reversed(list(Candidates.of(original).levels(limits.upper))):
+        if limits.ended():
+            break
+        with suppress(ValueError):  # too many paths
+            relaxation = relax(original, left_out)
+            view = _View(reduce_instance(relaxation.instance, ended=limits.ended), relaxation)
+            if view.ops <= min(_APART * smallest, LARGEST):
+                smallest = view.ops
+                views.append(view)
+    views.sort(key=lambda view: abs(log(view.ops / _HANDY)))
+    return views[: max(1, sum(seconds >= _LEAST_TURN_S * n * (_rounds(n) + 1) for n in range(1, len(views) + 1)))]
 
-    def _weigh(self, limit: int, gap: float) -> tuple[float, float]:
-        self._weights.begin(limit)
-        return self._improved(gap)
 
-    def _improved(self, gap: float) -> tuple[float, float]:
-        """Improve the weights; return how many times k stages they fill at least, and at most as far as is known."""
-        k = self._instance.k
-        found = self._weights.improve(k * (1 + _MARGIN), gap, self._limits.deadline, self._limits.ended)
-        return found.total / k, found.most / k
-
-    def _prove(self, limit: int) -> bool:
-        """Turn the weights into a proof that nothing stays within the limit; tell whether that worked."""
-        proof = stage_proof(self._weights)
-        if proof is None:
-            return False
-        self._proven = proof
-        self._low = limit
-        self._limits.observer.bound(proof.limit + 1)
-        return True
-
-    def _lower(self) -> LowerBound | None:
-        if self._proven is None:
-            return None
-        proof = self._proven.document(self._instance)
-        return LowerBound(self._proven.limit + 1, "configuration", Tier.EXACT, proof)
+def _rounds(count: int) -> int:
+    """Return how often that many can be halved, rounded up, until one is left."""
+    return (count - 1).bit_length()

@@ -14,6 +14,7 @@ from mtpp.solvers.bounds.configuration.families import StageSets
 from mtpp.solvers.bounds.configuration.kernels.set_mixtures import FloatArray
 from mtpp.solvers.bounds.configuration.kernels.stage_families import FREE, IN, Fill, SetCache, fill_families
 from mtpp.solvers.bounds.mip.highs import RowProgram
+from mtpp.solvers.threads import Threads
 
 _SCALE = 2.0**36
 _TOLERANCE = 2e-4
@@ -77,6 +78,8 @@ class WeightSearch:
     ----------
     sets
         The families.
+    threads
+        Share the families among them.
     weight
         Best weights known at the present limit, float64, shape (n,).
 
@@ -86,18 +89,19 @@ class WeightSearch:
     """
 
     sets: StageSets
+    threads: Threads
     weight: FloatArray
     pool: list[Mixture] = field(default_factory=list)
     _cache: SetCache | None = None
 
     @classmethod
-    def of(cls, sets: StageSets) -> WeightSearch:
+    def of(cls, sets: StageSets, threads: Threads) -> WeightSearch:
         """Begin with the cost of each op, and half of the transfers that it may be cut from."""
         instance = sets.instance
         weight = sets.cost.weight.astype(np.float64)
         touched = np.repeat(instance.transfer, np.diff(instance.pin_offsets))
         np.add.at(weight, instance.pins, 0.5 * touched)
-        return cls(sets, weight / max(weight.sum(), 1.0) * instance.k)
+        return cls(sets, threads, weight / max(weight.sum(), 1.0) * instance.k)
 
     def begin(self, limit: int) -> None:
         """Go to another limit, with the weights, multipliers and sets that are known."""
@@ -265,11 +269,18 @@ class WeightSearch:
         return fill.budget / (held * most), fill.rest / (held * most)
 
     def _fill(self, which: NDArray[np.int32], weight: FloatArray, fill: Fill) -> None:
-        sets = self.sets
-        assert sets.families is not None
-        assert self._cache is not None
+        sets, families, cache = self.sets, self.sets.families, self._cache
+        assert families is not None
+        assert cache is not None
         most, least = float(max(1, sets.most)), float(sets.least)
-        for begin in range(0, len(which), _AT_A_TIME):
+
+        def fill_some(begin: int) -> None:
             sets.go_on()
             some = which[begin : begin + _AT_A_TIME]
-            fill_families(sets.network, sets.families, some, weight, most, least, _SCALE, _TOLERANCE, self._cache, fill)
+            fill_families(sets.network, families, some, weight, most, least, _SCALE, _TOLERANCE, cache, fill)
+
+        begins = range(0, len(which), _AT_A_TIME)
+        if len(begins) > 1:
+            self.threads.map(fill_some, begins)
+        elif begins:
+            fill_some(0)

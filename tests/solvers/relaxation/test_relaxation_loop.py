@@ -23,7 +23,6 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
-from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
@@ -60,7 +59,7 @@ def test_relaxed_optima_are_bounds_with_proofs(part: int) -> None:
         if optimum >= oracles.NEVER:
             continue
         relaxation = problem.relaxation
-        search = RelaxedSearch(replace(relaxation, lowered={}), 0, optimum, 2**20, InstanceLimits())
+        search = RelaxedSearch(replace(relaxation, lowered={}), 0, optimum, 2**20, lambda: False)
         search.run(0, optimum, 10**6)
         assert search.closed
         assert search.lower <= optimum, seed
@@ -140,7 +139,7 @@ def test_a_gap_of_one_tick_ends_the_search() -> None:
     for seed in range(300):
         problem = relaxed_problem(seed)
         relaxation, most = replace(problem.relaxation, lowered={}), problem.relaxation.original.most_ticks + 1
-        search = RelaxedSearch(relaxation, 0, most, 40, InstanceLimits())
+        search = RelaxedSearch(relaxation, 0, most, 40, lambda: False)
         search.run(0, most, 10**9)
         before = search.steps
         search.run(search.lower, search.cost, 10**9)

@@ -1,0 +1,204 @@
+"""The configuration bound: weights of ops of which no stage can hold more than its share.
+
+Let no set of ops that can be a stage of cost at most L hold more than Z of some weights Y ≥ 0. If Σ Y > k·Z, then no
+partition into k stages has a bottleneck of at most L, so OPT ≥ L + 1. The best weights are the dual of the linear
+programme that covers the ops by the fewest such sets; any other weights give a bound too (Farley 1990).
+
+A stage S within L, with f(S) ≥ w(S) + cut(S) − C, M = L + C and W = Σ w, is convex (an op on a path between two of its
+ops is in it) and keeps to the
+
+* budget: w(S) + cut(S) ≤ M, and to the
+* rest: W − w(S) + cut(S) ≤ (k − 1)·M, for the other stages hold the rest, and each tensor that S cuts costs one of
+  them at least once.
+
+Both are linear in S but for cut(S), which is submodular: with multipliers, the most weight of the sets of a family is
+at most a minimum cut, in which convexity to the ops that all its sets hold is a matter of arcs without end. Families
+whose best mixture of sets keeps to budget and rest on average alone are split by an op, until the bound is as good as
+the configuration LP over sets that really can be stages.
+
+The proof (``docs/formats.md``) holds weights and multipliers as integers, and for each family a flow that shows its
+minimum cut; ``mtpp/checker/bounds/configuration.py`` derives all of it anew. What the linear programme says in floating
+point is only where the weights come from.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any
+
+from mtpp.host.deadline import Deadline
+from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.configuration.families import StageSets, TimeUp
+from mtpp.solvers.bounds.configuration.proof import StageProof, stage_proof
+from mtpp.solvers.bounds.configuration.weights import WeightSearch
+from mtpp.solvers.bounds.limits import BoundLimits
+from mtpp.solvers.threads import Threads
+
+_FIRST_STEP = 0.3
+"""Of the way from the bound known to the target, to the first limit."""
+
+_COARSE, _FINE = 0.01, 0.001
+"""What the linear programme may leave open, before and after families are split."""
+
+_MARGIN = 1e-6
+_AHEAD = 1.012
+"""Families are split at a limit so much above one that can be ruled out."""
+
+_SECURED = 1.004
+"""A limit that seems to be so much above the last one ruled out is worth a proof of its own."""
+
+_CLOSE = 0.0005
+"""Limits so close together are not told apart."""
+
+_AGAIN = 6
+"""Times at most that weights are improved once more where they may be better, and no family is left to split."""
+
+_LAST_SHARE = 0.15
+"""Of the time, for the last proof."""
+
+
+class ConfigurationSearch:
+    """Limits, from one that is easy to rule out upwards, as far as the time given goes, and further the next time.
+
+    Parameters
+    ----------
+    instance
+        Of at least two stages.
+    limits
+        What is known of the optimum; each :meth:`run` has a deadline of its own.
+    threads
+        For the minimum cuts.
+
+    Attributes
+    ----------
+    proven
+        That the highest limit ruled out here can be, None if none was.
+    """
+
+    def __init__(self, instance: Instance, limits: BoundLimits, threads: Threads) -> None:
+        self._instance = instance
+        self._limits = limits
+        self._sets = StageSets.of(instance, lambda: self._limits.ended())
+        self._weights = WeightSearch.of(self._sets, threads)
+        self._low = limits.lower - 1  # ruled out, here or elsewhere
+        self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
+        self._climbed = False
+        self._exhausted = False  # whether no family was left to split at some limit
+        self._certain = True  # whether that showed that such limits cannot be ruled out by these means
+        self.proven: StageProof | None = None
+
+    @property
+    def lower(self) -> int:
+        """Ticks that no partition can beat, as far as is known."""
+        return self._low + 1
+
+    @property
+    def ended(self) -> bool:
+        """Whether no higher limit can be ruled out by these means, or need be."""
+        return self._low >= self._high
+
+    @property
+    def solved(self) -> bool:
+        """Whether it has ended, and that is certain."""
+        return self._certain and self.ended
+
+    def run(self, deadline: Deadline, lower: int = 0) -> None:
+        """Go on until the deadline, or the end, given ticks that no partition can beat.
+
+        Notes
+        -----
+        O(families) minimum cuts and a linear programme per round.
+        """
+        self._limits = replace(self._limits, deadline=deadline)
+        self._low = max(self._low, lower - 1)
+        with suppress(TimeUp):
+            if not self._climbed:
+                self._climb()
+            self._climbed = not self._limits.ended()
+            while self._low < self._high and not self._limits.ended():
+                if self._exhausted:
+                    ahead = (self._low + self._high + 1) // 2
+                else:
+                    ahead = min(self._high, max(self._low + 1, int(_AHEAD * self._low)))
+                self._refine(ahead)
+                if self._exhausted and self._high - self._low <= _CLOSE * self._high:
+                    self._high = self._low
+
+    def _climb(self) -> None:
+        """Find about the highest limit that can be ruled out without splitting families."""
+        last = self._high
+        limit = min(last, self._low + max(1, int(_FIRST_STEP * (last - self._low))))
+        failed = last + 1
+        while self._low < limit < failed and not self._limits.ended():
+            share, possible = self._weigh(limit, _COARSE)
+            if share > 1 and self._prove(limit):
+                limit = int(limit * min(1.05, max(1 + _CLOSE, min(possible, 2.0))))
+            else:
+                failed = limit
+                limit = int(limit * share)
+            limit = min(limit, last, failed - max(1, int(_CLOSE * failed)))
+
+    def _refine(self, ahead: int) -> None:
+        """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
+        self._weights.begin(ahead)
+        tried = self._low  # what was not ruled out with the families as they are
+        again = 0
+        while not self._limits.ended():
+            share, possible = self._improved(_FINE)
+            if share > 1 and self._prove(ahead):
+                return
+            within_reach = min(ahead - 1, int(ahead * share))
+            late = self._limits.deadline.remaining_s() < _LAST_SHARE * (self._limits.deadline.limit_s or 0.0)
+            if within_reach > tried and (within_reach > _SECURED * self._low or late):
+                if self._secure(within_reach):
+                    return
+                tried = within_reach
+                self._weights.begin(ahead)
+                _, possible = self._improved(_FINE)
+            if self._weights.split() == 0:
+                again += 1
+                if possible >= 1 + 2 * _FINE and again < _AGAIN:
+                    continue
+                self._exhausted = True
+                self._certain &= possible < 1 + 2 * _FINE
+                self._high = ahead - 1
+                if within_reach > tried:
+                    self._secure(within_reach)
+                return
+
+    def _secure(self, limit: int) -> bool:
+        """Rule out a limit that seems within reach, or one a little lower; tell whether that worked."""
+        for _ in range(3):
+            if limit <= self._low or self._limits.ended():
+                return False
+            share, _ = self._weigh(limit, _FINE)
+            if share > 1 and self._prove(limit):
+                return True
+            limit = min(limit - 1, int(limit * share))
+        return False
+
+    def _weigh(self, limit: int, gap: float) -> tuple[float, float]:
+        self._weights.begin(limit)
+        return self._improved(gap)
+
+    def _improved(self, gap: float) -> tuple[float, float]:
+        """Improve the weights; return how many times k stages they fill at least, and at most as far as is known."""
+        k = self._instance.k
+        found = self._weights.improve(k * (1 + _MARGIN), gap, self._limits.deadline, self._limits.ended)
+        return found.total / k, found.most / k
+
+    def _prove(self, limit: int) -> bool:
+        """Turn the weights into a proof that nothing stays within the limit; tell whether that worked."""
+        proof = stage_proof(self._weights)
+        if proof is None:
+            return False
+        self.proven = proof
+        self._low = limit
+        self._limits.observer.bound(proof.limit + 1)
+        return True
+
+    def document(self) -> dict[str, Any]:
+        """Return the proof as JSON values."""
+        assert self.proven is not None
+        return self.proven.document(self._instance)
