@@ -170,7 +170,7 @@ class _Tensors:
 
 
 def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Instance:
-    """Return the instance of the ops that stay, numbered as they come in the file."""
+    """Return the instance of the ops that stay; ops and tensors are numbered as they come in the file, paths last."""
     stays = ~out
     place = np.full(ground.op_count, -1, dtype=np.int32)
     place[stays] = np.arange(np.count_nonzero(stays), dtype=np.int32)
@@ -199,18 +199,22 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Ins
     costs += [tensors.transfer[numbers], free]
     sizes += [tensors.size[numbers], free]
 
-    offsets = np.zeros(sum(map(len, lengths)) + 1, dtype=np.int64)
-    np.cumsum(np.concatenate(lengths), out=offsets[1:])
+    known = np.concatenate([np.flatnonzero(~tensors.touched), np.array(numbers, dtype=np.int64)])
+    order = np.concatenate([np.argsort(known), len(known) + np.arange(len(paths))])  # proofs number tensors so
+    length = np.concatenate(lengths)
+    pins = np.split(np.concatenate(rows).astype(np.int32), np.cumsum(length)[:-1])
+    offsets = np.zeros(len(length) + 1, dtype=np.int64)
+    np.cumsum(length[order], out=offsets[1:])
     names = ground.op_names
     return replace(
         ground,
         op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
         work=ground.work[stays],
         param_bytes=ground.param_bytes[stays],
-        transfer=np.concatenate(costs),
-        tensor_bytes=np.concatenate(sizes),
+        transfer=np.concatenate(costs)[order],
+        tensor_bytes=np.concatenate(sizes)[order],
         pin_offsets=offsets,
-        pins=np.concatenate(rows).astype(np.int32),
+        pins=np.concatenate([pins[t] for t in order.tolist()]) if len(order) else np.zeros(0, dtype=np.int32),
         order=place[ground.order[stays[ground.order]]],
     )
 

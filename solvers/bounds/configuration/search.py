@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from mtpp.host.deadline import Deadline
@@ -157,6 +158,8 @@ class ConfigurationSearch:
                 self._weights.begin(ahead)
                 _, possible = self._improved(_FINE)
             if self._weights.split() == 0:
+                if self._limits.ended() or possible == inf:  # there was no time to look at what seems exhausted
+                    return
                 again += 1
                 if possible >= 1 + 2 * _FINE and again < _AGAIN:
                     continue

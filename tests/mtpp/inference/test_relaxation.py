@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 
 import numpy as np
 import oracles
@@ -19,12 +18,12 @@ from mtpp.inference.relaxation import relax
 PARTS = 20
 
 
-def _tensors(instance: Instance) -> Counter[tuple[int, int, int, tuple[int, ...]]]:
-    """Return transfer, bytes, producer and consumers of all tensors."""
-    found: Counter[tuple[int, int, int, tuple[int, ...]]] = Counter()
+def _tensors(instance: Instance) -> list[tuple[int, int, int, tuple[int, ...]]]:
+    """Return transfer, bytes, producer and consumers of all tensors, in the order in which proofs number them."""
+    found: list[tuple[int, int, int, tuple[int, ...]]] = []
     for t in range(instance.tensor_count):
         producer, *readers = instance.pins[instance.pin_offsets[t] : instance.pin_offsets[t + 1]].tolist()
-        found[int(instance.transfer[t]), int(instance.tensor_bytes[t]), producer, tuple(sorted(readers))] += 1
+        found.append((int(instance.transfer[t]), int(instance.tensor_bytes[t]), producer, tuple(sorted(readers))))
     return found
 
 
@@ -37,12 +36,12 @@ def _check(problem: RelaxedProblem, pick: random.Random, most: int = 25) -> int:
     assert ground.work.tolist() == relaxed.work
     assert ground.param_bytes.tolist() == relaxed.param_bytes
     assert ground.order.tolist() == relaxed.order
-    theirs = Counter(
+    theirs = [
         (cost, size or 0, maker, tuple(sorted(readers)))
         for cost, size, maker, readers in zip(
             relaxed.transfer, relaxed.tensor_bytes, relaxed.producer, relaxed.consumers, strict=True
         )
-    )
+    ]
     assert _tensors(ground) == theirs
     number = {name: v for v, name in enumerate(problem.graph.op_names)}
     kept = [number[name] for name in relaxed.op_names]

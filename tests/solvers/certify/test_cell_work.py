@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from graph_strategies import LINK, random_graph
+from graph_strategies import LINK, chain, random_graph
 
 from mtpp.errors import InconsistentBound
 from mtpp.inference.certificate import LowerBound
@@ -109,3 +110,48 @@ def test_a_cutoff_by_hand_asks_for_no_partition() -> None:
     assert (found.partition, found.upper, found.upper_algorithm) == (None, None, None)
     assert list(found.bounds) == ["simple", "crossings", "bottleneck", "exact-mip"]
     assert all((found.bounds[name].value or 0) < 100 for name in ("bottleneck", "exact-mip"))
+
+
+def test_a_bound_that_stands_still_makes_room_and_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what has become known in the meantime, and its seconds add up; *finished* is said when nothing is left."""
+    tried: list[tuple[str, int]] = []
+
+    def raising(name: str, times: int) -> Callable[[Instance, BoundLimits], BoundResult]:
+        def go_on(limits: BoundLimits) -> BoundResult:
+            tried.append((name, limits.lower))
+            left = times - sum(told == name for told, _ in tried)
+            lower = LowerBound(limits.lower + 1, name, "exact", {"merges": []})
+            return BoundResult(lower, solved=not left, resume=go_on if left else None)
+
+        return lambda instance, limits: go_on(limits)
+
+    bounds = {"relaxation": raising("relaxation", 3), "node-convex": raising("node-convex", 1)}
+    monkeypatch.setattr(
+        certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="exact")
+    )
+    graph = chain([10_000, 1, 1, 10_000], [1, 1, 1], "1")
+    found = certify(
+        Instance.build(graph, LINK, 1), CellLimits(10.0, bounds=tuple(bounds), algorithm="slice", cutoff=10**6)
+    )
+    assert [name for name, _ in tried] == ["relaxation", "node-convex", "relaxation", "relaxation"]
+    assert [lower for _, lower in tried] == list(range(tried[0][1], tried[0][1] + 4))
+    assert found.stopped == "finished"
+    assert all(found.bounds[name].solved for name in bounds)
+
+
+def test_what_can_go_on_has_not_finished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the time is up and a bound could be resumed, that is what stopped the cell."""
+
+    def slow(limits: BoundLimits) -> BoundResult:
+        time.sleep(0.05)
+        return BoundResult(None, solved=False, resume=slow)
+
+    monkeypatch.setattr(
+        certifying,
+        "bound_entry",
+        lambda name: SimpleNamespace(load=lambda: lambda _, limits: slow(limits), tier="exact"),
+    )
+    instance = Instance.build(random_graph(1, 8), LINK, 3)
+    found = certify(instance, CellLimits(0.5, bounds=("relaxation",), cutoff=10**6))
+    assert found.stopped == "time-limit"
+    assert 0.05 < found.bounds["relaxation"].seconds <= found.total_seconds

@@ -7,7 +7,6 @@ import random
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
 import oracles
 import pytest
 from flow_proofs import claim_of, grouped, random_problem
@@ -20,13 +19,11 @@ from mtpp.checker.report import Check, Outcome
 from mtpp.checker.tier import Tier
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
-from mtpp.solvers.relaxation.lifting import blamed, put_back
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
 
 
@@ -102,36 +99,6 @@ def test_the_loop_keeps_between_bound_and_optimum(part: int, monkeypatch: pytest
         check = _checked((graph, system, k, together), result.lower, optimum)
         assert check.passed, (seed, check.detail)
     assert raised > 3
-
-
-def test_ops_are_put_back_where_they_may_be() -> None:
-    """Between what they read and what reads them, the kept ops staying where they are."""
-    for seed in range(200):
-        problem = relaxed_problem(seed)
-        relaxation = problem.relaxation
-        for stages in problem.assignments(random.Random(seed), 5):
-            original = relaxation.original
-            of_op = stages if original.ground is None else [stages[m] for m in original.first_members.tolist()]
-            whole = Partition.from_stages(original, of_op)
-            stage = put_back(relaxation, relaxation.restrict(whole))
-            assert stage[relaxation.kept].tolist() == whole.assignment[relaxation.kept].tolist()
-            Partition.from_stages(original, stage)  # raises if an edge goes back
-
-
-def test_blame_is_of_left_out_ops_alone() -> None:
-    """Each is named once, and none that is there already; some are named as long as any is left out."""
-    for seed in range(100):
-        problem = relaxed_problem(seed)
-        if not problem.said["left_out"]:
-            continue
-        relaxation = problem.relaxation
-        original = relaxation.original
-        out = [v for v in range(original.op_count) if v not in set(relaxation.kept.tolist())]
-        mask = [v in out for v in range(original.op_count)]
-        stage = put_back(relaxation, Partition.from_stages(relaxation.instance, [0] * len(relaxation.kept)))
-        ranked = blamed(original, np.array(mask), stage, 0).tolist()
-        assert len(set(ranked)) == len(ranked) > 0
-        assert set(ranked) <= set(out)
 
 
 def test_a_gap_of_one_tick_ends_the_search() -> None:
