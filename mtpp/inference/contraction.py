@@ -140,7 +140,7 @@ def _merged(instance: Instance, group_of: Int32Array, count: int) -> Instance:
     np.add.at(params, group_of, instance.param_bytes)
 
     # A tensor keeps the first pin in each group: the producer's, then the readers' as they come.
-    tensor = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
+    tensor = instance.tensor_of_pin.astype(np.int64)
     touched = group_of[instance.pins]
     _, first = np.unique(tensor * count + touched, return_index=True)
     kept_pins = np.zeros(len(touched), dtype=bool)

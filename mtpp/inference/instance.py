@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
+from itertools import pairwise
 from math import gcd
 
 import numpy as np
@@ -227,6 +228,12 @@ class Instance:
         offsets = np.zeros(n + 1, dtype=np.int64)
         np.cumsum(np.bincount(keys // n, minlength=n), out=offsets[1:])
         return offsets, (keys % n).astype(np.int32)
+
+    def successor_lists(self) -> list[list[int]]:
+        """Return :attr:`successors` as a list for each op."""
+        offsets, successors = self.successors
+        rows = successors.tolist()
+        return [rows[begin:end] for begin, end in pairwise(offsets.tolist())]
 
     def describe(self, ticks: float) -> str:
         """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""

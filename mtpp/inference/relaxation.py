@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from types import MappingProxyType
 from typing import Any
 
@@ -221,9 +220,7 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Ins
 
 def _paths(ground: Instance, out: NDArray[np.bool_]) -> list[tuple[int, list[int]]]:
     """Return the ops that stay and lead to others through left-out ops alone, each with those others, ascending."""
-    offsets, successors = ground.successors
-    rows = successors.tolist()
-    after = [rows[begin:end] for begin, end in pairwise(offsets.tolist())]
+    after = ground.successor_lists()
     gone = out.tolist()
     found = []
     count = 0

@@ -60,9 +60,8 @@ def _peaks(instance: Instance, stage: Int32Array, k: int, *, to_the_end: bool) -
     step = np.empty(instance.op_count, dtype=np.int64)  # position of each op within its stage
     step[in_order] = np.arange(instance.op_count) - (base[:-1] - np.arange(k))[stage[in_order]]
 
-    tensor_of_pin = np.repeat(np.arange(instance.tensor_count, dtype=np.int64), np.diff(instance.pin_offsets))
     pin_stage = stage[instance.pins].astype(np.int64)
-    pairs, where = np.unique(tensor_of_pin * k + pin_stage, return_inverse=True)
+    pairs, where = np.unique(instance.tensor_of_pin.astype(np.int64) * k + pin_stage, return_inverse=True)
     tensor, holder = pairs // k, pairs % k
     first = np.full(len(pairs), np.iinfo(np.int64).max)
     last = np.full(len(pairs), -1, dtype=np.int64)

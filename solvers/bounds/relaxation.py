@@ -40,5 +40,6 @@ def _result(loop: RelaxationLoop, limits: BoundLimits) -> BoundResult:
     partition = loop.partition
     if partition is not None and limits.reduced is not None:
         partition = limits.reduced.carry(partition)
-    solved = loop.finished or loop.lower >= limits.upper
-    return BoundResult(loop.bound, solved, partition, resume=None if solved else partial(_resumed, loop))
+    solved = loop.finished or loop.lower >= min(loop.upper, limits.upper)
+    done = solved or loop.lower >= limits.target
+    return BoundResult(loop.bound, solved, partition, resume=None if done else partial(_resumed, loop))

@@ -42,7 +42,7 @@ _WEAK_SHARE = 0.08
 """Of the time left, at most, for each bound before the strong ones."""
 
 _FIRST_SHARES = {"node-convex": _WEAK_SHARE, "exact-mip": 0.4}
-"""Of the time left, for strong bounds that are not resumed, where others of their lane can be."""
+"""Of the time left, for strong bounds that cannot be resumed, where others of their lane are to come or to go on."""
 
 FIRST = "node"
 """A bound that takes next to no time, and is often the optimum where stages hold few ops."""
@@ -196,7 +196,7 @@ class _CellWork:
             self._try(name, deadline, thread)
 
     def _work_side_by_side(self, lanes: list[list[str]]) -> None:
-        self._observer.phase(" and ".join(name for lane in lanes for name in lane))
+        self._observer.phase(", ".join(name for lane in lanes for name in lane))
         with ThreadPoolExecutor(len(lanes)) as threads:
             try:
                 for done in as_completed([threads.submit(self._take_turns, lane) for lane in lanes]):
@@ -206,18 +206,30 @@ class _CellWork:
                 raise
 
     def _take_turns(self, lane: list[str]) -> None:
-        """Work at the bounds of a lane, one after the other, and at those that can be resumed until nothing is left."""
+        """Work at the bounds of a lane one after the other, and then on at those that are not through."""
         thread = TimedThread()
-        for name in lane:
-            if not self._over():
-                share = _FIRST_SHARES.get(name, 1.0) if any(other in self._resume for other in lane) else 1.0
-                self._try(name, self._deadline.share(share), thread)
-        while not self._over():
-            left = [name for name in lane if name in self._resume]
-            if not left:
-                return
-            for name in left:
-                self._try(name, self._deadline, thread)
+        cut = []  # by their shares
+        try:
+            for number, name in enumerate(lane):
+                others = lane[number + 1 :] + [other for other in lane if other in self._resume]
+                share = _FIRST_SHARES.get(name, 1.0) if others else 1.0
+                if not self._over():
+                    self._try(name, self._deadline.share(share), thread)
+                    if share < 1 and not self._through(name):
+                        cut.append(name)
+            while not self._over():
+                left = [name for name in lane if name in self._resume]
+                if not left and not cut:
+                    break
+                for name in left or [cut.pop()]:
+                    self._try(name, self._deadline, thread)
+        finally:
+            thread.close()
+
+    def _through(self, name: str) -> bool:
+        """Tell whether a bound has come to its end, or was not worked at for a reason."""
+        figure = self._state.bounds.get(name)
+        return name in self._state.left_out or (figure is not None and figure.solved)
 
     def _over(self) -> bool:
         return bool(self._stopped()) or self._given_up or self._nearly_over()

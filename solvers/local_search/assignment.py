@@ -95,7 +95,7 @@ def move_arrays(instance: Instance) -> MoveArrays:
     counts = np.diff(instance.pin_offsets)
     kept = (counts >= 2) & (instance.transfer > 0)
     renumbered = (np.cumsum(kept) - 1).astype(np.int32)
-    tensor_of_pin = np.repeat(np.arange(instance.tensor_count), counts)
+    tensor_of_pin = instance.tensor_of_pin
     pin_kept = kept[tensor_of_pin]
     op_tensor_offsets, op_tensors = _rows(
         instance.op_count, instance.pins[pin_kept], renumbered[tensor_of_pin[pin_kept]]

@@ -177,8 +177,7 @@ def _positions(instance: Instance) -> Int32Array:
 def _merge_arrays(instance: Instance) -> MergeArrays:
     pin_counts = np.diff(instance.pin_offsets)
     cut = np.zeros(instance.op_count, dtype=np.int64)
-    tensor = np.repeat(np.arange(instance.tensor_count), pin_counts)
-    np.add.at(cut, instance.pins, np.where(pin_counts > 1, instance.transfer, 0)[tensor])
+    np.add.at(cut, instance.pins, np.where(pin_counts > 1, instance.transfer, 0)[instance.tensor_of_pin])
     offsets, tensors = instance.op_tensors
     return MergeArrays(
         _charges(instance),

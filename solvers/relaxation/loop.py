@@ -20,7 +20,8 @@ from mtpp.inference.relaxation import relax
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.local_search.restarts import Annealer
 from mtpp.solvers.relaxation.candidates import Candidates
-from mtpp.solvers.relaxation.lifting import PLACING_STEPS, RUNS, SWEEPS, Placement, blamed, improved, put_back
+from mtpp.solvers.relaxation.lifting import RUNS, SWEEPS, blamed, improved, put_back
+from mtpp.solvers.relaxation.placement import PLACING_STEPS, Placement
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
 from mtpp.solvers.threads import Threads
 
@@ -217,11 +218,15 @@ class RelaxationLoop:
             search.run(self.lower, self.upper, min(steps, self._last_step - self.steps))
             self.steps += search.steps - made
             self._take_in(search)
+            if self._stopped():  # so many steps were not made
+                self._tried.pop(key, None)
             if search.partition is None or search.cost >= self.upper:
                 if search.closed or not chain.give_back_fewer():
                     return
                 continue
             stage = self._lift(search)
+            if self._stopped():
+                self._tried.pop(key, None)
             if not search.closed or self._ended() or not chain.left_out.any():
                 return
             ranked = blamed(self._instance, chain.left_out, stage, search.lower)
@@ -242,9 +247,11 @@ class RelaxationLoop:
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
         self.steps += RUNS * SWEEPS * len(found.stage) // MOVES_PER_STEP
         self._offer(Partition.from_stages(self._instance, found.stage))
-        placement = Placement(search.relaxation, search.partition)
+        if self._ended():
+            return found.stage
+        placement = Placement(search.relaxation, search.partition, self._stopped)
         steps = min(PLACING_STEPS, max(0, self._last_step - self.steps))
-        placed = placement.best(self.upper, steps, self._memory_bytes // _SEARCHES, self._stopped)
+        placed = placement.best(self.upper, steps, self._memory_bytes // _SEARCHES)
         self.steps += placement.steps
         if placed is None:
             return found.stage

@@ -65,7 +65,7 @@ class RelaxedSearch:
         self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
         self._undecided = upper
         self._open: DownsetSearch | None = None
-        self._too_large = NEVER  # the least limit of such a search that the memory did not suffice for
+        self._too_large = NEVER  # the least limit of a search that the memory did not suffice for
         self._step = max(1, upper // _STEP)
 
     @property
@@ -78,7 +78,7 @@ class RelaxedSearch:
         self.lower = max(self.lower, lower)
         if upper < self.cost:
             self.cost, self.partition = upper, None
-        self._undecided = self.cost
+        self._undecided = min(self.cost, self._too_large)
         last_step = self.steps + steps
         self._search_below_cost(self.steps + int(_FIRST_SHARE * steps))
         while not self.closed and not self._ended() and self.steps < last_step:
@@ -103,8 +103,6 @@ class RelaxedSearch:
             self.steps += self._open.steps
         search = self._open
         self._run(search, last_step)
-        if search.state == "full":
-            self._too_large = search.limit
         if search.state != "open":
             self._open = None
             self._settle(search)
@@ -124,5 +122,7 @@ class RelaxedSearch:
             self.partition = self._reduced.lift(found)
             self._step = max(1, self._step // 3)
         else:
+            if search.state == "full":
+                self._too_large = min(self._too_large, search.limit)
             self._undecided = min(self._undecided, search.limit)
             self._step = max(1, self._step // 3)

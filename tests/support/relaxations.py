@@ -16,6 +16,7 @@ from mtpp.checker.relaxed import Relaxation as Said
 from mtpp.checker.relaxed import relaxed_graph
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation, relax
 from mtpp.inference.system import System
 
@@ -41,6 +42,12 @@ class RelaxedProblem:
             if all(len({stages[v] for v in group}) == 1 for group in self.groups)
         ]
         yield from pick.sample(found, min(most, len(found)))
+
+    def whole_partition(self, stages: list[int]) -> Partition:
+        """Return a partition of the instance with all ops, given the stages of the graph's ops."""
+        original = self.relaxation.original
+        of_op = stages if original.ground is None else [stages[m] for m in original.first_members.tolist()]
+        return Partition.from_stages(original, of_op)
 
 
 def relaxed_problem(seed: int) -> RelaxedProblem:

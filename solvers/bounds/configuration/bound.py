@@ -15,6 +15,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation.candidates import Candidates
+from mtpp.solvers.relaxation.loop import MOST_OPS
 from mtpp.solvers.threads import Threads
 
 METHOD = "configuration"
@@ -29,17 +30,17 @@ _APART = 0.9
 """A relaxation is another one if it has at most so many times the ops of the next larger one."""
 
 _HANDY = 400
-"""Ops after merges that a few seconds do for."""
+"""Ops after merges of a graph that gets far within seconds."""
 
 _LEAST_TURN_S = 1.5
-"""Seconds that a turn takes at least: with less time, fewer relaxations are tried."""
+"""Seconds that a turn takes at least: with less time, fewer graphs race."""
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the highest limit that the configuration LP rules out, plus 1; tier ``exact``.
 
-    Where the graph is large and the time limited, relaxations of it take turns: the fewer ops, the sooner the limit
-    rises, and the lower it stays. After each round the half that got less far is put off.
+    Where the graph is large and the time limited, it races against relaxations of it: the fewer ops, the sooner the
+    limit rises, and the lower it stays. After each round of turns the half that got less far is put off.
 
     Notes
     -----
@@ -48,15 +49,13 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """
     if instance.k < 2:
         return BoundResult(None, solved=False)
-    views = _views(instance, limits)
-    if not views:
-        return BoundResult(None, solved=False)
+    contenders = _contenders(instance, limits)
     with Threads(limits.jobs) as threads:
-        return _Race(views, limits, threads).run()
+        return _Race(contenders, limits, threads).run()
 
 
 @dataclass(eq=False)
-class _View:
+class _Contender:
     """A relaxation after merges, or with None the graph itself, and what was found on it."""
 
     reduced: ReducedInstance
@@ -72,6 +71,11 @@ class _View:
         """The highest limit that was ruled out on it, in ticks; −1 if none was."""
         return -1 if self.search is None or self.search.proven is None else self.search.proven.limit
 
+    def put_off(self) -> None:
+        """Give back memory until its next turn."""
+        if self.search is not None:
+            self.search.put_off()
+
     def lower_bound(self) -> LowerBound:
         """Return the highest limit ruled out on it, plus 1."""
         assert self.search is not None
@@ -82,61 +86,74 @@ class _View:
 
 
 class _Race:
-    """Views in turns, each time half as many; when nothing is left to do in those, the others go on."""
+    """Graphs in turns, each time half as many; when nothing is left to do on those, the others go on.
 
-    def __init__(self, views: list[_View], limits: BoundLimits, threads: Threads) -> None:
-        self._views = views
+    Parameters
+    ----------
+    contenders
+        Those for which there is time first.
+    """
+
+    def __init__(self, contenders: list[_Contender], limits: BoundLimits, threads: Threads) -> None:
+        self._contenders = contenders
         self._threads = threads
         self._limits = limits
         self._lower = limits.lower
-        self._best: _View | None = None
+        self._best: _Contender | None = None
         self._solved = False
 
     def run(self) -> BoundResult:
-        views, rounds = self._views, _rounds(len(self._views))
-        for later in range(rounds, 0, -1):
+        racing = self._contenders[: _affordable(len(self._contenders), self._limits)]
+        for later in range(_rounds(len(racing)), 0, -1):
             turn = self._limits.deadline.share(1 / (later + 1))
-            for i, view in enumerate(views):
-                self._advance(view, turn.share(1 / (len(views) - i)))
-            views.sort(key=lambda view: view.reached, reverse=True)
-            views = views[: (len(views) + 1) // 2]
-        for view in sorted(self._views, key=lambda view: view.reached, reverse=True):
-            self._advance(view, self._limits.deadline)
+            for i, one in enumerate(racing):
+                self._advance(one, turn.share(1 / (len(racing) - i)))
+            racing.sort(key=lambda one: one.reached, reverse=True)
+            racing = racing[: (len(racing) + 1) // 2]
+        last = [one for one in self._contenders if one not in racing]
+        for one in racing + sorted(last, key=lambda one: one.reached, reverse=True):
+            self._advance(one, self._limits.deadline)
         return BoundResult(None if self._best is None else self._best.lower_bound(), self._solved)
 
-    def _advance(self, view: _View, deadline: Deadline) -> None:
+    def _advance(self, one: _Contender, deadline: Deadline) -> None:
         if self._solved or self._limits.ended():
             return
-        if view.search is None:
-            view.search = ConfigurationSearch(view.reduced.instance, self._limits, self._threads)
-        view.search.run(deadline, self._lower)
-        if view.reached >= self._lower:
-            self._best, self._lower = view, view.reached + 1
-        self._solved = self._lower >= self._limits.target or (view.relaxation is None and view.search.solved)
+        if one.search is None:
+            one.search = ConfigurationSearch(one.reduced.instance, self._limits, self._threads)
+        one.search.run(deadline, self._lower)
+        one.put_off()
+        if one.reached >= self._lower:
+            self._best, self._lower = one, one.reached + 1
+        self._solved = self._lower >= self._limits.target or (one.relaxation is None and one.search.solved)
 
 
-def _views(instance: Instance, limits: BoundLimits) -> list[_View]:
-    """Return the graph itself and relaxations of it, as many as there is time for, those of a handy size."""
-    whole = _View(ReducedInstance(instance), None)
-    views = [whole] if whole.ops <= LARGEST else []
-    seconds = limits.deadline.remaining_s()
-    if whole.ops <= _FEWEST or (views and limits.deadline.limit_s is None):
-        return views
+def _contenders(instance: Instance, limits: BoundLimits) -> list[_Contender]:
+    """Return the graph itself and relaxations of it, those of a handy size first."""
+    whole = _Contender(ReducedInstance(instance), None)
+    found = [whole] if whole.ops <= LARGEST else []
     original = instance if limits.reduced is None else limits.reduced.original
+    in_no_hurry = bool(found) and limits.deadline.limit_s is None
+    if whole.ops <= _FEWEST or original.op_count > MOST_OPS or in_no_hurry:
+        return found
     smallest = whole.ops
     for left_out in reversed(list(Candidates.of(original).levels(limits.upper))):
         if limits.ended():
             break
         with suppress(ValueError):  # too many paths
             relaxation = relax(original, left_out)
-            view = _View(reduce_instance(relaxation.instance, ended=limits.ended), relaxation)
-            if view.ops <= min(_APART * smallest, LARGEST):
-                smallest = view.ops
-                views.append(view)
-    views.sort(key=lambda view: abs(log(view.ops / _HANDY)))
-    return views[: max(1, sum(seconds >= _LEAST_TURN_S * n * (_rounds(n) + 1) for n in range(1, len(views) + 1)))]
+            one = _Contender(reduce_instance(relaxation.instance, ended=limits.ended), relaxation)
+            if one.ops <= min(_APART * smallest, LARGEST):
+                smallest = one.ops
+                found.append(one)
+    return sorted(found, key=lambda one: abs(log(one.ops / _HANDY)))
+
+
+def _affordable(count: int, limits: BoundLimits) -> int:
+    """Return for how many of that many graphs there is time, at least one."""
+    seconds = limits.deadline.remaining_s()
+    return max(1, sum(seconds >= _LEAST_TURN_S * n * (_rounds(n) + 1) for n in range(1, count + 1)))
 
 
 def _rounds(count: int) -> int:
     """Return how often that many can be halved, rounded up, until one is left."""
-    return (count - 1).bit_length()
+    return max(0, count - 1).bit_length()

@@ -133,7 +133,7 @@ class StageSets:
     def go_on(self) -> None:
         """Raise :class:`TimeUp` if the work has to end: with a thousand ops, going once over all families takes long.
 
-        Nothing but the proofs that there are is to be used after that.
+        After that the families are to be gathered anew (:meth:`within`) before anything but proofs is used.
         """
         if self.ended():
             raise TimeUp

@@ -55,7 +55,7 @@ class StageProof:
     trees: list[list[Any]]
 
     def document(self, instance: Instance) -> dict[str, Any]:
-        """Return the proof as JSON values; see :mod:`mtpp.solvers.bounds.configuration.bound`."""
+        """Return the proof as JSON values; see :mod:`mtpp.solvers.bounds.configuration.search`."""
         name = instance.first_members.tolist()
         weights = [[name[op], int(y)] for op, y in enumerate(self.weights.tolist()) if y > 0]
         return {

@@ -25,7 +25,6 @@ from __future__ import annotations
 
 from contextlib import suppress
 from dataclasses import replace
-from math import inf
 from typing import Any
 
 from mtpp.host.deadline import Deadline
@@ -85,6 +84,8 @@ class ConfigurationSearch:
         self._low = limits.lower - 1  # ruled out, here or elsewhere
         self._high = limits.target - 1  # nothing above can be ruled out by these means, or need not be
         self._climbed = False
+        self._failed = limits.target  # at a limit from here on, families as they are were not enough
+        self._cut_short = False  # whether the weights could have been improved, had there been time
         self._exhausted = False  # whether no family was left to split at some limit
         self._certain = True  # whether that showed that such limits cannot be ruled out by these means
         self.proven: StageProof | None = None
@@ -113,11 +114,12 @@ class ConfigurationSearch:
         """
         self._limits = replace(self._limits, deadline=deadline)
         self._low = max(self._low, lower - 1)
+        self._cut_short = False
         with suppress(TimeUp):
             if not self._climbed:
                 self._climb()
-            self._climbed = not self._limits.ended()
-            while self._low < self._high and not self._limits.ended():
+            self._climbed = not (self._cut_short or self._limits.ended())
+            while self._low < self._high and not (self._cut_short or self._limits.ended()):
                 if self._exhausted:
                     ahead = (self._low + self._high + 1) // 2
                 else:
@@ -130,15 +132,16 @@ class ConfigurationSearch:
         """Find about the highest limit that can be ruled out without splitting families."""
         last = self._high
         limit = min(last, self._low + max(1, int(_FIRST_STEP * (last - self._low))))
-        failed = last + 1
-        while self._low < limit < failed and not self._limits.ended():
+        while self._low < limit < self._failed and not self._limits.ended():
             share, possible = self._weigh(limit, _COARSE)
             if share > 1 and self._prove(limit):
                 limit = int(limit * min(1.05, max(1 + _CLOSE, min(possible, 2.0))))
             else:
-                failed = limit
+                if self._cut_short:
+                    return
+                self._failed = limit
                 limit = int(limit * share)
-            limit = min(limit, last, failed - max(1, int(_CLOSE * failed)))
+            limit = min(limit, last, self._failed - max(1, int(_CLOSE * self._failed)))
 
     def _refine(self, ahead: int) -> None:
         """Split families at a limit not ruled out yet, and rule out a lower one as soon as that seems to pay."""
@@ -158,7 +161,7 @@ class ConfigurationSearch:
                 self._weights.begin(ahead)
                 _, possible = self._improved(_FINE)
             if self._weights.split() == 0:
-                if self._limits.ended() or possible == inf:  # there was no time to look at what seems exhausted
+                if self._cut_short:
                     return
                 again += 1
                 if possible >= 1 + 2 * _FINE and again < _AGAIN:
@@ -189,6 +192,7 @@ class ConfigurationSearch:
         """Improve the weights; return how many times k stages they fill at least, and at most as far as is known."""
         k = self._instance.k
         found = self._weights.improve(k * (1 + _MARGIN), gap, self._limits.deadline, self._limits.ended)
+        self._cut_short = found.cut_short
         return found.total / k, found.most / k
 
     def _prove(self, limit: int) -> bool:
@@ -200,6 +204,10 @@ class ConfigurationSearch:
         self._low = limit
         self._limits.observer.bound(proof.limit + 1)
         return True
+
+    def put_off(self) -> None:
+        """Give the memory of what need not be kept back, until the next run."""
+        self._weights.put_off()
 
     def document(self) -> dict[str, Any]:
         """Return the proof as JSON values."""

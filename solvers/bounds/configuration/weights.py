@@ -50,10 +50,13 @@ class Weights:
         Of the weights, no stage holding more than 1.
     most
         Nor can they sum to more than this near the weights found, as far as the mixtures met tell.
+    cut_short
+        Whether there was no time to improve them any more.
     """
 
     total: float
     most: float
+    cut_short: bool = False
 
 
 @dataclass
@@ -110,6 +113,10 @@ class WeightSearch:
         self.pool = []  # what keeps to one limit on average may not keep to another
         self._move([former.get(id(leaf)) for leaf in self.sets.leaves])
 
+    def put_off(self) -> None:
+        """Give the memory of what need not be kept back, until the search goes on."""
+        self.pool, self._cache = [], None
+
     def improve(
         self, enough: float, gap: float, deadline: Deadline, ended: Callable[[], bool], rounds: int = 100
     ) -> Weights:
@@ -150,17 +157,20 @@ class WeightSearch:
         for figures in (fill.value, fill.budget, fill.rest):  # all go with the weights
             figures /= held
         meet(everything, best)
-        kept = self._kept(fill, 1.0)
+        self._keep(best, fill, 1.0)
         tight = fill.value >= _TIGHT
         total, possible, box = float(best.sum()), np.inf, _FIRST_BOX
+        cut_short = False
         for _ in range(rounds):
-            if total > enough or ended():
+            cut_short = total <= enough and ended()
+            if total > enough or cut_short:
                 break
             reach = box * _BOX_FLOOR * k / n
             solved = programme.solve(
                 np.maximum(0.0, best * (1 - box) - reach), best * (1 + box) + reach, deadline.remaining_s()
             )
             if solved is None:
+                cut_short = True
                 break
             possible, proposed = solved
             proposed = np.maximum(0.0, proposed)
@@ -173,21 +183,19 @@ class WeightSearch:
             if reached > total:
                 if reached - total > 0.5 * (possible - total):
                     box = min(1.0, 1.5 * box)
-                total, best, kept = reached, proposed / held, self._kept(fill, held)
+                total, best = reached, proposed / held
+                self._keep(best, fill, held)
             else:
                 box = max(_SMALLEST_BOX, 0.6 * box)
             if possible < centre * (1 + gap):
                 break
-        self.weight = best
-        for leaf, budget, rest in zip(sets.leaves, *kept, strict=True):
-            leaf.budget, leaf.rest = float(budget), float(rest)
         if possible < np.inf:
             prices = programme.prices()
             for one, price in zip(self.pool, prices.tolist(), strict=False):
                 one.price = price
         if len(self.pool) > _MOST_ROWS:
             self.pool = [one for one in self.pool[: -_MOST_ROWS // 2] if one.price > 0] + self.pool[-_MOST_ROWS // 2 :]
-        return Weights(total, possible)
+        return Weights(total, possible, cut_short)
 
     def split(self) -> int:
         """Split the families whose mixtures of sets stay within the limit only on average; return how many."""
@@ -264,9 +272,12 @@ class WeightSearch:
             np.zeros(count),
         )
 
-    def _kept(self, fill: Fill, held: float) -> tuple[FloatArray, FloatArray]:
+    def _keep(self, weight: FloatArray, fill: Fill, held: float) -> None:
+        """Take weights, and the multipliers by which no family holds more than *held* times 1."""
         most = float(max(1, self.sets.most))
-        return fill.budget / (held * most), fill.rest / (held * most)
+        self.weight = weight
+        for leaf, budget, rest in zip(self.sets.leaves, fill.budget.tolist(), fill.rest.tolist(), strict=True):
+            leaf.budget, leaf.rest = budget / (held * most), rest / (held * most)
 
     def _fill(self, which: NDArray[np.int32], weight: FloatArray, fill: Fill) -> None:
         sets, families, cache = self.sets, self.sets.families, self._cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -18,13 +19,16 @@ from mtpp.checker.merged import MergedGraph
 from mtpp.checker.report import Check, Outcome
 from mtpp.checker.tier import Tier
 from mtpp.inference.certificate import LowerBound
+from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
 from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
+from mtpp.solvers.relaxation.loop import RelaxationLoop
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
+from mtpp.solvers.threads import Threads
 
 
 def _search(claim: BoundClaim, merged: MergedGraph) -> Outcome:
@@ -111,3 +115,63 @@ def test_a_gap_of_one_tick_ends_the_search() -> None:
         before = search.steps
         search.run(search.lower, search.cost, 10**9)
         assert search.steps - before < 10**6
+
+
+@pytest.fixture
+def anything_goes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let ops of small graphs be left out, in one set."""
+    monkeypatch.setattr(candidates, "_LEVELS", ((0.5, 0.0),))
+    monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
+
+
+def small_instances(seeds: range) -> Iterator[tuple[Instance, int]]:
+    """Yield instances with their optima."""
+    for seed in seeds:
+        graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(5, 7))
+        instance, groups = grouped(graph, system, k, together)
+        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+        if k > 1 and optimum < oracles.NEVER:
+            yield instance, optimum
+
+
+@pytest.mark.usefixtures("anything_goes")
+def test_a_loop_that_was_cut_short_goes_on() -> None:
+    """Wherever it was interrupted; only what comes as far as without interruption has finished."""
+    resumed = 0
+    for instance, _ in small_instances(range(40)):
+        upper = instance.most_ticks
+
+        def loop_of(looks: int, instance: Instance = instance, upper: int = upper) -> RelaxationLoop:
+            left = iter(range(looks))
+            limits = BoundLimits(upper, interrupted=lambda: next(left, None) is None)
+            return RelaxationLoop(instance, 0, upper, limits, threads, enough=upper)
+
+        with Threads(1) as threads:
+            whole = loop_of(10**6)
+            whole.run()
+            for looks in range(2, 30, 3):
+                loop = loop_of(looks)
+                loop.run()
+                if loop.finished or loop.lower >= loop.upper:
+                    continue
+                resumed += 1
+                loop.renew(0, loop.upper, BoundLimits(upper), threads, enough=upper)
+                loop.run()
+                assert loop.lower >= whole.lower or not loop.finished
+                assert loop.upper <= whole.upper or not loop.finished
+    assert resumed > 50
+
+
+@pytest.mark.usefixtures("anything_goes")
+def test_a_cutoff_above_the_optimum_leaves_nothing_to_resume() -> None:
+    """Where the loop's own partition meets its bound, the cutoff is of no interest any more."""
+    met = 0
+    for instance, optimum in small_instances(range(40)):
+        result = bound(instance, BoundLimits(min(2 * optimum + 1, instance.most_ticks)))
+        if result.partition is None or result.lower is None:
+            continue
+        if bottleneck(instance, result.partition) == result.lower.value == optimum:
+            assert result.solved
+            met += 1
+        assert result.resume is None or not result.solved
+    assert met > 5

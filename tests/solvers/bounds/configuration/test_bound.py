@@ -43,8 +43,10 @@ def test_bounds_of_relaxed_graphs_pass(part: int, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(candidates, "_MOST_WORK", 1.0)
     for name, value in (("_FEWEST", 0), ("_APART", 1.0), ("_LEAST_TURN_S", 0.0)):
         monkeypatch.setattr(module, name, value)
-    views = module._views
-    monkeypatch.setattr(module, "_views", lambda *asked: [one for one in views(*asked) if one.relaxation is not None])
+    found = module._contenders
+    monkeypatch.setattr(
+        module, "_contenders", lambda *asked: [one for one in found(*asked) if one.relaxation is not None]
+    )
     passed = 0
     for seed in range(part, 120, 4):
         graph, system, k, together = random_problem(seed, op_count=random.Random(seed).randint(4, 7))
