@@ -2,7 +2,8 @@
 
 Each graph of the folder is certified for every k in that many seconds (10) on two threads, kernels compiled. Bound and
 bottleneck stand as parts of the best bottleneck known, the smaller one of REFERENCE and of this run. REFERENCE is a
-JSON object with ``graphs``: name → k → ``upper`` and ``lower`` in ticks, such as a run writes with ``--write FILE``.
+JSON object with ``graphs``: name → k → ``upper`` and ``lower`` in ticks, such as a run writes with ``--write FILE``; by
+default what 60 seconds a cell came to, beside this module.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp, log
 from pathlib import Path
@@ -27,6 +28,7 @@ from mtpp.solvers.certify.cell_work import Certification, certify
 from mtpp.solvers.compiling import load_bounds, load_kernels
 
 STAGES = (2, 4, 8, 16, 32, 64)
+REFERENCE = Path(__file__).with_suffix(".json")
 COLUMNS = ("graph", "ops", "k", "lower", "method", "upper", "by", "lower / upper", "seconds", "stopped", "before")
 
 
@@ -71,8 +73,8 @@ class Cell:
         ]
 
 
-def cells(folder: Path, limit_s: float, stages: list[int], reference: dict[str, Any]) -> Iterator[Cell]:
-    """Certify every graph of a folder for every k."""
+def instances(folder: Path, stages: Sequence[int]) -> Iterator[tuple[str, Instance]]:
+    """Yield the name and the instance of every graph of a folder, for every k."""
     system = load_system()
     for path in sorted(folder.iterdir()):
         if not path.name.endswith((".json", ".json.gz", ".onnx")):
@@ -80,10 +82,16 @@ def cells(folder: Path, limit_s: float, stages: list[int], reference: dict[str, 
         name = path.name.split(".json")[0].removesuffix(".onnx")
         graph = read_graph(read_source(str(path)), system=system)
         for k in stages:
-            instance = Instance.build(graph, system, k)
-            begin = perf_counter()
-            found = certify(instance, CellLimits(limit_s, jobs=2, proofs_only=True))
-            yield Cell(name, graph.op_count, k, found, perf_counter() - begin, reference.get(name, {}).get(str(k)))
+            yield name, Instance.build(graph, system, k)
+
+
+def cells(folder: Path, limit_s: float, stages: Sequence[int], reference: dict[str, Any]) -> Iterator[Cell]:
+    """Certify every graph of a folder for every k."""
+    for name, instance in instances(folder, stages):
+        begin = perf_counter()
+        found = certify(instance, CellLimits(limit_s, jobs=2, proofs_only=True))
+        known = reference.get(name, {}).get(str(instance.k))
+        yield Cell(name, instance.op_count, instance.k, found, perf_counter() - begin, known)
 
 
 def main(arguments: list[str]) -> None:
@@ -96,7 +104,7 @@ def main(arguments: list[str]) -> None:
     folder, *rest = arguments
     limit_s = float(rest[0]) if rest else 10.0
     stages = [int(k) for k in rest[1].split(",")] if len(rest) > 1 else list(STAGES)
-    reference = json.loads(Path(rest[2]).read_text())["graphs"] if len(rest) > 2 else {}
+    reference = json.loads(Path(rest[2] if len(rest) > 2 else REFERENCE).read_text())["graphs"]
     load_kernels(["auto"], load_system())
     load_bounds(["node", "crossings", "fraction", "relaxation", "configuration", "exact-mip"], load_system())
     found = []
