@@ -93,6 +93,11 @@ class SearchLimits(InstanceLimits):
     generations: int | None = None
     keeper: Keeper = field(default_factory=Forgetful)
 
+    def tell(self, best: SearchResult) -> None:
+        """Tell observer and keeper of a better partition."""
+        self.observer.incumbent(best.bottleneck)
+        self.keeper.offer(best.bottleneck, best.found_by, lambda: best.partition)
+
 
 @dataclass(frozen=True)
 class SearchResult:

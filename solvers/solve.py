@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import Event
 from traceback import clear_frames
 
 from mtpp.errors import Infeasible
 from mtpp.host.memory_limit import limited_memory, spare_memory
 from mtpp.host.overrun import Overrun, run_in_time
+from mtpp.host.progress import Counting
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.contraction import Contraction, contract_named
 from mtpp.inference.graph import CostGraph
@@ -108,16 +110,18 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
     if first is not None:
         cut = first.partition
         best.offer(first.bottleneck, first.found_by, lambda: cut)
+    given_up = Event()
+    counting = Counting(limits.observer)
+    own = replace(limits, keeper=best, observer=counting, interrupted=lambda: given_up.is_set() or limits.interrupted())
     try:
-        return run_in_time(
-            lambda: partitioner(instance, replace(limits, keeper=best)), limits.deadline, lambda: limits.stop
-        )
+        return run_in_time(lambda: partitioner(instance, own), limits.deadline, lambda: limits.stop)
     except Infeasible:
         ended = limits.stop
         if first is None or ended is None:
             raise
         stopped = ended
     except Overrun as overrun:
+        given_up.set()  # or it might go on beside what comes next
         stopped = overrun.stopped
     except MemoryError as error:
         clear_frames(error.__traceback__)  # or they would keep what has used it up
@@ -131,7 +135,7 @@ def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits
     partition, bottleneck, found_by = found
     if bottleneck <= limits.lower_bound:
         stopped = StopReason.OPTIMAL
-    return SearchResult(partition, bottleneck, found_by, 1, stopped, lower=best.lower)
+    return SearchResult(partition, bottleneck, found_by, max(1, counting.count), stopped, lower=best.lower)
 
 
 def contract_groups(instance: Instance, together: Sequence[Sequence[str]]) -> Contraction | None:

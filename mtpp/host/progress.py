@@ -21,6 +21,37 @@ class Observer(Protocol):
         """Take note that *count* more candidates were evaluated."""
 
 
+class Counting:
+    """An observer that counts candidates, and passes everything on.
+
+    Attributes
+    ----------
+    count
+        Candidates evaluated so far.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.count = 0
+        self._observer = observer
+
+    def phase(self, name: str) -> None:
+        """Pass it on."""
+        self._observer.phase(name)
+
+    def incumbent(self, bottleneck: int) -> None:
+        """Pass it on."""
+        self._observer.incumbent(bottleneck)
+
+    def bound(self, value: int) -> None:
+        """Pass it on."""
+        self._observer.bound(value)
+
+    def evaluated(self, count: int) -> None:
+        """Count them."""
+        self.count += count
+        self._observer.evaluated(count)
+
+
 class Silent:
     """The observer that ignores everything."""
 

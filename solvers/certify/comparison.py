@@ -15,7 +15,7 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Certificate
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
-from mtpp.inference.objective import stage_costs
+from mtpp.inference.objective import check_stage_memory, stage_costs
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.run_limits import RunLimits
@@ -159,6 +159,8 @@ def run_cell(
     ------
     InconsistentBound
         If the bottleneck is below the simple bound: a bug.
+    InvalidPartition
+        If a stage is over the stage memory: a bug.
     """
     solver = variant.entry.load()
     lower = simple_bound(instance)
@@ -175,6 +177,11 @@ def run_cell(
         if interrupted():  # there was more to try
             problem, stopped = "interrupted before a partition was found", StopReason.INTERRUPTED
     seconds = time.perf_counter() - start
+    reached = None
+    if found is not None:
+        costs = stage_costs(instance, found.partition)
+        check_stage_memory(instance, costs)
+        reached = Certificate(costs.bottleneck, lower).upper
     return Cell(
         source=source,
         k=instance.k,
@@ -182,7 +189,7 @@ def run_cell(
         time_unit=instance.time_unit,
         ticks_per_unit=instance.ticks_per_unit,
         simple_bound=unrounded_simple_bound(instance),
-        bottleneck=Certificate(stage_costs(instance, found.partition).bottleneck, lower).upper if found else None,
+        bottleneck=reached,
         evaluations=found.evaluations if found else 0,
         seconds=seconds,
         stopped=stopped,

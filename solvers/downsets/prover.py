@@ -138,6 +138,10 @@ class Prover:
         if bound.value > self.lower:
             self.lower, self.bound = bound.value, bound
             self._limits.keeper.prove(bound)
+            if self._main is not None and self._main.limit < self.lower:  # it would show less than is known
+                self._main = None
+            if self._undecided is not None and self._undecided < self.lower:
+                self._undecided = None
 
     def _next_limit(self, upper: int) -> int | None:
         undecided = self._undecided

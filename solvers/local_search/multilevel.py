@@ -58,7 +58,7 @@ def solve_by_levels(instance: Instance, limits: SearchLimits, threads: Threads, 
     limits.observer.phase("contract")
     levels = coarsen(instance, max(_TARGET, _TARGET_PER_STAGE * instance.k), ended=limits.ended)
     start, levels, searched = _first(instance, levels, limits, threads)
-    limits.observer.incumbent(start.bottleneck)
+    replace(limits, keeper=_lifting(limits.keeper, levels)).tell(start)
     if not searched:
         return _refined(start, levels, limits, threads)
     if not levels:

@@ -20,7 +20,7 @@ from mtpp.solvers.partitioners import brkga
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.registry import default_sweeps
-from mtpp.solvers.relaxation.loop import MOVES_PER_STEP, RelaxationLoop
+from mtpp.solvers.relaxation.loop import MOVES_PER_STEP, RelaxationLoop, lifting_steps
 from mtpp.solvers.threads import Threads
 
 _ORDER_SHARE = 0.15
@@ -99,14 +99,14 @@ def _relax(
     """Let partitions and bounds of relaxed instances help for a share of the budget, where ops may be left out."""
     instance = reduced.original
     left = min(limits.evaluations - portfolio.evaluations, default_sweeps(instance))
-    if instance.op_count < _FEWEST_OPS:
+    steps = int(_RELAXATION_SHARE * left * instance.op_count / MOVES_PER_STEP)
+    if instance.op_count < _FEWEST_OPS or steps < 2 * (len(instance.pins) + lifting_steps(instance.op_count)):
         return
     part = replace(limits, deadline=limits.deadline.share(_RELAXATION_SHARE))
     loop = RelaxationLoop(instance, prover.lower, portfolio.best.bottleneck, part, threads)
     if loop.finished:
         return
     limits.observer.phase("relaxation")
-    steps = int(_RELAXATION_SHARE * left * instance.op_count / MOVES_PER_STEP)
     first = max(_FEWEST_STEPS, steps // _TURNS)
     loop.run(steps, first, most_rounds=1)
     if loop.partition is not None or loop.lower >= _PROMISING * loop.upper:

@@ -9,7 +9,7 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.feasibility import none_found
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.orders.decoding import cut_rating, order_of
-from mtpp.solvers.orders.evolution import first_population, next_population
+from mtpp.solvers.orders.evolution import Population, first_population, next_population
 from mtpp.solvers.orders.kernels.slicing import INFEASIBLE
 from mtpp.solvers.orders.slicing import segment_below
 from mtpp.solvers.threads import Threads
@@ -43,7 +43,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         best = int(population.fitness[0])
         observer.evaluated(evaluations)
         if best < INFEASIBLE:
-            observer.incumbent(best)
+            _tell(instance, population, best, limits)
         stopped = _ended(best, evaluations, limits)
         for _ in range(generations_of(limits) - 1):
             if stopped:
@@ -53,12 +53,18 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             evaluations = rate.rated
             if population.fitness[0] < best:
                 best = int(population.fitness[0])
-                observer.incumbent(best)
+                _tell(instance, population, best, limits)
             stopped = _ended(best, evaluations, limits)
     if best == INFEASIBLE:
         raise none_found(instance, f"{evaluations:,} orders")
     cut = segment_below(instance, order_of(instance, population.best), best + 1)
     return SearchResult(cut, best, "brkga", evaluations, stopped or StopReason.BUDGET)
+
+
+def _tell(instance: Instance, population: Population, best: int, limits: SearchLimits) -> None:
+    chromosome = population.best.copy()
+    limits.observer.incumbent(best)
+    limits.keeper.offer(best, "brkga", lambda: segment_below(instance, order_of(instance, chromosome), best + 1))
 
 
 def generations_of(limits: SearchLimits) -> int:

@@ -56,7 +56,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
     """
     best = start or _first_cut(instance, limits)
     observer = limits.observer
-    observer.incumbent(best.bottleneck)
+    limits.tell(best)
     evaluations = best.evaluations
     search = _batch_search(instance, limits.seed)
     stopped = StopReason.OPTIMAL if best.bottleneck <= limits.lower_bound else None
@@ -72,7 +72,7 @@ def partition(instance: Instance, limits: SearchLimits, start: SearchResult | No
                 leader = min(better, key=lambda found: found.bottleneck)  # the first batch wins a tie
                 cut = segment_below(instance, leader.order, leader.bottleneck + 1)
                 best = SearchResult(cut, leader.bottleneck, "random", evaluations, StopReason.BUDGET)
-                observer.incumbent(best.bottleneck)
+                limits.tell(best)
             stopped = StopReason.OPTIMAL if best.bottleneck <= limits.lower_bound else limits.stop
     return SearchResult(best.partition, best.bottleneck, best.found_by, evaluations, stopped or StopReason.BUDGET)
 

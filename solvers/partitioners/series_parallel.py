@@ -80,7 +80,7 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
             found = Partition.from_labels(instance, labels)
             upper = bottleneck(instance, found)
             best = SearchResult(found, upper, _NAME, evaluations, StopReason.FINISHED)
-            limits.observer.incumbent(upper)
+            limits.tell(best)
         evaluations += 1
         limits.observer.evaluated(1)
     return _result(instance, best, limits, evaluations, finished=lower >= upper, coverage=cutter.coverage())

@@ -59,6 +59,11 @@ _SHARE_BACK = 0.25
 _FEWEST_BACK = 4
 
 
+def lifting_steps(op_count: int) -> int:
+    """Return how many steps of a search take as long as the annealing of a lifted partition."""
+    return RUNS * SWEEPS * op_count // MOVES_PER_STEP
+
+
 class _Chain:
     """One sequence of relaxations, each with fewer ops left out than the one before.
 
@@ -245,7 +250,7 @@ class RelaxationLoop:
         """Put the left-out ops back into the partition of a search, keep the result if it is better, and return it."""
         assert search.partition is not None
         found = improved(put_back(search.relaxation, search.partition), self._annealer)
-        self.steps += RUNS * SWEEPS * len(found.stage) // MOVES_PER_STEP
+        self.steps += lifting_steps(len(found.stage))
         self._offer(Partition.from_stages(self._instance, found.stage))
         if self._ended():
             return found.stage

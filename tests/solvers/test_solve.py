@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import oracles
 import pytest
 from graph_strategies import graphs, random_graph
@@ -9,14 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mtpp.errors import Infeasible, InputError
+from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
+from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.orders.fewest import find_fewest_stages
 from mtpp.solvers.registry import partitioner
-from mtpp.solvers.solve import solve
+from mtpp.solvers.solve import search_in_time, solve
 
 SYSTEM = System("s", 1, 1, 10**9)
 
@@ -101,3 +105,41 @@ def test_a_search_without_a_result_says_why_it_ended(limits: SearchLimits, stopp
         patch.setattr(type(entry), "load", lambda self: fails)
         plan = solve(instance, graph, limits, algorithm="random", start=start)
     assert (plan.stopped, plan.found_by, plan.costs.bottleneck) == (stopped, "given", instance.ticks_per_unit)
+
+
+class _Late:
+    """An observer that does not come back for a while once a search has told of so many candidates."""
+
+    def __init__(self, after: int) -> None:
+        self.after = after
+        self.best: list[int] = []
+        self.evaluated_so_far = 0
+
+    def phase(self, name: str) -> None:
+        """Ignore it."""
+
+    def incumbent(self, bottleneck: int) -> None:
+        """Take note of it."""
+        self.best.append(bottleneck)
+
+    def bound(self, value: int) -> None:
+        """Ignore it."""
+
+    def evaluated(self, count: int) -> None:
+        """Count them, and be late."""
+        self.evaluated_so_far += count
+        if self.evaluated_so_far >= self.after:
+            time.sleep(2.0)
+
+
+@pytest.mark.parametrize("name", ["brkga", "random"])
+def test_a_search_given_up_keeps_what_it_told_of(name: str) -> None:
+    """The best partition and the number of candidates, not the first cut and 1."""
+    instance = Instance.build(random_graph(3, 60), SYSTEM, 4)
+    late = _Late(500)
+    found = search_in_time(
+        partitioner(name).load(), instance, SearchLimits(10**6, deadline=Deadline(0.6), observer=late)
+    )
+    assert found.bottleneck == late.best[-1] == bottleneck(instance, found.partition)
+    assert found.found_by == name
+    assert found.evaluations >= 500

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
+from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
@@ -55,6 +56,30 @@ def test_the_gap_closes_at_the_optimum(problem: tuple[CostGraph, System, int], s
     if prover.bound is not None:
         assert prover.bound.value == optimum
         assert prover.bound.tier == "enumerated"
+
+
+def test_a_bound_from_elsewhere_is_never_lowered() -> None:
+    """Searches that were open when it came show no less than it, and the gap closes nevertheless."""
+    accepted = 0
+    for seed in range(60):
+        graph = random_graph(seed, 8, largest_cost=200)
+        instance = Instance.build(graph, LINK, 3)
+        optimum = oracles.brute_force_optimum(graph, LINK, 3)
+        prover = prover_of(instance, memory_bytes=2**20)
+        upper = sum(instance.work.tolist())
+        for turn in range(200):
+            if prover.exhausted(upper):
+                break
+            before = prover.lower
+            upper = prover.close(upper, 3)
+            assert before <= prover.lower <= optimum <= upper
+            if turn % 3 == 1 and prover.lower < optimum:
+                known = (prover.lower + optimum + 1) // 2
+                prover.accept(LowerBound(known, "relaxation", Tier.ENUMERATED, {}))
+                assert prover.lower == known
+                accepted += 1
+        assert prover.lower == optimum == upper, seed
+    assert accepted > 30
 
 
 def test_the_bound_rises_where_the_gap_does_not_close() -> None:
