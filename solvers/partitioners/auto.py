@@ -11,7 +11,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.solvers.best_so_far import Lifted
 from mtpp.solvers.downsets.prover import Prover
-from mtpp.solvers.limits import SearchLimits, SearchResult
+from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_result
 from mtpp.solvers.local_search.multilevel import LARGE, solve_by_levels
 from mtpp.solvers.local_search.portfolio import Portfolio
@@ -28,6 +28,9 @@ _ORDER_SHARE = 0.15
 
 _SEED_SHARE = 0.2
 """Of a time limit, for ``brkga`` with its own defaults beforehand: the result is none worse, where that suffices."""
+
+_FIRST_SHARE = 0.3
+"""Of the time, for orders that a tight stage memory may let be cut, before an exhaustive search for any partition."""
 
 _RELAXATION_SHARE = 0.35
 """Of the budget, for relaxations of wide graphs."""
@@ -129,16 +132,22 @@ def _first(reduced: ReducedInstance, limits: SearchLimits, threads: Threads, pro
     """Return a first partition of the reduced instance, by exhaustive search where nothing else finds one."""
     kept = min(limits.evaluations // 2, default_sweeps(reduced.original))
     tries = limits.evaluations - kept
+    in_time = limits.evaluations == UNLIMITED and limits.deadline.limit_s is not None
+    deadline = limits.deadline.share(_FIRST_SHARE) if in_time else limits.deadline
     try:
-        return _better_start(reduced, replace(limits, evaluations=tries), threads)
+        return _better_start(reduced, replace(limits, evaluations=tries, deadline=deadline), threads)
     except Infeasible:
         n = prover.inner.op_count
         limits.observer.phase("downset")
-        partition = prover.any_partition(n * kept)
+        partition = prover.any_partition(UNLIMITED if in_time else n * kept)
+        if partition is None and in_time and not limits.ended():
+            return _better_start(reduced, limits, threads)
         if partition is None:
             raise
         cost = bottleneck(prover.inner, partition)
-        return SearchResult(partition, cost, "downset", tries + min(kept, ceil(prover.steps / n)), StopReason.BUDGET)
+        spent = ceil(prover.steps / n)
+        evaluations = spent if in_time else tries + min(kept, spent)
+        return SearchResult(partition, cost, "downset", evaluations, StopReason.BUDGET)
 
 
 def _better_start(reduced: ReducedInstance, limits: SearchLimits, threads: Threads) -> SearchResult:

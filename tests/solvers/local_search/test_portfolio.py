@@ -215,6 +215,8 @@ def test_what_was_tried_in_vain_is_told() -> None:
             anneal.partition(instance, SearchLimits(budget))
     with pytest.raises(Infeasible, match="proven infeasible: no partition into 2 stages keeps each to 8 bytes"):
         auto.partition(instance, SearchLimits(517))
+    with pytest.raises(Infeasible, match="proven infeasible: no partition into 2 stages keeps each to 8 bytes"):
+        auto.partition(instance, SearchLimits(UNLIMITED, deadline=Deadline(5.0)))
 
 
 @BOTH
