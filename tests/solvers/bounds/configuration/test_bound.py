@@ -70,14 +70,27 @@ def test_bounds_of_relaxed_graphs_pass(part: int, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_search_goes_on_where_its_time_was_up(jobs: int) -> None:
-    """In slices that begin too short for anything, it comes as far as at once, and never above the optimum."""
+    """Interrupted after ever more looks at the clock, it comes as far as at once, and never above the optimum."""
     for seed in range(4):
         graph = random_graph(seed, 8, largest_cost=300)
         instance = Instance.build(graph, LINK, 3)
-        limits = BoundLimits(int(instance.work.sum()))
+        left = 0
+
+        def looked() -> bool:
+            nonlocal left
+            left -= 1
+            return left < 0
+
         with Threads(jobs) as threads:
-            at_once, in_slices = (ConfigurationSearch(instance, limits, threads) for _ in range(2))
-            at_once.run(Deadline(20.0))
-            for number in range(14):
-                in_slices.run(Deadline(0.01 * 1.6**number))
+            at_once = ConfigurationSearch(instance, BoundLimits(int(instance.work.sum())), threads)
+            at_once.run(Deadline())
+            limits = BoundLimits(int(instance.work.sum()), interrupted=looked)
+            in_slices = ConfigurationSearch(instance, limits, threads)
+            for number in range(12):
+                left = int(4 * 1.7**number)
+                in_slices.run(Deadline())
+                in_slices.put_off()
+            left = 10**9
+            in_slices.run(Deadline())
+        assert in_slices.ended
         assert 0.98 * at_once.lower <= in_slices.lower <= brute_force_optimum(graph, LINK, 3)
