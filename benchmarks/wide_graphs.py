@@ -73,6 +73,12 @@ class Cell:
         ]
 
 
+def known_cells(path: str | Path = REFERENCE) -> dict[str, Any]:
+    """Return what is known of cells, by the name of the graph and k."""
+    cells: dict[str, Any] = json.loads(Path(path).read_text())["graphs"]
+    return cells
+
+
 def instances(folder: Path, stages: Sequence[int]) -> Iterator[tuple[str, Instance]]:
     """Yield the name and the instance of every graph of a folder, for every k."""
     system = load_system()
@@ -104,7 +110,7 @@ def main(arguments: list[str]) -> None:
     folder, *rest = arguments
     limit_s = float(rest[0]) if rest else 10.0
     stages = [int(k) for k in rest[1].split(",")] if len(rest) > 1 else list(STAGES)
-    reference = json.loads(Path(rest[2] if len(rest) > 2 else REFERENCE).read_text())["graphs"]
+    reference = known_cells(*rest[2:3])
     load_kernels(["auto"], load_system())
     load_bounds(["node", "crossings", "fraction", "relaxation", "configuration", "exact-mip"], load_system())
     found = []

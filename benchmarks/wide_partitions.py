@@ -6,14 +6,13 @@ this run where it is smaller.
 
 from __future__ import annotations
 
-import json
 import sys
 from math import exp, log
 from pathlib import Path
 from time import process_time
 
 from benchmarks.report import print_report
-from benchmarks.wide_graphs import REFERENCE, STAGES, instances
+from benchmarks.wide_graphs import STAGES, instances, known_cells
 from mtpp.inference.system import load_system
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.compiling import load_kernels
@@ -27,7 +26,7 @@ def main(arguments: list[str]) -> None:
     """Print the table, the mean and the worst."""
     folder, *rest = arguments
     stages = [int(k) for k in rest[0].split(",")] if rest else list(STAGES)
-    reference = json.loads(Path(rest[1] if len(rest) > 1 else REFERENCE).read_text())["graphs"]
+    reference = known_cells(*rest[1:2])
     load_kernels(["auto"], load_system())
     entry = partitioner("auto")
     rows, shares, seconds = [], [], 0.0

@@ -167,27 +167,29 @@ class _CellWork:
         strong = {name for lane in LANES for name in lane}
         tried = {name for name, figure in self._state.bounds.items() if figure.solved or name not in strong}
         names = [name for name in self._limits.bounds if name not in tried]
-        lanes = [] if self._limits.each else [[name for name in lane if name in names] for lane in self._lanes()]
-        weak = [name for name in names if not any(name in lane for lane in lanes)]
+        lanes = [] if self._limits.each else self._lanes(names)
+        weak = [name for name in names if name not in strong] if lanes else names
         for number, name in enumerate(weak):
             if self._stopped():
                 break
             self._observer.phase(name)
-            share = _WEAK_SHARE if any(lanes) else 1 / (len(weak) - number)
+            share = _WEAK_SHARE if lanes else 1 / (len(weak) - number)
             self._try_to_the_end(name, self._deadline.share(share), self._thread)
-        if any(lanes) and not self._stopped():
-            self._work_side_by_side([lane for lane in lanes if lane])
+        if lanes and not self._stopped():
+            self._work_side_by_side(lanes)
         return self._told(
             stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
         )
 
-    def _lanes(self) -> list[tuple[str, ...]]:
-        """Return :data:`LANES`, the last one behind the first where the exact MIP is large."""
+    def _lanes(self, names: list[str]) -> list[list[str]]:
+        """Return what of *names* is in :data:`LANES`, the last lane behind the first where the exact MIP is large."""
         inner = self._reduced.instance
-        if inner.op_count * inner.k <= _MODEL_SIZE:
-            return list(LANES)
-        first, *others, last = LANES
-        return [first + last, *others]
+        lanes: list[tuple[str, ...]] = list(LANES)
+        if inner.op_count * inner.k > _MODEL_SIZE:
+            first, *others, last = LANES
+            lanes = [first + last, *others]
+        chosen = [[name for name in lane if name in names] for lane in lanes]
+        return [lane for lane in chosen if lane]
 
     def _try_to_the_end(self, name: str, deadline: Deadline, thread: TimedThread) -> None:
         """Work at a bound, and go on where it can be resumed."""

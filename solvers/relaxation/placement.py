@@ -6,13 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mtpp.inference.contraction import Contraction, contract
+from mtpp.inference.contraction import contract
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
 from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
-from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 
 PLACING_STEPS = 1 << 17
@@ -44,8 +43,8 @@ class Placement:
         earliest, latest = windows(relaxation, partition)
         settled = np.where(earliest == latest, earliest, -1)
         groups = [np.flatnonzero(settled == stage).tolist() for stage in range(original.k)]
-        self._contraction: Contraction = contract(original, [group for group in groups if len(group) > 1])
-        self._reduced: ReducedInstance = reduce_instance(self._contraction.instance, ended=ended)
+        self._contraction = contract(original, [group for group in groups if len(group) > 1])
+        self._reduced = reduce_instance(self._contraction.instance, ended=ended)
         self._ended = ended
         self._problem = downset_problem(self._reduced.instance)
         self.steps = len(original.pins) + len(self._reduced.instance.pins)

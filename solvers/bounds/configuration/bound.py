@@ -71,11 +71,6 @@ class _Contender:
         """The highest limit that was ruled out on it, in ticks; −1 if none was."""
         return -1 if self.search is None or self.search.proven is None else self.search.proven.limit
 
-    def put_off(self) -> None:
-        """Give back memory until its next turn."""
-        if self.search is not None:
-            self.search.put_off()
-
     def lower_bound(self) -> LowerBound:
         """Return the highest limit ruled out on it, plus 1."""
         assert self.search is not None
@@ -121,7 +116,7 @@ class _Race:
         if one.search is None:
             one.search = ConfigurationSearch(one.reduced.instance, self._limits, self._threads)
         one.search.run(deadline, self._lower)
-        one.put_off()
+        one.search.put_off()
         if one.reached >= self._lower:
             self._best, self._lower = one, one.reached + 1
         self._solved = self._lower >= self._limits.target or (one.relaxation is None and one.search.solved)
