@@ -68,6 +68,7 @@ def bound(
     total_time_limit_s: float | None = None,
     seed: int = 0,
     memory_limit: int | str | None = None,
+    proof_limit: int | str = "8MB",
     reading: Reading | None = None,
     observer: Observer | None = None,
 ) -> BoundTable:
@@ -95,6 +96,9 @@ def bound(
     memory_limit
         What the exhaustive searches may take, in bytes or as ``"8GiB"``, at least 512 MiB; half of what is free by
         default.
+    proof_limit
+        Size of the proof of a bound by branch and bound, in bytes or as ``"8MB"``; what takes more is of tier
+        ``solver``.
     reading
         How files are read: machine, dimensions and so on; by default for the reference system.
     observer
@@ -134,6 +138,7 @@ def bound(
             bounds=of_cells.bounds_of(bounds, every=True),
             seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
+            proof_bytes=of_cells.proof_bytes_of(proof_limit),
             cutoff=parameters.whole_or_none(cutoff, "cutoff", most=2**62 - 1),
         ),
         deadline=deadline,

@@ -120,6 +120,7 @@ def certify(
     store: str | Path | None = None,
     scheduler: str | None = None,
     memory_limit: int | str | None = None,
+    proof_limit: int | str = "8MB",
     reading: Reading | None = None,
     observer: Observer | None = None,
 ) -> CertificateTable:
@@ -157,6 +158,9 @@ def certify(
     memory_limit
         Of all worker processes together, in bytes or as ``"8GiB"``, at least 512 MiB. A cell that reaches its share
         ends with what it has; this process goes on.
+    proof_limit
+        Size of the proof of a bound by branch and bound, in bytes or as ``"8MB"``; what takes more is of tier
+        ``solver``.
     reading
         How files are read: machine, dimensions and so on; by default for the reference system.
     observer
@@ -201,6 +205,7 @@ def certify(
             algorithm=of_cells.algorithm_of(algorithm),
             seed=parameters.whole(seed, "seed", least=0, most=parameters.MOST_SEED),
             memory_bytes=of_cells.memory_of(memory_limit),
+            proof_bytes=of_cells.proof_bytes_of(proof_limit),
             proofs_only=parameters.flag(proofs_only, "proofs_only"),
         ),
         deadline=deadline,

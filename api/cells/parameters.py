@@ -117,6 +117,22 @@ def memory_of(value: Any) -> int | None:
     return size
 
 
+def proof_bytes_of(value: Any) -> int:
+    """Return a limit on the size of a proof in bytes.
+
+    Raises
+    ------
+    InputError
+        If it is no size.
+    """
+    from mtpp.units import parse_bytes
+
+    size = given.quantity(value, "proof_limit", parse_bytes)
+    if size is None:
+        raise InputError("has to be a size", parameter="proof_limit", remedy='such as "8MB"')
+    return size
+
+
 def reading_of(value: Any) -> Reading:
     """Return how files are read, by default for the reference system.
 

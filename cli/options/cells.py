@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 BOUND_NAMES = (
     *("simple", "downset", "node", "crossings", "fraction", "bottleneck-no-dag", "bottleneck-no-cut-io", "bottleneck"),
-    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "exact-mip"),
+    *("bottleneck-guess", "relaxation", "node-convex", "configuration", "branch-and-bound", "exact-mip"),
 )
 """Those of the registry, which would be slow to import for a page of help."""
 
@@ -33,6 +33,7 @@ class CellOptions(TypedDict):
     time_limit: float
     seed: int
     memory_limit: str | None
+    proof_limit: str
     shown_as: str
 
 
@@ -61,6 +62,10 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
             "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all random choices."
         ),
         memory_limit_option("; by default the exhaustive searches of all cells at once may take half of what is free"),
+        click.option(
+            "--proof-limit", default="8MB", show_default=True, metavar="SIZE",
+            help="Of the proof of a bound by branch and bound; what takes more is of tier solver.",
+        ),
         click.option(
             "--as", "shown_as", type=click.Choice(["ratio", "fraction"]), default="ratio", show_default=True,
             help="Bounds in summaries: best partition / bound, or bound / best partition.",
@@ -114,6 +119,8 @@ def cell_limits(
     from mtpp.api.cells.parameters import algorithm_of
     from mtpp.cli.options.values import bytes_option
 
+    proof_bytes = bytes_option("--proof-limit", options["proof_limit"])
+    assert proof_bytes is not None
     return CellLimits(
         time_limit_s=options["time_limit"],
         target_ratio=Fraction(repr(target_ratio)),
@@ -121,6 +128,7 @@ def cell_limits(
         algorithm=algorithm_of(algorithm),
         seed=options["seed"],
         memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
+        proof_bytes=proof_bytes,
         each=each,
         proofs_only=proofs_only,
         cutoff=cutoff,

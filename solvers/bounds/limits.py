@@ -10,6 +10,9 @@ from mtpp.inference.partition import Partition
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 
+DEFAULT_PROOF_BYTES = 8_000_000
+"""What a proof may take in a document where nobody says otherwise."""
+
 
 @dataclass(frozen=True)
 class BoundLimits(InstanceLimits):
@@ -25,6 +28,8 @@ class BoundLimits(InstanceLimits):
         Ticks already proven: what cannot rise above them is not worth much time.
     enough
         A bound of so many ticks is all that is asked for, at most *upper*; None: *upper*.
+    proof_bytes
+        A longer proof is not kept, and what it proves is of tier ``solver``.
     reduced
         How the instance came from a larger one with the same optimum; None if it did not.
     """
@@ -33,6 +38,7 @@ class BoundLimits(InstanceLimits):
     start: Partition | None = None
     lower: int = 0
     enough: int | None = None
+    proof_bytes: int = DEFAULT_PROOF_BYTES
     reduced: ReducedInstance | None = None
 
     @property

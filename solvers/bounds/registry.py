@@ -100,6 +100,12 @@ BOUNDS = {
             Tier.EXACT,
             f"{_HERE}.configuration.bound",
         ),
+        BoundEntry(
+            "branch-and-bound",
+            "all stages at once, as cases that HiGHS's dual values refute in integers",
+            Tier.EXACT,
+            f"{_HERE}.branch_and_bound.bound",
+        ),
         BoundEntry("exact-mip", "all stages at once (MIP)", Tier.SOLVER, f"{_HERE}.exact_mip"),
     )
 }

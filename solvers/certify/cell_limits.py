@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 
+from mtpp.solvers.bounds.limits import DEFAULT_PROOF_BYTES
 from mtpp.solvers.bounds.registry import BY_DEFAULT
 
 
@@ -29,6 +30,8 @@ class CellLimits:
         Go on where a bound of tier ``solver`` reaches the ratio: it has to be proven.
     cutoff
         No bound above so many ticks is looked for, and no partition is; None: the bottleneck of a partition decides.
+    proof_bytes
+        As in :class:`~mtpp.solvers.bounds.limits.BoundLimits`.
     seed, jobs, memory_bytes
         As in :class:`~mtpp.solvers.limits.InstanceLimits`.
     process_bytes
@@ -42,6 +45,7 @@ class CellLimits:
     each: bool = False
     proofs_only: bool = False
     cutoff: int | None = None
+    proof_bytes: int = DEFAULT_PROOF_BYTES
     seed: int = 0
     jobs: int = 1
     memory_bytes: int | None = None

@@ -61,11 +61,14 @@ _GRACE_S = 0.5
 
 _NOTHING = BoundResult(None, solved=False)
 
-LANES = (("relaxation", "node-convex"), ("configuration",), ("exact-mip",))
+LANES = (("relaxation", "node-convex"), ("configuration",), ("branch-and-bound", "exact-mip"))
 """Bounds that get better as long as they are given time: the lanes side by side, the bounds of a lane in turns."""
 
+_LAST = "exact-mip"
+
 _MODEL_SIZE = 4_000
-"""Ops times stages from which on HiGHS takes too long to have a lane of its own: it follows in the first one."""
+"""Ops times stages from which on HiGHS takes too long for :data:`_LAST` to have a turn of its own: it ends the first
+lane."""
 
 
 @dataclass(frozen=True)
@@ -182,12 +185,12 @@ class _CellWork:
         )
 
     def _lanes(self, names: list[str]) -> list[list[str]]:
-        """Return what of *names* is in :data:`LANES`, the last lane behind the first where the exact MIP is large."""
+        """Return what of *names* is in :data:`LANES`, the exact MIP behind the first lane where it is large."""
         inner = self._reduced.instance
         lanes: list[tuple[str, ...]] = list(LANES)
         if inner.op_count * inner.k > _MODEL_SIZE:
-            first, *others, last = LANES
-            lanes = [first + last, *others]
+            lanes = [tuple(name for name in lane if name != _LAST) for lane in LANES]
+            lanes[0] += (_LAST,)
         chosen = [[name for name in lane if name in names] for lane in lanes]
         return [lane for lane in chosen if lane]
 
@@ -348,6 +351,7 @@ class _CellWork:
                 seed=limits.seed,
                 jobs=limits.jobs,
                 memory_bytes=limits.memory_bytes,
+                proof_bytes=limits.proof_bytes,
                 observer=self._observer,
                 interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
                 reduced=self._reduced,

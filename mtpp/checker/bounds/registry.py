@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mtpp.checker.bounds.branch_and_bound import check_branch_and_bound
 from mtpp.checker.bounds.configuration import check_configuration
 from mtpp.checker.bounds.crossings import check_crossings
 from mtpp.checker.bounds.fraction import check_fraction
@@ -23,5 +24,6 @@ CHECKERS: dict[str, Checker] = {
     "fraction": check_fraction,
     "crossings": check_crossings,
     "configuration": check_configuration,
+    "branch-and-bound": check_branch_and_bound,
 }
 """Method name → checker of its proofs; a method that is not here proves nothing in the exact tier."""

@@ -21,6 +21,7 @@ from mtpp.solvers.bounds.configuration.kernels.stage_families import (
     family_flow,
 )
 from mtpp.solvers.bounds.configuration.weights import WeightSearch
+from mtpp.solvers.bounds.tensor_places import tensor_places
 
 _SCALE = 2**40
 """Integer weight of a whole stage, about."""
@@ -85,7 +86,7 @@ def stage_proof(search: WeightSearch) -> StageProof | None:
     listed = sets.listed_roots()
     denominator = 1 << max(1, sets.most).bit_length()
     name = instance.first_members
-    places = _tensor_places(instance)
+    places = tensor_places(instance)
     tensor_of_node = _tensors_of_nodes(sets.network)
     written: dict[int, Any] = {}
     residual = np.empty(2 * len(sets.network.kind), dtype=np.int64)
@@ -125,11 +126,6 @@ def stage_proof(search: WeightSearch) -> StageProof | None:
         written[id(leaf)] = ["leaf", by_budget, by_rest, flow]
     trees = [[int(name[op]), tree_rows(tree, written, name)] for op, tree in listed]
     return StageProof(sets.limit, weights, capacity, denominator, sets.cost.streamed, trees)
-
-
-def _tensor_places(instance: Instance) -> Int64Array:
-    """Return the position of each tensor among those that at least two ops touch."""
-    return np.cumsum(np.diff(instance.pin_offsets) > 1) - 1
 
 
 def _flow_rows(

@@ -232,7 +232,7 @@ def block_problem(
         reader=reader,
         tensor=np.repeat(np.arange(inner.tensor_count, dtype=np.int64), counts),
         transfer=inner.transfer,
-        edges=_needed_edges(arrays.successor_offsets, arrays.successors),
+        edges=needed_edges(arrays.successor_offsets, arrays.successors),
         before=network.before,
         after=network.after,
         least_cut=least_cut,
@@ -273,7 +273,7 @@ def _room(memory: int | None, peak: int, all_params: int) -> int | None:
     return room if room < all_params else None
 
 
-def _needed_edges(offsets: Int64Array, successors: Int32Array) -> tuple[Int32Array, Int32Array]:
+def needed_edges(offsets: Int64Array, successors: Int32Array) -> tuple[Int32Array, Int32Array]:
     """Return the edges without those that a longer path implies; O(edges · n / 64) time, n² / 8 bytes."""
     n = len(offsets) - 1
     tails = np.repeat(np.arange(n, dtype=np.int32), np.diff(offsets))

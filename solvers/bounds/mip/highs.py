@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Event, Lock, Thread
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import highspy
 import numpy as np
@@ -148,6 +148,56 @@ class RowProgram:
         """Return what each row costs the maximum of the last solution, at least 0."""
         duals: FloatArray = -np.array(self._highs.getSolution().row_dual)
         return np.maximum(0.0, duals)
+
+
+class LpSolution(NamedTuple):
+    """An optimum of a linear programme, in floating point.
+
+    Attributes
+    ----------
+    value
+        The objective.
+    columns
+        Values of the columns.
+    prices
+        Dual value of each row.
+    """
+
+    value: float
+    columns: FloatArray
+    prices: FloatArray
+
+
+class BoxProgram:
+    """One minimisation solved over and over with other bounds of its first columns, each time from the last basis.
+
+    What comes out is a proposal in floating point; the caller has to check it.
+
+    Parameters
+    ----------
+    model
+        With no integral column.
+    boxed
+        How many columns have bounds that change.
+    """
+
+    def __init__(self, model: MipModel, boxed: int) -> None:
+        self._highs = solver_with(model, {"presolve": "off", "random_seed": 0})
+        self._boxed = np.arange(boxed, dtype=np.int32)
+
+    def solve(self, lower: FloatArray, upper: FloatArray, time_limit_s: float) -> LpSolution | None:
+        """Return an optimum, None if there is none or the time did not suffice."""
+        highs = self._highs
+        highs.changeColsBounds(len(self._boxed), self._boxed, lower, upper)
+        spent_s = highs.getRunTime()  # its clock adds up over all solves
+        highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
+        if highs.run() == highspy.HighsStatus.kError:
+            return None
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = highs.getSolution()
+        value = highs.getInfo().objective_function_value
+        return LpSolution(value, np.array(solution.col_value), np.array(solution.row_dual))
 
 
 class _Told:

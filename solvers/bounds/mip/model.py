@@ -14,7 +14,7 @@ from mtpp.inference.graph import Int64Array
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 
-_NEGLIGIBLE = 1e-8
+NEGLIGIBLE = 1e-8
 """Smaller coefficients are left out: HiGHS takes those up to 1e-9 for 0. Rows are loosened by what they may come to."""
 
 
@@ -200,7 +200,7 @@ class ModelBuilder:
         fixed = lower == upper
         if bool(np.any(lower > upper)):
             return CompiledModel(None, np.flatnonzero(~fixed), lower)
-        small = np.abs(coefficient) <= _NEGLIGIBLE
+        small = np.abs(coefficient) <= NEGLIGIBLE
         ends = coefficient[small] * lower[column[small]], coefficient[small] * upper[column[small]]
         np.subtract.at(row_lower, row[small], np.maximum(*ends))
         np.subtract.at(row_upper, row[small], np.minimum(*ends))
@@ -256,5 +256,5 @@ class ModelBuilder:
 def _above_negligible(
     row: Int64Array, column: Int64Array, coefficient: FloatArray
 ) -> tuple[Int64Array, Int64Array, FloatArray]:
-    kept = np.abs(coefficient) > _NEGLIGIBLE
+    kept = np.abs(coefficient) > NEGLIGIBLE
     return row[kept], column[kept], coefficient[kept]

@@ -11,6 +11,7 @@ from typing import Any
 from mtpp import __version__
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.limits import DEFAULT_PROOF_BYTES
 from mtpp.solvers.certify.cell_limits import CellLimits
 
 
@@ -86,6 +87,7 @@ def cell_key(digest: str, instance: Instance, limits: CellLimits, *, memory_byte
         "target_ratio": str(limits.target_ratio),
         "time_limit_s": limits.time_limit_s,
         **({"proofs_only": True} if limits.proofs_only else {}),
+        **({"proof_bytes": limits.proof_bytes} if limits.proof_bytes != DEFAULT_PROOF_BYTES else {}),
     }
     return CellKey(digest, instance.k, _json(instance.system.to_document()), _json(parameters), __version__)
 

@@ -22,7 +22,17 @@ from mtpp.errors import InputError
 from mtpp.formats.graphs.native import write_native
 
 NO_FILES = {
-    *("-k", "--max-bottleneck", "--algorithm", "--algorithms", "--together", "--memory-limit", "--bandwidth", "--cuts"),
+    *(
+        "-k",
+        "--max-bottleneck",
+        "--algorithm",
+        "--algorithms",
+        "--together",
+        "--memory-limit",
+        "--proof-limit",
+        "--bandwidth",
+        "--cuts",
+    ),
     *("--fast-memory", "--activation-reserve", "--stage-memory", "--dim", "--from", "--to", "--time-unit", "--memory"),
     *("--max-input-size", "--sweep", "--sums", "--bounds", "--scheduler", "--emit", "-n", "--skips", "--leaves"),
     *("--fan-in", "--branches", "--length", "--blocks", "--cross-links", "--layers", "--sequence"),

@@ -24,7 +24,7 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
     stops: list[str | None] = []
 
     def absurd(instance: Instance, limits: BoundLimits) -> BoundResult:
-        return BoundResult(LowerBound(limits.upper + 1, "exact-mip", "solver", {}), solved=True)
+        return BoundResult(LowerBound(limits.upper + 1, "configuration", "solver", {}), solved=True)
 
     def endless(instance: Instance, limits: BoundLimits) -> BoundResult:
         while not limits.ended():
@@ -32,7 +32,7 @@ def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) 
         stops.append(limits.stop)
         return BoundResult(None, solved=False)
 
-    bounds = {name: endless for lane in LANES for name in lane} | {"exact-mip": absurd}
+    bounds = {name: endless for lane in LANES for name in lane} | {"configuration": absurd}
     monkeypatch.setattr(
         certifying, "bound_entry", lambda name: SimpleNamespace(load=lambda: bounds[name], tier="solver")
     )

@@ -1,0 +1,134 @@
+"""OPT, or a lower bound on it, by branch and bound on the exact model; every case refuted in integers."""
+
+from __future__ import annotations
+
+import math
+import time
+from functools import partial
+
+import numpy as np
+
+from mtpp.errors import InvalidPartition
+from mtpp.inference.certificate import LowerBound, Tier
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import check_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
+from mtpp.solvers.bounds.branch_and_bound.tree import BranchAndBound
+from mtpp.solvers.bounds.configuration.stage_weights import stage_weights
+from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+
+METHOD = "branch-and-bound"
+
+_MOST_CELLS = 40_000
+"""Ops times stages of the largest model: beyond, even the first linear programme takes too long."""
+
+_PATIENCE_S = 8.0
+"""Seconds in which a tree has to get on."""
+
+_MOVED = 0.9
+"""Part of the gap between bound and cutoff that may be left after those, if its end is far."""
+
+_TIMES_LEFT = 4.0
+"""Times the time left that the rest of a tree may seem to take: the share that is closed tells little."""
+
+
+def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
+    """Return OPT, or a lower bound on it, of tier ``exact``, with a better partition if one was found.
+
+    Each node of the tree is the linear relaxation of the model of section 3.1 of Archer et al. (2024), in prefix
+    variables, with some of them fixed. HiGHS solves it; its dual values, rounded to integers, prove what holds for all
+    partitions of the node whatever HiGHS may have got wrong (Neumaier and Shcherbina 2004): that there is none below
+    the cutoff, or that more variables are fixed.
+
+    Notes
+    -----
+    O(n·k) variables and O(pins·k) rows, before those that work alone settles are left out; exponential at worst. A
+    tree whose proof is longer than ``limits.proof_bytes`` has tier ``solver``: nobody could check it. Overflow counts
+    by the parameters that do not fit, limits on memory do not count.
+    """
+    cells = instance.op_count * min(instance.k, instance.op_count)
+    if cells > _MOST_CELLS:
+        return BoundResult(None, solved=False, left_out=f"for up to {_MOST_CELLS} ops times stages, here {cells}")
+    return _Search(instance, limits).run(limits)
+
+
+class _Search:
+    """A tree for each way to weigh ops, of which the one with the best beginning is worked at."""
+
+    def __init__(self, instance: Instance, limits: BoundLimits) -> None:
+        self._instance = instance
+        self._upper, self._partition = limits.upper, limits.start
+        stages = (1,) * min(instance.k, instance.op_count)
+        self._trees = []
+        for weights in stage_weights(instance):
+            blocks = Blocks.of(instance, weights, stages)
+            self._trees.append((blocks, BranchAndBound(blocks, blocks.most(limits.target), limits.proof_bytes)))
+
+    def run(self, limits: BoundLimits) -> BoundResult:
+        """Work on in the limits."""
+        if limits.upper < self._upper:
+            self._upper, self._partition = limits.upper, limits.start
+        for blocks, tree in self._trees:
+            tree.most = min(tree.most, blocks.most(limits.target))
+        if len(self._trees) > 1:
+            for blocks, tree in self._trees:
+                tree.run(lambda: True, limits.deadline.remaining_s, partial(self._found, blocks, limits))
+            self._trees = [max(self._trees, key=lambda one: one[0].cutoff(one[1].refuted))]
+        blocks, tree = self._trees[0]
+        hope = _Hope(tree, limits)
+        tree.run(hope.lost, limits.deadline.remaining_s, partial(self._found, blocks, limits))
+        value = blocks.cutoff(tree.refuted) if tree.refuted >= 0 else 0
+        lower = self._lower_bound(blocks, tree, value) if value > limits.lower else None
+        solved = tree.finished or value >= limits.target
+        better = self._partition if self._partition is not limits.start else None
+        return BoundResult(lower, solved, better, resume=None if solved else self.run)
+
+    def _lower_bound(self, blocks: Blocks, tree: BranchAndBound, value: int) -> LowerBound:
+        if tree.too_long:
+            said = {"status": "the proof is too long to be kept"}
+            return LowerBound(value, METHOD, Tier.SOLVER, said)
+        return LowerBound(value, METHOD, Tier.EXACT, tree.document())
+
+    def _found(self, blocks: Blocks, limits: BoundLimits, block: Int32Array) -> int:
+        """Take in a partition if it is one and better; return the most that stages may cost from now on."""
+        by_op = np.empty_like(block)
+        by_op[self._instance.order] = block
+        try:
+            partition = Partition.from_stages(self._instance, by_op)
+            costs = stage_costs(self._instance, partition)
+            check_stage_memory(self._instance, costs)
+        except InvalidPartition:
+            return blocks.most(limits.target)
+        if costs.bottleneck < self._upper:
+            self._upper, self._partition = costs.bottleneck, partition
+            limits.observer.incumbent(costs.bottleneck)
+        return blocks.most(min(limits.target, self._upper))
+
+
+class _Hope:
+    """Tells when a tree is to end: the time is up, or neither its bound nor the share of its cases that is left moves.
+
+    It is asked every :data:`_PATIENCE_S` seconds; those before count as one.
+    """
+
+    def __init__(self, tree: BranchAndBound, limits: BoundLimits) -> None:
+        self._tree = tree
+        self._limits = limits
+        self._since_s = time.perf_counter()
+        self._share, self._gap = tree.closed_share, tree.most - tree.refuted
+
+    def lost(self) -> bool:
+        """Return whether to end."""
+        if self._limits.ended():
+            return True
+        now_s, left_s = time.perf_counter(), self._limits.deadline.remaining_s()
+        spent_s = now_s - self._since_s
+        if spent_s < _PATIENCE_S or math.isinf(left_s):
+            return False
+        tree, gap = self._tree, self._tree.most - self._tree.refuted
+        closed = tree.closed_share - self._share
+        moves = gap <= _MOVED * self._gap or (1 - tree.closed_share) * spent_s <= _TIMES_LEFT * left_s * closed
+        self._since_s, self._share, self._gap = now_s, tree.closed_share, gap
+        return not moves

@@ -1,0 +1,139 @@
+"""Multipliers of inequalities as integers, and what they prove: the statement of the checker, written a second time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
+from mtpp.solvers.bounds.branch_and_bound.known_prefixes import KnownPrefixes
+from mtpp.solvers.bounds.branch_and_bound.program import Relaxed, StageProgram
+from mtpp.solvers.bounds.mip.model import FloatArray
+
+_BLOCK_BITS = 30
+"""Binary digits of the largest multiplier of a block."""
+
+_FACTOR_BITS = 60
+"""Binary digits of the factor at most: proofs hold whole numbers below 2^62."""
+
+DIGITS = (22, 28, 36)
+"""Binary digits of other multipliers that are as large as the most that a stage may cost; fewer make shorter proofs."""
+
+
+@dataclass(frozen=True)
+class Found:
+    """What multipliers prove in one case.
+
+    Attributes
+    ----------
+    refuted
+        The most that stages may cost, with the weights' constant, so that there is no partition: −1 if none.
+    inside, outside
+        What else is known of partitions whose stages cost no more than asked.
+    """
+
+    refuted: int
+    inside: list[int]
+    outside: list[int]
+
+
+@dataclass(frozen=True)
+class Multipliers:
+    """Of blocks, and of the other inequalities times *factor*, all integers; ops are called by number in the blocks."""
+
+    factor: int
+    of_block: list[int]
+    cuts: list[tuple[int, int, int, int, int]]
+    orders: list[tuple[int, int, int, int]]
+    prefixes: list[tuple[int, int, int]]
+
+    @classmethod
+    def rounded(cls, program: StageProgram, relaxed: Relaxed, most: int, digits: int) -> Multipliers:
+        """Round the multipliers of an optimum; *most* as in :class:`~.program.StageProgram`."""
+        unit = 1 << _BLOCK_BITS
+        factor = max(1, most * unit >> max(digits, most.bit_length() + _BLOCK_BITS - _FACTOR_BITS))
+        of_block = np.rint(relaxed.of_block * unit).astype(np.int64).tolist()
+
+        def rows(of: FloatArray, names: Any) -> list[Any]:
+            amount = np.rint(of * (unit / factor)).astype(np.int64)
+            kept = np.flatnonzero(amount > 0)
+            return [(*name, value) for name, value in zip(names[kept].tolist(), amount[kept].tolist(), strict=True)]
+
+        return cls(
+            factor,
+            of_block,
+            rows(relaxed.of_cut, program.cuts),
+            rows(relaxed.of_order, program.orders),
+            rows(relaxed.of_prefix, program.prefixes),
+        )
+
+    def prove(self, blocks: Blocks, known: KnownPrefixes, most: int) -> Found:
+        """Return what they prove if stages cost *most*, with the weights' constant.
+
+        Notes
+        -----
+        O(rows + unknown y + n).
+        """
+        count = len(blocks.stages)
+        extra: list[defaultdict[int, int]] = [defaultdict(int) for _ in range(count)]
+        surplus: dict[tuple[int, int], int] = {}
+        value = self.of_block[-1] * blocks.weights.total
+        for t, b, u, v, multiplier in self.cuts:
+            amount = self.factor * multiplier
+            surplus[t, b] = surplus.get((t, b), self.of_block[b] * int(blocks.transfer[t])) - amount
+            extra[b][u] += amount
+            extra[b][v] -= amount
+            if b:
+                extra[b - 1][u] -= amount
+                extra[b - 1][v] += amount
+        value += sum(extra.pop().values())
+        value += sum(min(0, left) for (t, _), left in surplus.items() if blocks.transfer[t] <= most)
+        for u, v, b, multiplier in self.orders:
+            extra[b][u] -= self.factor * multiplier
+            extra[b][v] += self.factor * multiplier
+        for u, b, multiplier in self.prefixes:
+            extra[b + 1][u] -= self.factor * multiplier
+            extra[b][u] += self.factor * multiplier
+        weight = blocks.weights.weight
+        held, left = known.arrays(blocks.op_count)
+        gains: list[tuple[int, int, int]] = []
+        for b in range(count - 1):
+            slope = self.of_block[b] - self.of_block[b + 1]
+            value += slope * int(weight[held[b]].sum())
+            value += sum(amount for u, amount in extra[b].items() if held[b, u])
+            unknown = np.flatnonzero(~held[b] & ~left[b])
+            for u, ticks in zip(unknown.tolist(), weight[unknown].tolist(), strict=True):
+                gain = slope * ticks + extra[b].get(u, 0)
+                if gain:
+                    gains.append((b, u, gain))
+                    value += min(0, gain)
+        stages = sum(a * s for a, s in zip(self.of_block, blocks.stages, strict=True))
+        missing = stages * most - value
+        inside, outside = [0] * (count - 1), [0] * (count - 1)
+        if missing >= 0:
+            for b, u, gain in gains:
+                if gain > missing:
+                    outside[b] |= 1 << u
+                elif -gain > missing:
+                    inside[b] |= 1 << u
+        refuted = (value - 1) // stages if stages > 0 else -1
+        return Found(max(-1, refuted), inside, outside)
+
+    def document(self, blocks: Blocks) -> list[Any]:
+        """Return them as a proof writes them."""
+        names, places = blocks.names, blocks.places
+        return [
+            self.factor,
+            self.of_block,
+            [[places[t], b + 1, names[u], names[v], amount] for t, b, u, v, amount in self.cuts],
+            [[names[u], names[v], b + 1, amount] for u, v, b, amount in self.orders],
+            [[names[u], b + 1, amount] for u, b, amount in self.prefixes],
+        ]
+
+    @property
+    def size(self) -> int:
+        """About how many bytes the document has."""
+        return 24 * len(self.cuts) + 20 * len(self.orders) + 14 * len(self.prefixes) + 12 * len(self.of_block) + 20

@@ -1,0 +1,418 @@
+"""The tree of cases: which are open, what is proven of each, and the proof of all."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import numpy as np
+
+from mtpp.inference.graph import Int32Array, Int64Array
+from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
+from mtpp.solvers.bounds.branch_and_bound.known_prefixes import KnownPrefixes
+from mtpp.solvers.bounds.branch_and_bound.multipliers import DIGITS, Found, Multipliers
+from mtpp.solvers.bounds.branch_and_bound.program import SCALE, Relaxed, StageProgram
+
+_CANDIDATES = 8
+"""Pairs of an op and a boundary that are tried before a case is split."""
+
+_FRACTIONAL = 1e-6
+"""A y that is nearer to 0 or 1 counts as that."""
+
+_NEGLIGIBLE = 1e-6
+"""Rise of the objective, in its units, that counts as none."""
+
+_WORTHWHILE = 0.03
+"""Part of the unknown y that multipliers have to settle for the programme to be solved again before a split."""
+
+_SMALLER = 0.7
+"""Part of the unknown y at which the programme is set up again without those that are known."""
+
+
+@dataclass
+class _Node:
+    """A node of the proof.
+
+    Attributes
+    ----------
+    steps
+        Multipliers that are applied one after the other.
+    branch
+        Op, boundary (from 0 on), and the numbers of the nodes where the op is outside and inside.
+    refuted
+        Whether there is no partition in it.
+    """
+
+    steps: list[Multipliers] = field(default_factory=list)
+    branch: tuple[int, int, int, int] | None = None
+    refuted: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A case that is open.
+
+    Attributes
+    ----------
+    node
+        Its number.
+    known
+        What is known in it.
+    relaxed
+        An optimum of its linear programme, or of one with a little less known if *stale*.
+    refuted, best
+        The most that stages may cost for which *best* refutes it.
+    depth
+        How often a case was split into two open ones on the way to it.
+    """
+
+    node: int
+    known: KnownPrefixes
+    relaxed: Relaxed
+    stale: bool
+    refuted: int
+    best: Multipliers
+    depth: int
+
+    def fractional(self) -> Int64Array:
+        """Return unknown y that are not whole, as flat indices of boundary and op, the least whole ones first."""
+        y = self.relaxed.prefixes
+        inside, outside = self.known.arrays(y.shape[1])
+        distance = np.where(inside | outside, 0.0, np.minimum(y, 1 - y)).ravel()
+        order = np.argsort(-distance, kind="stable")
+        return order[distance[order] > _FRACTIONAL]
+
+
+@dataclass(frozen=True, eq=False)
+class _Side:
+    """One side of a possible split: what is known there, None if nothing is possible, and its linear programme.
+
+    Attributes
+    ----------
+    refuting
+        Multipliers that refute it, None if there are none.
+    """
+
+    known: KnownPrefixes | None
+    relaxed: Relaxed | None
+    refuting: Multipliers | None
+
+    @property
+    def shut(self) -> bool:
+        """Whether there is no partition on it."""
+        return self.known is None or self.refuting is not None
+
+    @property
+    def value(self) -> float:
+        """Objective of the linear programme."""
+        return math.inf if self.relaxed is None else self.relaxed.value
+
+
+class BranchAndBound:
+    """Cases of partitions whose stages cost at most so much, refuted one after the other.
+
+    Parameters
+    ----------
+    most
+        Ticks that stages may cost, with the weights' constant.
+    most_bytes
+        Of a proof; a longer one is not kept.
+
+    Attributes
+    ----------
+    most
+        As above; it falls when a better partition is found.
+    too_long
+        Whether the proof has more than *most_bytes*.
+    closed_share
+        Part of the cases that is refuted, each side of a split counted as half of it.
+    """
+
+    def __init__(self, blocks: Blocks, most: int, most_bytes: int) -> None:
+        self.most = most
+        self.too_long = False
+        self.closed_share = 0.0
+        self._blocks = blocks
+        self._most_bytes = most_bytes
+        self._bytes = 0
+        self._nodes = [_Node()]
+        self._open: list[tuple[float, int, _Case]] = []
+        self._stuck: list[_Case] = []
+        self._numbers = count()
+        self._first = blocks.known_first(most)
+        self._program: StageProgram | None = None
+        self._seconds_left: Callable[[], float] = lambda: math.inf
+
+    @property
+    def finished(self) -> bool:
+        """Whether no case is left that could be refuted."""
+        return self._first is None or (self._program is not None and not self._open)
+
+    @property
+    def begun(self) -> bool:
+        """Whether the first linear programme was solved."""
+        return self._first is None or self._program is not None
+
+    @property
+    def refuted(self) -> int:
+        """The most that stages may cost so that there is no partition, −1 if nothing is known."""
+        if self._first is None:
+            return self.most
+        of_case = {case.node: case.refuted for case in self._cases()}
+        least, reached = self.most, [0]
+        while reached:
+            number = reached.pop()
+            node = self._nodes[number]
+            if node.refuted:
+                continue
+            if number in of_case or node.branch is None:
+                least = min(least, of_case.get(number, -1))
+            else:
+                reached += node.branch[2:]
+        return least
+
+    def run(
+        self, ended: Callable[[], bool], seconds_left: Callable[[], float], found: Callable[[Int32Array], int]
+    ) -> None:
+        """Refute cases until none is left or the time is up.
+
+        Parameters
+        ----------
+        found
+            Is given the block of each op, by number in the blocks, in a partition of the model; returns the most that
+            stages may cost from now on.
+        """
+        self._seconds_left = seconds_left
+        if not self.begun:
+            self._begin()
+        while self._open and not ended():
+            _, _, case = heapq.heappop(self._open)
+            fractional = case.fractional()
+            if case.refuted >= self.most:
+                self._close(case)
+            elif fractional.size:
+                self._split(case, fractional, ended)
+            elif case.stale:
+                self._solve_again(case)
+            else:
+                self.most = min(self.most, found((case.relaxed.prefixes < 0.5).sum(axis=0).astype(np.int32)))
+                if case.refuted >= self.most:
+                    self._close(case)
+                else:
+                    self._stuck.append(case)  # what is left out of the model matters here
+
+    def document(self) -> dict[str, Any]:
+        """Return the proof that there is no partition whose stages cost at most :attr:`refuted`."""
+        blocks, nodes = self._blocks, []
+        last = {case.node: case.best for case in self._cases()}
+        for number, node in enumerate(self._nodes):
+            steps = [step.document(blocks) for step in node.steps]
+            if number in last and (not node.steps or node.steps[-1] is not last[number]):
+                steps.append(last[number].document(blocks))
+            branch = None
+            if node.branch is not None:
+                op, b, *sides = node.branch
+                branch = [blocks.names[op], b + 1, *sides]
+            nodes.append([steps, branch])
+        proof: dict[str, Any] = {
+            "cutoff": blocks.cutoff(self.refuted),
+            "streamed": blocks.weights.streamed,
+            "blocks": list(blocks.stages),
+            "nodes": nodes,
+        }
+        if blocks.anchor is not None:
+            proof["anchor"] = [blocks.names[blocks.anchor[0]], blocks.anchor[1]]
+        return proof
+
+    def _cases(self) -> Iterator[_Case]:
+        yield from (case for _, _, case in self._open)
+        yield from self._stuck
+
+    def _push(self, case: _Case) -> None:
+        heapq.heappush(self._open, (case.relaxed.value, next(self._numbers), case))
+
+    def _begin(self) -> None:
+        """Solve the first linear programme; again without what its multipliers settle where that is much."""
+        assert self._first is not None
+        known, case = self._first, None
+        while True:
+            program = StageProgram(self._blocks, known, self.most)
+            relaxed = program.solve(known, self._seconds_left())
+            if relaxed is None:
+                break
+            self._program = program
+            case = self._tightened(0, known, relaxed, 0)
+            if case is None or _unknown(case.known, self._blocks) >= _SMALLER * _unknown(known, self._blocks):
+                break
+            known = case.known
+        if case is not None:
+            self._push(case)
+
+    def _solve(self, known: KnownPrefixes) -> Relaxed | None:
+        assert self._program is not None
+        return self._program.solve(known, self._seconds_left())
+
+    def _put_back(self, case: _Case) -> None:
+        """Keep a case for later whose linear programme was not solved, for good if there was time for it."""
+        if self._seconds_left() > 0:
+            self._stuck.append(case)
+        else:
+            self._push(case)
+
+    def _solve_again(self, case: _Case) -> None:
+        relaxed = self._solve(case.known)
+        if relaxed is None:
+            self._put_back(case)
+            return
+        again = self._tightened(case.node, case.known, relaxed, case.depth)
+        if again is not None:
+            self._push(again)
+
+    def _split(self, case: _Case, fractional: Int64Array, ended: Callable[[], bool]) -> None:
+        """Split a case by the y that raises both sides most, of some; what refutes a side settles it on the way."""
+        n = self._blocks.op_count
+        best: tuple[float, int, int, list[_Side]] | None = None
+        for flat in self._candidates(fractional, case):
+            b, op = divmod(flat, n)
+            if (case.known.inside[b] | case.known.outside[b]) >> op & 1:
+                continue
+            if best is not None and ended():
+                break
+            sides = self._sides(case, op, b)
+            if sides is None:
+                self._put_back(case)
+                return
+            if any(side.shut for side in sides):
+                opened = self._settled(case, op, b, sides)
+                if opened is None:
+                    return
+                case, best = opened, None
+                continue
+            rises = [max(side.value - case.relaxed.value, _NEGLIGIBLE) for side in sides]
+            score = rises[0] * rises[1]
+            if best is None or score > best[0]:
+                best = score, op, b, sides
+        if best is None:
+            self._push(case)
+            return
+        _, op, b, sides = best
+        cases = []
+        for node, side in zip(self._branch(case.node, op, b), sides, strict=True):
+            assert side.known is not None
+            assert side.relaxed is not None
+            cases.append(self._tightened(node, side.known, side.relaxed, case.depth + 1))
+        for opened in cases:
+            if opened is not None:
+                self._push(opened)
+
+    def _candidates(self, fractional: Int64Array, case: _Case) -> list[int]:
+        """Return some y to split by: the least whole ones, and as many drawn from the others."""
+        if len(fractional) <= _CANDIDATES:
+            return list(fractional.tolist())
+        half = _CANDIDATES // 2
+        others = np.random.default_rng(case.node).choice(fractional[half:], _CANDIDATES - half, replace=False)
+        return [*fractional[:half].tolist(), *others.tolist()]
+
+    def _sides(self, case: _Case, op: int, b: int) -> list[_Side] | None:
+        """Return both sides of a possible split, None if a linear programme was not solved."""
+        sides = []
+        for inside in (False, True):
+            known = case.known.with_one(op, b, inside=inside, reach=self._blocks.reach)
+            if known is None:
+                sides.append(_Side(None, None, None))
+                continue
+            relaxed = self._solve(known)
+            if relaxed is None:
+                return None
+            refuting = None
+            if relaxed.value > self._scale:
+                multipliers, found = self._rounded(known, relaxed)
+                refuting = multipliers if found.refuted >= self.most else None
+            sides.append(_Side(known, relaxed, refuting))
+        return sides
+
+    @property
+    def _scale(self) -> float:
+        """Objective of a partition whose stages cost the most that they may."""
+        assert self._program is not None
+        return SCALE * self.most / self._program.most
+
+    def _settled(self, case: _Case, op: int, b: int, sides: list[_Side]) -> _Case | None:
+        """Settle a y by what refutes a side, or both; return what is left of the case."""
+        left: _Case | None = None
+        for node, side in zip(self._branch(case.node, op, b), sides, strict=True):
+            if side.refuting is not None:
+                self._keep(node, side.refuting)
+            if side.shut:
+                self._nodes[node].refuted = True
+            else:
+                assert side.known is not None
+                assert side.relaxed is not None
+                left = self._tightened(node, side.known, side.relaxed, case.depth)
+        if left is None and all(side.shut for side in sides):
+            self.closed_share += 2.0**-case.depth
+        return left
+
+    def _tightened(self, node: int, known: KnownPrefixes, relaxed: Relaxed, depth: int) -> _Case | None:
+        """Apply multipliers as long as they settle much; return the case that is left, None if it is refuted."""
+        while True:
+            multipliers, found = self._rounded(known, relaxed)
+            more = None
+            if found.refuted < self.most:
+                if not any(found.inside) and not any(found.outside):
+                    return _Case(node, known, relaxed, False, found.refuted, multipliers, depth)
+                more = known.extended(found.inside, found.outside, self._blocks.reach)
+            self._keep(node, multipliers)
+            if more is None:
+                self._refute(node, depth)
+                return None
+            before, known = _unknown(known, self._blocks), more
+            if before - _unknown(known, self._blocks) < _WORTHWHILE * before:
+                return _Case(node, known, relaxed, True, found.refuted, multipliers, depth)
+            again = self._solve(known)
+            if again is None:
+                return _Case(node, known, relaxed, True, found.refuted, multipliers, depth)
+            relaxed = again
+
+    def _rounded(self, known: KnownPrefixes, relaxed: Relaxed) -> tuple[Multipliers, Found]:
+        """Return the multipliers of an optimum with as few digits as refute what it seems to refute."""
+        assert self._program is not None
+        for digits in DIGITS if relaxed.value > self._scale else DIGITS[1:2]:
+            multipliers = Multipliers.rounded(self._program, relaxed, self._program.most, digits)
+            found = multipliers.prove(self._blocks, known, self.most)
+            if found.refuted >= self.most:
+                break
+        return multipliers, found
+
+    def _branch(self, node: int, op: int, b: int) -> tuple[int, int]:
+        sides = len(self._nodes), len(self._nodes) + 1
+        self._nodes[node].branch = op, b, *sides
+        self._nodes += [_Node(), _Node()]
+        return sides
+
+    def _keep(self, node: int, multipliers: Multipliers) -> None:
+        """Add multipliers to the proof, unless it is too long."""
+        self._bytes += multipliers.size
+        if self._bytes > self._most_bytes and not self.too_long:
+            self.too_long = True
+            for one in self._nodes:
+                one.steps.clear()
+        if not self.too_long:
+            self._nodes[node].steps.append(multipliers)
+
+    def _close(self, case: _Case) -> None:
+        self._keep(case.node, case.best)
+        self._refute(case.node, case.depth)
+
+    def _refute(self, node: int, depth: int) -> None:
+        self._nodes[node].refuted = True
+        self.closed_share += 2.0**-depth
+
+
+def _unknown(known: KnownPrefixes, blocks: Blocks) -> int:
+    """Return how many y are unknown."""
+    return len(known.inside) * blocks.op_count - sum(bits.bit_count() for bits in (*known.inside, *known.outside))
