@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Any
 
@@ -19,6 +19,9 @@ from mtpp.solvers.bounds.branch_and_bound.program import SCALE, Relaxed, StagePr
 
 _CANDIDATES = 8
 """Pairs of an op and a boundary that are tried before a case is split."""
+
+_FEW = 200
+"""Unknown y of cases that are probed before they are split."""
 
 _FRACTIONAL = 1e-6
 """A y that is nearer to 0 or 1 counts as that."""
@@ -68,6 +71,8 @@ class _Case:
         The most that stages may cost for which *best* refutes it.
     depth
         How often a case was split into two open ones on the way to it.
+    probed
+        Whether probing it again is of no use.
     """
 
     node: int
@@ -77,6 +82,11 @@ class _Case:
     refuted: int
     best: Multipliers
     depth: int
+    probed: bool = False
+
+    def knows(self, op: int, b: int) -> bool:
+        """Tell whether y of an op at a boundary is known."""
+        return bool((self.known.inside[b] | self.known.outside[b]) >> op & 1)
 
     def fractional(self) -> Int64Array:
         """Return unknown y that are not whole, as flat indices of boundary and op, the least whole ones first."""
@@ -194,6 +204,8 @@ class BranchAndBound:
             fractional = case.fractional()
             if case.refuted >= self.most:
                 self._close(case)
+            elif fractional.size and not case.probed and self._is_small(case):
+                self._probe(case, ended)
             elif fractional.size:
                 self._split(case, fractional, ended)
             elif case.stale:
@@ -252,6 +264,41 @@ class BranchAndBound:
         if case is not None:
             self._push(case)
 
+    def _is_small(self, case: _Case) -> bool:
+        """Tell whether probing a case is worth its time: always for the first one, if there are few y for others."""
+        several = len(self._blocks.stages) > 2  # at a single boundary the choice of a split finds as much
+        return case.depth == 0 or (several and _unknown(case.known, self._blocks) <= _FEW)
+
+    def _probe(self, case: _Case, ended: Callable[[], bool]) -> None:
+        """Settle y that work nearly settles; once more if that helps much.
+
+        On each side of a boundary the ops stand in the order of the work around them. Where an op can be settled is
+        found by halving: it takes along all that it leads to, or that leads to it.
+        """
+        blocks, unknown = self._blocks, _unknown(case.known, self._blocks)
+        for b in range(len(case.known.inside)):
+            for inside, around in ((True, blocks.before), (False, blocks.after)):
+                ops = [op for op in np.argsort(-around, kind="stable").tolist() if not case.knows(op, b)]
+                while ops:
+                    if ended():
+                        self._push(replace(case, probed=True))
+                        return
+                    half = len(ops) // 2
+                    tried = self._side(case, ops[half], b, inside=inside)
+                    if tried is None:
+                        self._put_back(case)
+                        return
+                    if not tried.shut:
+                        ops = ops[:half]
+                        continue
+                    left = self._settled(case, ops[half], b, tried, inside=inside)
+                    if left is None:
+                        return
+                    case = left
+                    ops = [op for op in ops[half + 1 :] if not case.knows(op, b)]
+        helped = _unknown(case.known, blocks) < _SMALLER * unknown
+        self._push(replace(case, probed=not helped))
+
     def _solve(self, known: KnownPrefixes) -> Relaxed | None:
         assert self._program is not None
         return self._program.solve(known, self._seconds_left())
@@ -278,7 +325,7 @@ class BranchAndBound:
         best: tuple[float, int, int, list[_Side]] | None = None
         for flat in self._candidates(fractional, case):
             b, op = divmod(flat, n)
-            if (case.known.inside[b] | case.known.outside[b]) >> op & 1:
+            if case.knows(op, b):
                 continue
             if best is not None and ended():
                 break
@@ -286,8 +333,9 @@ class BranchAndBound:
             if sides is None:
                 self._put_back(case)
                 return
-            if any(side.shut for side in sides):
-                opened = self._settled(case, op, b, sides)
+            if sides[0].shut or sides[1].shut:
+                inside = sides[1].shut
+                opened = self._settled(case, op, b, sides[inside], inside=inside)
                 if opened is None:
                     return
                 case, best = opened, None
@@ -321,19 +369,25 @@ class BranchAndBound:
         """Return both sides of a possible split, None if a linear programme was not solved."""
         sides = []
         for inside in (False, True):
-            known = case.known.with_one(op, b, inside=inside, reach=self._blocks.reach)
-            if known is None:
-                sides.append(_Side(None, None, None))
-                continue
-            relaxed = self._solve(known)
-            if relaxed is None:
+            side = self._side(case, op, b, inside=inside)
+            if side is None:
                 return None
-            refuting = None
-            if relaxed.value > self._scale:
-                multipliers, found = self._rounded(known, relaxed)
-                refuting = multipliers if found.refuted >= self.most else None
-            sides.append(_Side(known, relaxed, refuting))
+            sides.append(side)
         return sides
+
+    def _side(self, case: _Case, op: int, b: int, *, inside: bool) -> _Side | None:
+        """Return one side of a possible split, None if its linear programme was not solved."""
+        known = case.known.with_one(op, b, inside=inside, reach=self._blocks.reach)
+        if known is None:
+            return _Side(None, None, None)
+        relaxed = self._solve(known)
+        if relaxed is None:
+            return None
+        refuting = None
+        if relaxed.value > self._scale:
+            multipliers, found = self._rounded(known, relaxed)
+            refuting = multipliers if found.refuted >= self.most else None
+        return _Side(known, relaxed, refuting)
 
     @property
     def _scale(self) -> float:
@@ -341,21 +395,20 @@ class BranchAndBound:
         assert self._program is not None
         return SCALE * self.most / self._program.most
 
-    def _settled(self, case: _Case, op: int, b: int, sides: list[_Side]) -> _Case | None:
-        """Settle a y by what refutes a side, or both; return what is left of the case."""
-        left: _Case | None = None
-        for node, side in zip(self._branch(case.node, op, b), sides, strict=True):
-            if side.refuting is not None:
-                self._keep(node, side.refuting)
-            if side.shut:
-                self._nodes[node].refuted = True
-            else:
-                assert side.known is not None
-                assert side.relaxed is not None
-                left = self._tightened(node, side.known, side.relaxed, case.depth)
-        if left is None and all(side.shut for side in sides):
-            self.closed_share += 2.0**-case.depth
-        return left
+    def _settled(self, case: _Case, op: int, b: int, shut: _Side, *, inside: bool) -> _Case | None:
+        """Settle a y by what refutes one side of it; return what is left of the case, None for nothing."""
+        nodes = self._branch(case.node, op, b)
+        if shut.refuting is not None:
+            self._keep(nodes[inside], shut.refuting)
+        self._nodes[nodes[inside]].refuted = True
+        known = case.known.with_one(op, b, inside=not inside, reach=self._blocks.reach)
+        if known is None:
+            self._refute(nodes[not inside], case.depth)
+            return None
+        relaxed = self._solve(known)
+        if relaxed is None:
+            return _Case(nodes[not inside], known, case.relaxed, True, case.refuted, case.best, case.depth)
+        return self._tightened(nodes[not inside], known, relaxed, case.depth)
 
     def _tightened(self, node: int, known: KnownPrefixes, relaxed: Relaxed, depth: int) -> _Case | None:
         """Apply multipliers as long as they settle much; return the case that is left, None if it is refuted."""
