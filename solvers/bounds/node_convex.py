@@ -8,6 +8,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.branch_and_bound.anchored import anchored_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared
@@ -74,8 +75,9 @@ def convex_model(problem: BlockProblem, op: int, reach: _Reach) -> BlockModel:
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return the largest, over the ops v, of min f(S) over the convex sets S with v: OPT is at least each of them.
 
-    Of tier ``solver``. Ops that cost most by themselves come first, and those that are in a set no more expensive than
-    what is known are left out.
+    Ops that cost most by themselves come first, and those that are in a set no more expensive than what is known are
+    left out. HiGHS finds the op; if the time suffices, branch and bound proves what it found, and the tier is
+    ``exact``. Else it is ``solver``.
 
     Notes
     -----
@@ -112,6 +114,11 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     if best < problem.least_work:  # every op is in a stage that is known to be cheap, or there was no time
         proof = {"status": "simple" if solved else "open", "rows": 0}
         return BoundResult(solver_bound(_NAME, problem, problem.least_work, proof, 0), solved)
+    if best > limits.lower and not limits.ended():
+        op = int(np.flatnonzero(problem.contraction.group_of == problem.order[at])[0])
+        proven = anchored_bound(_NAME, instance, op, best, limits)
+        if proven is not None:
+            return BoundResult(proven, solved)
     member = int(problem.instance.first_members[problem.order[at]])
     proof = {"status": status, "op": member, "rows": rows}
     return BoundResult(solver_bound(_NAME, problem, best, proof, columns), solved)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 from dataclasses import replace
@@ -10,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from flow_proofs import claim_of
 from graph_strategies import LINK, random_graph
 from oracles import NEVER, brute_force_optimum, monotone_assignments, stage_cost
 from profile_graphs import pipedream_graph
 
+from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.host.deadline import Deadline
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
@@ -78,7 +81,7 @@ def check(graph: CostGraph, system: System, k: int) -> None:
     assert set(value) == set(NAMES)
     for name, lower in value.items():
         assert lower <= optimum, name
-        assert results[name].lower.tier == "solver"
+        assert results[name].lower.tier in (("solver", "exact") if name == "node-convex" else ("solver",))
         assert results[name].solved
     tolerance = max(optimum, together) // 10**6  # of the bottleneck of the partition known, from which the margin is
     assert optimum - value["exact-mip"] <= tolerance
@@ -178,6 +181,12 @@ def test_node_convex_is_the_dearest_op_in_its_cheapest_stage(number: int) -> Non
         assert result.lower is not None
         assert simple_bound(instance).value <= expected
         assert result.lower.value == min(expected, together)
+        if result.lower.value == simple_bound(instance).value:
+            return
+        assert result.lower.tier == "exact"
+        proof = json.loads(json.dumps(dict(result.lower.proof)))
+        assert proof["anchor"][1] == 2
+        assert CHECKERS["node-convex"](claim_of(graph, LINK, 6, [], result.lower.value, proof))[0]
 
 
 @pytest.mark.parametrize("number", range(12))
