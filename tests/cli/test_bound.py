@@ -7,7 +7,10 @@ import json
 from pathlib import Path
 
 import pytest
+from graph_strategies import chain
 from processes import run
+
+from mtpp.formats.graphs.native import write_native
 
 MS = 10**9
 
@@ -170,3 +173,30 @@ def test_exported_mip_has_the_optimum(chain_file: Path, tmp_path: Path) -> None:
     solver.readModel(str(tmp_path / "m.mps"))
     solver.run()
     assert solver.getInfo().objective_function_value * ticks == pytest.approx(61 * MS, rel=1e-6)
+
+
+def test_a_long_proof_is_not_claimed(tmp_path: Path) -> None:
+    """Within the limit the table is verified; beyond it the same value is of tier solver and `verify` leaves it open."""
+    model = tmp_path / "chain.json"
+    model.write_text(write_native(chain([6, 6, 6], [10, 4], "ms")))
+    rows = {}
+    for limit, code in (("8MB", 0), ("1B", 3)):
+        out = tmp_path / f"{limit}.json"
+        done = run("bound", model, "-k", "3", "--bounds", "branch-and-bound", "--proof-limit", limit, "-o", out)
+        assert done.returncode == 0, done.stderr
+        (rows[limit],) = json.loads(out.read_text())["rows"]
+        checked = run("verify", out, "--model", model)
+        assert checked.returncode == code, checked.stdout + checked.stderr
+    assert [rows[limit]["lower"] for limit in rows] == [16 * MS, 16 * MS]
+    assert [rows[limit]["tier"] for limit in rows] == ["exact", "solver"]
+    assert "too long" in rows["1B"]["lower_proof"]["status"]
+
+
+@pytest.mark.parametrize("limit", ["many", "8", "-1MB", "1.5B"])
+def test_bad_proof_limits(chain_file: Path, limit: str) -> None:
+    """One line, and exit code 2."""
+    done = run("bound", chain_file, "-k", "2", "--bounds", "simple", "--proof-limit", limit)
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: ")
+    assert "--proof-limit" in done.stderr
+    assert done.stderr.count("\n") == 1
