@@ -64,11 +64,9 @@ _NOTHING = BoundResult(None, solved=False)
 LANES = (("relaxation", "node-convex"), ("configuration",), ("branch-and-bound", "exact-mip"))
 """Bounds that get better as long as they are given time: the lanes side by side, the bounds of a lane in turns."""
 
-_LAST = "exact-mip"
-
-_MODEL_SIZE = 4_000
-"""Ops times stages from which on HiGHS takes too long for :data:`_LAST` to have a turn of its own: it ends the first
-lane."""
+_MODELS_END = {"branch-and-bound": (100_000, 2), "exact-mip": (4_000, 1)}
+"""Ops times a power of the stages beyond which a model of all stages follows in the first lane, and that power: it takes
+too long, and says too little, for a lane of its own."""
 
 
 @dataclass(frozen=True)
@@ -185,12 +183,11 @@ class _CellWork:
         )
 
     def _lanes(self, names: list[str]) -> list[list[str]]:
-        """Return what of *names* is in :data:`LANES`, the exact MIP behind the first lane where it is large."""
+        """Return what of *names* is in :data:`LANES`, large models of all stages behind the first lane."""
         inner = self._reduced.instance
-        lanes: list[tuple[str, ...]] = list(LANES)
-        if inner.op_count * inner.k > _MODEL_SIZE:
-            lanes = [tuple(name for name in lane if name != _LAST) for lane in LANES]
-            lanes[0] += (_LAST,)
+        last = {name for name, (most, power) in _MODELS_END.items() if inner.op_count * inner.k**power > most}
+        lanes = [tuple(name for name in lane if name not in last) for lane in LANES]
+        lanes[0] += tuple(name for name in _MODELS_END if name in last)
         chosen = [[name for name in lane if name in names] for lane in lanes]
         return [lane for lane in chosen if lane]
 
