@@ -52,7 +52,7 @@ _STOPPED = {
 _TIERS = {
     Tier.EXACT: "mtpp verify checks the proof",
     Tier.ENUMERATED: "mtpp verify runs the search again",
-    Tier.SOLVER: "HiGHS's word, which nobody can check",
+    Tier.SOLVER: "HiGHS's word, or a proof too long to be kept: nobody can check it",
 }
 
 

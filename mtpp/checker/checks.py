@@ -173,7 +173,8 @@ def check_bound(
         return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
     passed: bool | None
     if tier is Tier.SOLVER:
-        return Check(name, None, f"{method}: rests on the MIP solver, whose word nobody can check"), tier
+        why = "its proof was too long to be kept" if "proof_limit" in claim.proof else "rests on the MIP solver's word"
+        return Check(name, None, f"{method}: {why}, so nobody can check it"), tier
     relaxation = relaxation_of(claim.proof, claim.path)
     if relaxation is not None:
         try:

@@ -65,8 +65,8 @@ LANES = (("relaxation", "node-convex"), ("configuration",), ("branch-and-bound",
 """Bounds that get better as long as they are given time: the lanes side by side, the bounds of a lane in turns."""
 
 _MODELS_END = {"branch-and-bound": (100_000, 2), "exact-mip": (4_000, 1)}
-"""Ops times a power of the stages beyond which a model of all stages follows in the first lane, and that power: it takes
-too long, and says too little, for a lane of its own."""
+"""Ops times a power of the stages beyond which a model of all stages follows in the first lane, and that power: it
+takes too long, and says too little, for a lane of its own."""
 
 
 @dataclass(frozen=True)

@@ -176,7 +176,7 @@ def test_exported_mip_has_the_optimum(chain_file: Path, tmp_path: Path) -> None:
 
 
 def test_a_long_proof_is_not_claimed(tmp_path: Path) -> None:
-    """Within the limit the table is verified; beyond it the same value is of tier solver and `verify` leaves it open."""
+    """Within the limit the table is verified; beyond it the same value is of tier solver, and not checked."""
     model = tmp_path / "chain.json"
     model.write_text(write_native(chain([6, 6, 6], [10, 4], "ms")))
     rows = {}
@@ -187,6 +187,7 @@ def test_a_long_proof_is_not_claimed(tmp_path: Path) -> None:
         (rows[limit],) = json.loads(out.read_text())["rows"]
         checked = run("verify", out, "--model", model)
         assert checked.returncode == code, checked.stdout + checked.stderr
+        assert ("too long to be kept" in checked.stdout) is (code == 3)
     assert [rows[limit]["lower"] for limit in rows] == [16 * MS, 16 * MS]
     assert [rows[limit]["tier"] for limit in rows] == ["exact", "solver"]
     assert "too long" in rows["1B"]["lower_proof"]["status"]

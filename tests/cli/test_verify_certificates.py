@@ -131,7 +131,7 @@ def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
     output.write_text(json.dumps(document))
     done = run("verify", output)
     assert done.returncode == 3
-    assert "rests on the MIP solver" in done.stdout
+    assert "rests on the MIP solver's word" in done.stdout
     assert "lower bound, ratio and optimal unchecked" in done.stdout
     assert run("verify", output, "--require-tier", "solver").returncode == 3
     done = run("verify", output, "--require-tier", "exact")

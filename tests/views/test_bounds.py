@@ -25,7 +25,7 @@ def test_one_cell_shows_how_each_bound_did() -> None:
         "strong   ≥ 1.250 ns     best  solver    0.250  no",
         "",
         "≥            not finished: the bound itself may be higher",
-        "tier         solver: HiGHS's word, which nobody can check",
+        "tier         solver: HiGHS's word, or a proof too long to be kept: nobody can check it",
         ASSUMED,
     ]
 

@@ -61,7 +61,7 @@ def test_table() -> None:
         "open         1 out of time; largest ratio 1.1200, net at k = 2",
         "seconds      63.5 in all cells together",
         "tier         exact: mtpp verify checks the proof; enumerated: mtpp verify runs the search again; "
-        "solver: HiGHS's word, which nobody can check",
+        "solver: HiGHS's word, or a proof too long to be kept: nobody can check it",
         "proven       the best bound is HiGHS's in 1 of 3; what is proven is at least 0.7500 of it",
         ASSUMED,
         "limits       60 s per cell",

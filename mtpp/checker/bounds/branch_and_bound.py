@@ -86,7 +86,9 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
     fault = tree if isinstance(tree, str) else tree.fault()
     if isinstance(tree, str) or fault is not None:
         return False, f"{method}: {fault or tree}"
-    cases = "multipliers refute" if tree.cases < 2 else f"{tree.cases} cases, each refuted by multipliers, cover"
+    cases = f"{tree.cases} cases, each refuted by multipliers, cover"
+    if tree.cases < 2:
+        cases = "multipliers refute" if tree.cases else "what is known of the ops refutes"
     return True, f"{method}: {cases} all partitions below {claim.value} ticks"
 
 

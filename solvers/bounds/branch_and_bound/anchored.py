@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 
 from mtpp.inference.certificate import LowerBound, Tier
@@ -41,8 +42,10 @@ def anchored_bound(name: str, instance: Instance, op: int, value: int, limits: B
         most = blocks.most(value)
         tree = BranchAndBound(blocks, most, limits.proof_bytes)
         tree.run(limits.ended, limits.deadline.remaining_s, partial(_unchanged, most))
-        if tree.refuted >= most and not tree.too_long:
-            return LowerBound(value, name, Tier.EXACT, {**tree.document(), "cutoff": value})
+        if tree.most_refuted >= most and not tree.too_long:
+            document = tree.document(value)
+            if len(json.dumps(document, separators=(",", ":"))) <= limits.proof_bytes:
+                return LowerBound(value, name, Tier.EXACT, document)
     return None
 
 

@@ -19,7 +19,9 @@ from mtpp.solvers.downsets.least_crossings import work_around
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Ops numbered along the instance's order, and consecutive blocks of stages; see :mod:`mtpp.checker`'s statement.
+    """Ops numbered along the instance's order, and consecutive blocks of stages.
+
+    What follows from them is stated in :mod:`mtpp.checker.bounds.branch_and_bound`.
 
     Attributes
     ----------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from functools import partial
@@ -25,10 +26,10 @@ _MOST_CELLS = 40_000
 """Ops times stages of the largest model: beyond, even the first linear programme takes too long."""
 
 _PATIENCE_S = 8.0
-"""Seconds in which a tree has to get on."""
+"""Seconds between two checks of progress."""
 
 _MOVED = 0.9
-"""Part of the gap between bound and cutoff that may be left after those, if its end is far."""
+"""Part of the gap between bound and cutoff that is left, at most, where a tree whose end is far makes progress."""
 
 _TIMES_LEFT = 4.0
 """Times the time left that the rest of a tree may seem to take: the share that is closed tells little."""
@@ -75,21 +76,18 @@ class _Search:
         if len(self._trees) > 1:
             for blocks, tree in self._trees:
                 tree.run(lambda: True, limits.deadline.remaining_s, partial(self._found, blocks, limits))
-            self._trees = [max(self._trees, key=lambda one: one[0].cutoff(one[1].refuted))]
-        blocks, tree = self._trees[0]
-        hope = _Hope(tree, limits)
-        tree.run(hope.lost, limits.deadline.remaining_s, partial(self._found, blocks, limits))
-        value = blocks.cutoff(tree.refuted) if tree.refuted >= 0 else 0
-        lower = self._lower_bound(blocks, tree, value) if value > limits.lower else None
-        solved = tree.finished or value >= limits.target
+        best = max(self._trees, key=lambda one: one[0].cutoff(one[1].most_refuted))
+        if all(tree.begun for _, tree in self._trees):
+            self._trees = [best]
+        blocks, tree = best
+        stop = _StallRule(tree, limits)
+        tree.run(stop.ended, limits.deadline.remaining_s, partial(self._found, blocks, limits))
+        refuted = tree.most_refuted
+        value = 0 if refuted < 0 else min(blocks.cutoff(refuted), limits.upper)
+        lower = _lower_bound(tree, value, limits) if value > limits.lower else None
+        done = tree.finished or value >= limits.target
         better = self._partition if self._partition is not limits.start else None
-        return BoundResult(lower, solved, better, resume=None if solved else self.run)
-
-    def _lower_bound(self, blocks: Blocks, tree: BranchAndBound, value: int) -> LowerBound:
-        if tree.too_long:
-            said = {"status": "the proof is too long to be kept"}
-            return LowerBound(value, METHOD, Tier.SOLVER, said)
-        return LowerBound(value, METHOD, Tier.EXACT, tree.document())
+        return BoundResult(lower, done and not tree.failed, better, resume=None if done else self.run)
 
     def _found(self, blocks: Blocks, limits: BoundLimits, block: Int32Array) -> int:
         """Take in a partition if it is one and better; return the most that stages may cost from now on."""
@@ -107,28 +105,36 @@ class _Search:
         return blocks.most(min(limits.target, self._upper))
 
 
-class _Hope:
-    """Tells when a tree is to end: the time is up, or neither its bound nor the share of its cases that is left moves.
+def _lower_bound(tree: BranchAndBound, value: int, limits: BoundLimits) -> LowerBound:
+    """Return what a tree has proven, of tier ``solver`` if the proof is too long to be shown."""
+    document = None if tree.too_long else tree.document(value)
+    if document is not None and len(json.dumps(document, separators=(",", ":"))) <= limits.proof_bytes:
+        return LowerBound(value, METHOD, Tier.EXACT, document)
+    said = {"status": "the proof is too long to be kept", "proof_limit": limits.proof_bytes}
+    return LowerBound(min(value, limits.most), METHOD, Tier.SOLVER, said)
 
-    It is asked every :data:`_PATIENCE_S` seconds; those before count as one.
-    """
+
+class _StallRule:
+    """Stop rule: time is up, or neither the bound of a tree nor the share of its open cases has moved for a while."""
 
     def __init__(self, tree: BranchAndBound, limits: BoundLimits) -> None:
         self._tree = tree
         self._limits = limits
         self._since_s = time.perf_counter()
-        self._share, self._gap = tree.closed_share, tree.most - tree.refuted
+        self._share, self._gap = tree.closed_share, tree.most - tree.most_refuted
+        self._stalled = False
 
-    def lost(self) -> bool:
-        """Return whether to end."""
-        if self._limits.ended():
+    def ended(self) -> bool:
+        """Return whether to stop; once it is so it stays so."""
+        if self._stalled or self._limits.ended():
             return True
         now_s, left_s = time.perf_counter(), self._limits.deadline.remaining_s()
         spent_s = now_s - self._since_s
         if spent_s < _PATIENCE_S or math.isinf(left_s):
             return False
-        tree, gap = self._tree, self._tree.most - self._tree.refuted
+        tree, gap = self._tree, self._tree.most - self._tree.most_refuted
         closed = tree.closed_share - self._share
         moves = gap <= _MOVED * self._gap or (1 - tree.closed_share) * spent_s <= _TIMES_LEFT * left_s * closed
         self._since_s, self._share, self._gap = now_s, tree.closed_share, gap
-        return not moves
+        self._stalled = not moves
+        return self._stalled

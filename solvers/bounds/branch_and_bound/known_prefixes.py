@@ -61,6 +61,13 @@ class KnownPrefixes:
     inside: tuple[int, ...]
     outside: tuple[int, ...]
 
+    @classmethod
+    def complete(cls, inside: BoolArray) -> KnownPrefixes:
+        """Return them with every op on one side of each boundary; *inside* has shape (boundaries, ops)."""
+        rows = [np.packbits(np.stack([row, ~row]), axis=1, bitorder="little") for row in inside]
+        sides = [[int.from_bytes(part.tobytes(), "little") for part in row] for row in rows]
+        return cls(tuple(held for held, _ in sides), tuple(left for _, left in sides))
+
     def extended(self, inside: Sequence[int], outside: Sequence[int], reach: Reach) -> KnownPrefixes | None:
         """Add ops, those that lead to ops inside, and those that ops outside lead to; None if sets then overlap."""
         held, left = list(self.inside), list(self.outside)

@@ -70,6 +70,24 @@ class Multipliers:
             rows(relaxed.of_prefix, program.prefixes),
         )
 
+    @classmethod
+    def of_stages(cls, blocks: Blocks, known: KnownPrefixes) -> Multipliers:
+        """Return those that prove the cost of the most expensive block where the block of every op is known."""
+        inside, _ = known.arrays(blocks.op_count)
+        block = (~inside).sum(axis=0)
+        u, v, t = blocks.producer, blocks.reader, blocks.tensor
+        apart = block[u] != block[v]
+        cut: dict[tuple[int, int], tuple[int, int]] = {}
+        for op, other, tensor in zip(u[apart].tolist(), v[apart].tolist(), t[apart].tolist(), strict=True):
+            cut[tensor, int(block[op])] = op, other
+            cut[tensor, int(block[other])] = other, op
+        cost = [int(blocks.weights.weight[block == b].sum()) for b in range(len(blocks.stages))]
+        for tensor, b in cut:
+            cost[b] += int(blocks.transfer[tensor])
+        most = max(range(len(cost)), key=lambda b: cost[b] // blocks.stages[b])
+        cuts = [(t, b, *ops, int(blocks.transfer[t])) for (t, b), ops in cut.items() if b == most]
+        return cls(1, [int(b == most) for b in range(len(cost))], cuts, [], [])
+
     def prove(self, blocks: Blocks, known: KnownPrefixes, most: int) -> Found:
         """Return what they prove if stages cost *most*, with the weights' constant.
 

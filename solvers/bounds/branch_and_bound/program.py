@@ -17,8 +17,8 @@ from mtpp.solvers.bounds.mip.model import NEGLIGIBLE, BoolArray, FloatArray, Mip
 SCALE = 1000.0
 """Objective of a partition whose stages cost the most that they may."""
 
-_MOST_TRANSFER = 8
-"""Times as much counts of a tensor at most: more cannot rule out more, and HiGHS refuses large coefficients."""
+_MOST_TIMES = 8
+"""Times as much counts of an op or tensor at most: more rules out no more, and HiGHS refuses large coefficients."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +92,13 @@ class StageProgram:
         """Number of columns."""
         return self._columns + 1
 
+    @property
+    def failed(self) -> bool:
+        """Whether the last programme was not solved though there was time."""
+        return self._program.failed
+
     def solve(self, known: KnownPrefixes, time_limit_s: float) -> Relaxed | None:
-        """Return an optimum with more known, None if the time did not suffice."""
+        """Return an optimum with more known, None if there was no time or HiGHS failed."""
         inside, outside = known.arrays(self._blocks.op_count)
         lower, upper = inside[self._open].astype(float), (~outside[self._open]).astype(float)
         found = self._program.solve(lower, upper, time_limit_s)
@@ -146,8 +151,9 @@ class StageProgram:
 
     def _add_blocks(self, rows: _Rows, crossing: list[tuple[Int64Array, Int64Array]]) -> None:
         blocks, scale = self._blocks, SCALE / self.most
-        weight = blocks.weights.weight.astype(float) * scale
-        transfer = np.minimum(blocks.transfer, _MOST_TRANSFER * self.most).astype(float) * scale
+        heaviest = _MOST_TIMES * self.most * sum(blocks.stages)
+        weight = np.minimum(blocks.weights.weight, heaviest).astype(float) * scale
+        transfer = np.minimum(blocks.transfer, _MOST_TIMES * self.most).astype(float) * scale
         everything = np.arange(blocks.op_count)
         for b, stages in enumerate(blocks.stages):
             here = rows.add(np.zeros(1))

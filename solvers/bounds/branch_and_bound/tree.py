@@ -1,11 +1,11 @@
-"""The tree of cases: which are open, what is proven of each, and the proof of all."""
+"""Branch and bound: cases of partitions, refuted one after the other by multipliers of linear programmes."""
 
 from __future__ import annotations
 
 import heapq
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import count
 from typing import Any
 
@@ -16,12 +16,17 @@ from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.known_prefixes import KnownPrefixes
 from mtpp.solvers.bounds.branch_and_bound.multipliers import DIGITS, Found, Multipliers
 from mtpp.solvers.bounds.branch_and_bound.program import SCALE, Relaxed, StageProgram
+from mtpp.solvers.bounds.branch_and_bound.proof_tree import ProofTree
+from mtpp.solvers.bounds.mip.model import FloatArray
 
 _CANDIDATES = 8
 """Pairs of an op and a boundary that are tried before a case is split."""
 
 _FEW = 200
 """Unknown y of cases that are probed before they are split."""
+
+_EARLY_S = 1.0
+"""Seconds by which HiGHS may end before its time; earlier it has failed."""
 
 _FRACTIONAL = 1e-6
 """A y that is nearer to 0 or 1 counts as that."""
@@ -36,50 +41,32 @@ _SMALLER = 0.7
 """Part of the unknown y at which the programme is set up again without those that are known."""
 
 
-@dataclass
-class _Node:
-    """A node of the proof.
-
-    Attributes
-    ----------
-    steps
-        Multipliers that are applied one after the other.
-    branch
-        Op, boundary (from 0 on), and the numbers of the nodes where the op is outside and inside.
-    refuted
-        Whether there is no partition in it.
-    """
-
-    steps: list[Multipliers] = field(default_factory=list)
-    branch: tuple[int, int, int, int] | None = None
-    refuted: bool = False
-
-
 @dataclass(frozen=True, eq=False)
 class _Case:
-    """A case that is open.
+    """An open case.
 
     Attributes
     ----------
     node
-        Its number.
+        Its number in the proof.
     known
-        What is known in it.
-    relaxed
-        An optimum of its linear programme, or of one with a little less known if *stale*.
-    refuted, best
+        Prefixes known in it.
+    value, prefixes
+        Objective and y of an optimum of its linear programme, or of one with a little less known if *stale*.
+    most_refuted, best
         The most that stages may cost for which *best* refutes it.
     depth
         How often a case was split into two open ones on the way to it.
     probed
-        Whether probing it again is of no use.
+        Whether it is not to be probed, or not again.
     """
 
     node: int
     known: KnownPrefixes
-    relaxed: Relaxed
+    value: float
+    prefixes: FloatArray
     stale: bool
-    refuted: int
+    most_refuted: int
     best: Multipliers
     depth: int
     probed: bool = False
@@ -88,13 +75,19 @@ class _Case:
         """Tell whether y of an op at a boundary is known."""
         return bool((self.known.inside[b] | self.known.outside[b]) >> op & 1)
 
+    def unknown(self) -> Int64Array:
+        """Return the unknown y as flat indices of boundary and op."""
+        inside, outside = self.known.arrays(self.prefixes.shape[1])
+        return np.flatnonzero(~(inside | outside))
+
     def fractional(self) -> Int64Array:
-        """Return unknown y that are not whole, as flat indices of boundary and op, the least whole ones first."""
-        y = self.relaxed.prefixes
-        inside, outside = self.known.arrays(y.shape[1])
-        distance = np.where(inside | outside, 0.0, np.minimum(y, 1 - y)).ravel()
+        """Return unknown y that are not whole, as flat indices, the least whole ones first."""
+        unknown = self.unknown()
+        y = self.prefixes.ravel()[unknown]
+        distance = np.minimum(y, 1 - y)
         order = np.argsort(-distance, kind="stable")
-        return order[distance[order] > _FRACTIONAL]
+        fractional: Int64Array = unknown[order[distance[order] > _FRACTIONAL]]
+        return fractional
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,26 +123,24 @@ class BranchAndBound:
     most
         Ticks that stages may cost, with the weights' constant.
     most_bytes
-        Of a proof; a longer one is not kept.
+        Of a proof.
 
     Attributes
     ----------
     most
         As above; it falls when a better partition is found.
-    too_long
-        Whether the proof has more than *most_bytes*.
+    failed
+        Whether a linear programme was not solved, though there was time.
     closed_share
         Part of the cases that is refuted, each side of a split counted as half of it.
     """
 
     def __init__(self, blocks: Blocks, most: int, most_bytes: int) -> None:
         self.most = most
-        self.too_long = False
+        self.failed = False
         self.closed_share = 0.0
         self._blocks = blocks
-        self._most_bytes = most_bytes
-        self._bytes = 0
-        self._nodes = [_Node()]
+        self._proof = ProofTree(blocks, most_bytes)
         self._open: list[tuple[float, int, _Case]] = []
         self._stuck: list[_Case] = []
         self._numbers = count()
@@ -158,32 +149,30 @@ class BranchAndBound:
         self._seconds_left: Callable[[], float] = lambda: math.inf
 
     @property
-    def finished(self) -> bool:
-        """Whether no case is left that could be refuted."""
-        return self._first is None or (self._program is not None and not self._open)
-
-    @property
     def begun(self) -> bool:
         """Whether the first linear programme was solved."""
         return self._first is None or self._program is not None
 
     @property
-    def refuted(self) -> int:
+    def finished(self) -> bool:
+        """Whether more time is of no use."""
+        return self._first is None or ((self.begun or self.failed) and not self._open)
+
+    @property
+    def too_long(self) -> bool:
+        """Whether the proof is longer than it may be."""
+        return self._proof.too_long
+
+    @property
+    def most_refuted(self) -> int:
         """The most that stages may cost so that there is no partition, −1 if nothing is known."""
         if self._first is None:
             return self.most
-        of_case = {case.node: case.refuted for case in self._cases()}
-        least, reached = self.most, [0]
-        while reached:
-            number = reached.pop()
-            node = self._nodes[number]
-            if node.refuted:
-                continue
-            if number in of_case or node.branch is None:
-                least = min(least, of_case.get(number, -1))
-            else:
-                reached += node.branch[2:]
-        return least
+        return self._proof.most_refuted(self.most, {case.node: case.most_refuted for case in self._cases()})
+
+    def document(self, cutoff: int) -> dict[str, Any]:
+        """Return the proof that no stage below *cutoff* costs more than :attr:`most_refuted`."""
+        return self._proof.document(cutoff, {case.node: case.best for case in self._cases()})
 
     def run(
         self, ended: Callable[[], bool], seconds_left: Callable[[], float], found: Callable[[Int32Array], int]
@@ -192,18 +181,22 @@ class BranchAndBound:
 
         Parameters
         ----------
+        ended
+            Tells whether to stop now; asked between linear programmes.
+        seconds_left
+            For a linear programme.
         found
             Is given the block of each op, by number in the blocks, in a partition of the model; returns the most that
             stages may cost from now on.
         """
         self._seconds_left = seconds_left
-        if not self.begun:
+        if not self.begun and not self.failed:
             self._begin()
         while self._open and not ended():
             _, _, case = heapq.heappop(self._open)
             fractional = case.fractional()
-            if case.refuted >= self.most:
-                self._close(case)
+            if case.most_refuted >= self.most:
+                self._close(case, case.best)
             elif fractional.size and not case.probed and self._is_small(case):
                 self._probe(case, ended)
             elif fractional.size:
@@ -211,50 +204,28 @@ class BranchAndBound:
             elif case.stale:
                 self._solve_again(case)
             else:
-                self.most = min(self.most, found((case.relaxed.prefixes < 0.5).sum(axis=0).astype(np.int32)))
-                if case.refuted >= self.most:
-                    self._close(case)
-                else:
-                    self._stuck.append(case)  # what is left out of the model matters here
-
-    def document(self) -> dict[str, Any]:
-        """Return the proof that there is no partition whose stages cost at most :attr:`refuted`."""
-        blocks, nodes = self._blocks, []
-        last = {case.node: case.best for case in self._cases()}
-        for number, node in enumerate(self._nodes):
-            steps = [step.document(blocks) for step in node.steps]
-            if number in last and (not node.steps or node.steps[-1] is not last[number]):
-                steps.append(last[number].document(blocks))
-            branch = None
-            if node.branch is not None:
-                op, b, *sides = node.branch
-                branch = [blocks.names[op], b + 1, *sides]
-            nodes.append([steps, branch])
-        proof: dict[str, Any] = {
-            "cutoff": blocks.cutoff(self.refuted),
-            "streamed": blocks.weights.streamed,
-            "blocks": list(blocks.stages),
-            "nodes": nodes,
-        }
-        if blocks.anchor is not None:
-            proof["anchor"] = [blocks.names[blocks.anchor[0]], blocks.anchor[1]]
-        return proof
+                self._take(case, ended, found)
 
     def _cases(self) -> Iterator[_Case]:
         yield from (case for _, _, case in self._open)
         yield from self._stuck
 
     def _push(self, case: _Case) -> None:
-        heapq.heappush(self._open, (case.relaxed.value, next(self._numbers), case))
+        heapq.heappush(self._open, (case.value, next(self._numbers), case))
 
     def _begin(self) -> None:
         """Solve the first linear programme; again without what its multipliers settle where that is much."""
         assert self._first is not None
         known, case = self._first, None
         while True:
-            program = StageProgram(self._blocks, known, self.most)
+            try:
+                program = StageProgram(self._blocks, known, self.most)
+            except RuntimeError:
+                self.failed = True
+                break
             relaxed = program.solve(known, self._seconds_left())
             if relaxed is None:
+                self.failed |= program.failed or self._seconds_left() > _EARLY_S
                 break
             self._program = program
             case = self._tightened(0, known, relaxed, 0)
@@ -263,6 +234,51 @@ class BranchAndBound:
             known = case.known
         if case is not None:
             self._push(case)
+
+    def _solve(self, known: KnownPrefixes) -> Relaxed | None:
+        assert self._program is not None
+        return self._program.solve(known, self._seconds_left())
+
+    def _put_back(self, case: _Case) -> None:
+        """Keep a case for later whose linear programme was not solved; for good if that was not for time."""
+        assert self._program is not None
+        if self._program.failed or self._seconds_left() > _EARLY_S:
+            self.failed = True
+            self._stuck.append(case)
+        else:
+            self._push(case)
+
+    def _solve_again(self, case: _Case) -> None:
+        relaxed = self._solve(case.known)
+        if relaxed is None:
+            self._put_back(case)
+            return
+        again = self._tightened(case.node, case.known, relaxed, case.depth)
+        if again is not None:
+            self._push(again)
+
+    def _take(self, case: _Case, ended: Callable[[], bool], found: Callable[[Int32Array], int]) -> None:
+        """Take the partition of a case whose y are all whole, and refute or split what may be better."""
+        inside = case.prefixes > 0.5
+        self.most = min(self.most, found((~inside).sum(axis=0).astype(np.int32)))
+        chosen = KnownPrefixes.complete(inside)
+        exact = Multipliers.of_stages(self._blocks, chosen)
+        if exact.prove(self._blocks, chosen, self.most).refuted < self.most:
+            self._stuck.append(case)  # what is left out of the model matters here
+            return
+        unknown = case.unknown()
+        if not unknown.size:
+            self._close(case, exact)
+            return
+        relaxed = self._solve(case.known)
+        if relaxed is None:
+            self._put_back(case)
+            return
+        multipliers, proven = self._rounded(case.known, relaxed)
+        if proven.refuted >= self.most:
+            self._close(case, multipliers)
+        else:
+            self._split(case, unknown, ended)
 
     def _is_small(self, case: _Case) -> bool:
         """Tell whether probing a case is worth its time: always for the first one, if there are few y for others."""
@@ -299,31 +315,11 @@ class BranchAndBound:
         helped = _unknown(case.known, blocks) < _SMALLER * unknown
         self._push(replace(case, probed=not helped))
 
-    def _solve(self, known: KnownPrefixes) -> Relaxed | None:
-        assert self._program is not None
-        return self._program.solve(known, self._seconds_left())
-
-    def _put_back(self, case: _Case) -> None:
-        """Keep a case for later whose linear programme was not solved, for good if there was time for it."""
-        if self._seconds_left() > 0:
-            self._stuck.append(case)
-        else:
-            self._push(case)
-
-    def _solve_again(self, case: _Case) -> None:
-        relaxed = self._solve(case.known)
-        if relaxed is None:
-            self._put_back(case)
-            return
-        again = self._tightened(case.node, case.known, relaxed, case.depth)
-        if again is not None:
-            self._push(again)
-
-    def _split(self, case: _Case, fractional: Int64Array, ended: Callable[[], bool]) -> None:
-        """Split a case by the y that raises both sides most, of some; what refutes a side settles it on the way."""
+    def _split(self, case: _Case, some: Int64Array, ended: Callable[[], bool]) -> None:
+        """Split a case by the y of some that raises both sides most; what refutes a side settles it on the way."""
         n = self._blocks.op_count
         best: tuple[float, int, int, list[_Side]] | None = None
-        for flat in self._candidates(fractional, case):
+        for flat in self._candidates(some, case):
             b, op = divmod(flat, n)
             if case.knows(op, b):
                 continue
@@ -339,8 +335,10 @@ class BranchAndBound:
                 if opened is None:
                     return
                 case, best = opened, None
+                if ended():
+                    break
                 continue
-            rises = [max(side.value - case.relaxed.value, _NEGLIGIBLE) for side in sides]
+            rises = [max(side.value - case.value, _NEGLIGIBLE) for side in sides]
             score = rises[0] * rises[1]
             if best is None or score > best[0]:
                 best = score, op, b, sides
@@ -349,7 +347,7 @@ class BranchAndBound:
             return
         _, op, b, sides = best
         cases = []
-        for node, side in zip(self._branch(case.node, op, b), sides, strict=True):
+        for node, side in zip(self._proof.branch(case.node, op, b), sides, strict=True):
             assert side.known is not None
             assert side.relaxed is not None
             cases.append(self._tightened(node, side.known, side.relaxed, case.depth + 1))
@@ -357,13 +355,13 @@ class BranchAndBound:
             if opened is not None:
                 self._push(opened)
 
-    def _candidates(self, fractional: Int64Array, case: _Case) -> list[int]:
-        """Return some y to split by: the least whole ones, and as many drawn from the others."""
-        if len(fractional) <= _CANDIDATES:
-            return list(fractional.tolist())
+    def _candidates(self, some: Int64Array, case: _Case) -> list[int]:
+        """Return some y to split by: the first ones, and as many drawn from the others."""
+        if len(some) <= _CANDIDATES:
+            return list(some.tolist())
         half = _CANDIDATES // 2
-        others = np.random.default_rng(case.node).choice(fractional[half:], _CANDIDATES - half, replace=False)
-        return [*fractional[:half].tolist(), *others.tolist()]
+        others = np.random.default_rng(case.node).choice(some[half:], _CANDIDATES - half, replace=False)
+        return [*some[:half].tolist(), *others.tolist()]
 
     def _sides(self, case: _Case, op: int, b: int) -> list[_Side] | None:
         """Return both sides of a possible split, None if a linear programme was not solved."""
@@ -397,17 +395,17 @@ class BranchAndBound:
 
     def _settled(self, case: _Case, op: int, b: int, shut: _Side, *, inside: bool) -> _Case | None:
         """Settle a y by what refutes one side of it; return what is left of the case, None for nothing."""
-        nodes = self._branch(case.node, op, b)
+        nodes = self._proof.branch(case.node, op, b)
         if shut.refuting is not None:
-            self._keep(nodes[inside], shut.refuting)
-        self._nodes[nodes[inside]].refuted = True
+            self._proof.keep(nodes[inside], shut.refuting)
+        self._proof.refute(nodes[inside])
         known = case.known.with_one(op, b, inside=not inside, reach=self._blocks.reach)
         if known is None:
             self._refute(nodes[not inside], case.depth)
             return None
         relaxed = self._solve(known)
         if relaxed is None:
-            return _Case(nodes[not inside], known, case.relaxed, True, case.refuted, case.best, case.depth)
+            return replace(case, node=nodes[not inside], known=known, stale=True)
         return self._tightened(nodes[not inside], known, relaxed, case.depth)
 
     def _tightened(self, node: int, known: KnownPrefixes, relaxed: Relaxed, depth: int) -> _Case | None:
@@ -417,53 +415,42 @@ class BranchAndBound:
             more = None
             if found.refuted < self.most:
                 if not any(found.inside) and not any(found.outside):
-                    return _Case(node, known, relaxed, False, found.refuted, multipliers, depth)
+                    return _case(node, known, relaxed, found, multipliers, depth)
                 more = known.extended(found.inside, found.outside, self._blocks.reach)
-            self._keep(node, multipliers)
+            self._proof.keep(node, multipliers)
             if more is None:
                 self._refute(node, depth)
                 return None
-            before, known = _unknown(known, self._blocks), more
-            if before - _unknown(known, self._blocks) < _WORTHWHILE * before:
-                return _Case(node, known, relaxed, True, found.refuted, multipliers, depth)
-            again = self._solve(known)
+            settled = _unknown(known, self._blocks) - _unknown(more, self._blocks)
+            again = self._solve(more) if settled >= _WORTHWHILE * _unknown(known, self._blocks) else None
             if again is None:
-                return _Case(node, known, relaxed, True, found.refuted, multipliers, depth)
-            relaxed = again
+                return replace(_case(node, more, relaxed, found, multipliers, depth), stale=True)
+            known, relaxed = more, again
 
     def _rounded(self, known: KnownPrefixes, relaxed: Relaxed) -> tuple[Multipliers, Found]:
         """Return the multipliers of an optimum with as few digits as refute what it seems to refute."""
         assert self._program is not None
-        for digits in DIGITS if relaxed.value > self._scale else DIGITS[1:2]:
+        for digits in DIGITS if relaxed.value > (1 - 1e-9) * self._scale else DIGITS[1:2]:
             multipliers = Multipliers.rounded(self._program, relaxed, self._program.most, digits)
             found = multipliers.prove(self._blocks, known, self.most)
             if found.refuted >= self.most:
                 break
         return multipliers, found
 
-    def _branch(self, node: int, op: int, b: int) -> tuple[int, int]:
-        sides = len(self._nodes), len(self._nodes) + 1
-        self._nodes[node].branch = op, b, *sides
-        self._nodes += [_Node(), _Node()]
-        return sides
-
-    def _keep(self, node: int, multipliers: Multipliers) -> None:
-        """Add multipliers to the proof, unless it is too long."""
-        self._bytes += multipliers.size
-        if self._bytes > self._most_bytes and not self.too_long:
-            self.too_long = True
-            for one in self._nodes:
-                one.steps.clear()
-        if not self.too_long:
-            self._nodes[node].steps.append(multipliers)
-
-    def _close(self, case: _Case) -> None:
-        self._keep(case.node, case.best)
+    def _close(self, case: _Case, multipliers: Multipliers) -> None:
+        self._proof.keep(case.node, multipliers)
         self._refute(case.node, case.depth)
 
     def _refute(self, node: int, depth: int) -> None:
-        self._nodes[node].refuted = True
+        self._proof.refute(node)
         self.closed_share += 2.0**-depth
+
+
+def _case(
+    node: int, known: KnownPrefixes, relaxed: Relaxed, found: Found, multipliers: Multipliers, depth: int
+) -> _Case:
+    """Return an open case whose linear programme is solved; its multipliers are rounded, so they need not be kept."""
+    return _Case(node, known, relaxed.value, relaxed.prefixes, False, found.refuted, multipliers, depth)
 
 
 def _unknown(known: KnownPrefixes, blocks: Blocks) -> int:

@@ -42,6 +42,9 @@ _TOLERANCES = {
 """Tighter than the defaults of 1e-6 and 1e-7, at next to no cost in time: with those, presolve ignores costs of that
 part of the largest. Rows that an optimum may meet exactly have to be loosened by more: see ``mip_scale.MARGIN``."""
 
+_LP_ENDS = (highspy.HighsModelStatus.kOptimal, highspy.HighsModelStatus.kTimeLimit)
+"""What a linear programme with an optimum may come to."""
+
 _ENDS = {
     highspy.HighsModelStatus.kOptimal: SolveStatus.OPTIMAL,
     highspy.HighsModelStatus.kInfeasible: SolveStatus.INFEASIBLE,
@@ -176,28 +179,41 @@ class BoxProgram:
     Parameters
     ----------
     model
-        With no integral column.
+        With no integral column, and an optimum.
     boxed
         How many columns have bounds that change.
+
+    Attributes
+    ----------
+    failed
+        Whether the last programme was not solved though there was time.
     """
 
     def __init__(self, model: MipModel, boxed: int) -> None:
         self._highs = solver_with(model, {"presolve": "off", "random_seed": 0})
+        self.failed = False
         self._boxed = np.arange(boxed, dtype=np.int32)
 
     def solve(self, lower: FloatArray, upper: FloatArray, time_limit_s: float) -> LpSolution | None:
-        """Return an optimum, None if there is none or the time did not suffice."""
+        """Return an optimum, None if the time did not suffice or HiGHS failed."""
         highs = self._highs
         highs.changeColsBounds(len(self._boxed), self._boxed, lower, upper)
         spent_s = highs.getRunTime()  # its clock adds up over all solves
         highs.setOptionValue("time_limit", spent_s + max(0.0, min(time_limit_s, 1e6)))
-        if highs.run() == highspy.HighsStatus.kError:
-            return None
-        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+        status = self._status()
+        if status not in _LP_ENDS:
+            highs.clearSolver()  # from the last basis it may find no optimum where there is one
+            status = self._status()
+        self.failed = status not in _LP_ENDS
+        if status != highspy.HighsModelStatus.kOptimal:
             return None
         solution = highs.getSolution()
         value = highs.getInfo().objective_function_value
         return LpSolution(value, np.array(solution.col_value), np.array(solution.row_dual))
+
+    def _status(self) -> highspy.HighsModelStatus | None:
+        ran = self._highs.run()
+        return None if ran == highspy.HighsStatus.kError else self._highs.getModelStatus()
 
 
 class _Told:

@@ -114,7 +114,7 @@ def test_what_is_not_checked_is_said() -> None:
     report = verify({**row_of_chain([0, 0, 0, 1]), "lower_method": "mip", "tier": "solver", "lower_proof": {}})
     bound = next(check for check in report.checks if check.name == "lower bound")
     assert (bound.passed, report.passed, report.bound_rechecked, report.ratio) == (None, True, False, None)
-    assert "rests on the MIP solver" in bound.detail
+    assert "rests on the MIP solver's word" in bound.detail
     assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
 
 

@@ -10,8 +10,10 @@ import numpy as np
 import oracles
 import pytest
 from flow_proofs import claim_of, grouped, random_problem
+from graph_strategies import LINK
 
 from mtpp.checker.bounds.registry import CHECKERS
+from mtpp.inference.graph import CostGraph, Op
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck, stage_costs
 from mtpp.inference.partition import Partition
@@ -80,6 +82,52 @@ def test_small_problems_are_proven_optimal() -> None:
     assert sum(optimal for _, optimal in results) > 80
 
 
+def with_digits(graph: CostGraph, pick: random.Random) -> CostGraph:
+    """Return the graph with costs of as many digits as picoseconds have."""
+    factor = 10 ** pick.choice([6, 9])
+    work = [int(ticks) * factor + pick.randrange(factor) for ticks in graph.work]
+    transfer = [None if ticks is None else int(ticks) * factor + pick.randrange(factor) for ticks in graph.transfer]
+    return replace(graph, work=tuple(work), transfer=tuple(transfer))
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_costs_of_many_digits_are_proven_to_the_last(part: int) -> None:
+    """From the optimum as cutoff, and from some ticks above it, with the partition found on the way."""
+    proven = 0
+    for seed in range(part * 12, part * 12 + 12):
+        pick = random.Random(seed)
+        graph, system, k, together = random_problem(seed, op_count=pick.choice([5, 6]))
+        if system.fast_memory_bytes is not None:
+            continue
+        graph = with_digits(graph, pick)
+        instance, groups = grouped(graph, system, k, together)
+        optimum = oracles.brute_force_optimum(graph, system, k, groups)
+        for upper in (optimum, optimum + pick.choice([1, 10**5, 3 * 10**9])):
+            result = bound(instance, BoundLimits(upper))
+            assert verified(result, graph, system, k, together, optimum) == optimum, seed
+            proven += 1
+    assert proven > 8
+
+
+def test_one_op_of_any_size() -> None:
+    """Costs far above the cutoff are no coefficients that HiGHS refuses."""
+    graph = CostGraph.build(name="one", time_unit="s", ops=[Op("a", 10**5)], tensors=[])
+    instance = Instance.build(graph, LINK, 2)
+    for upper in (1, 10**9, 10**17):
+        lower = bound(instance, BoundLimits(upper)).lower
+        assert lower is not None
+        assert (lower.value, lower.tier) == (upper, "exact")
+
+
+def test_a_programme_that_fails_ends_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without an answer of HiGHS there is nothing to go on with, and nothing is called solved."""
+    graph, system, k, together = random_problem(3)
+    instance, _ = grouped(graph, system, k, together)
+    monkeypatch.setattr(StageProgram, "solve", lambda self, known, time_limit_s: None)
+    result = bound(instance, BoundLimits(10**6))
+    assert (result.lower, result.solved, result.resume) == (None, False, None)
+
+
 @pytest.mark.slow
 def test_many_small_problems_are_proven_optimal() -> None:
     """The same for more and larger problems."""
@@ -138,7 +186,7 @@ def test_nothing_is_proven_before_the_first_programme() -> None:
     instance, _ = grouped(graph, system, k, together)
     blocks = Blocks.of(instance, stage_weights(instance)[0], (1,) * min(k, instance.op_count))
     tree = BranchAndBound(blocks, blocks.most(10**6), 10**6)
-    assert (tree.begun, tree.finished, tree.refuted) == (False, False, -1)
+    assert (tree.begun, tree.finished, tree.most_refuted) == (False, False, -1)
 
 
 def test_large_models_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
