@@ -65,7 +65,8 @@ class _Search:
         self._trees = []
         for weights in stage_weights(instance):
             blocks = Blocks.of(instance, weights, stages)
-            self._trees.append((blocks, BranchAndBound(blocks, blocks.most(limits.target), limits.proof_bytes)))
+            most = blocks.most(min(limits.target, instance.most_ticks + 1))
+            self._trees.append((blocks, BranchAndBound(blocks, most, limits.proof_bytes)))
 
     def run(self, limits: BoundLimits) -> BoundResult:
         """Work on in the limits."""

@@ -151,9 +151,8 @@ class StageProgram:
 
     def _add_blocks(self, rows: _Rows, crossing: list[tuple[Int64Array, Int64Array]]) -> None:
         blocks, scale = self._blocks, SCALE / self.most
-        heaviest = _MOST_TIMES * self.most * sum(blocks.stages)
-        weight = np.minimum(blocks.weights.weight, heaviest).astype(float) * scale
-        transfer = np.minimum(blocks.transfer, _MOST_TIMES * self.most).astype(float) * scale
+        weight = np.minimum(blocks.weights.weight * scale, _MOST_TIMES * SCALE * sum(blocks.stages))
+        transfer = np.minimum(blocks.transfer * scale, _MOST_TIMES * SCALE)
         everything = np.arange(blocks.op_count)
         for b, stages in enumerate(blocks.stages):
             here = rows.add(np.zeros(1))

@@ -113,10 +113,18 @@ def test_one_op_of_any_size() -> None:
     """Costs far above the cutoff are no coefficients that HiGHS refuses."""
     graph = CostGraph.build(name="one", time_unit="s", ops=[Op("a", 10**5)], tensors=[])
     instance = Instance.build(graph, LINK, 2)
-    for upper in (1, 10**9, 10**17):
+    for upper in (1, 10**9, 10**17 - 1, 10**17):
         lower = bound(instance, BoundLimits(upper)).lower
         assert lower is not None
         assert (lower.value, lower.tier) == (upper, "exact")
+
+
+def test_cutoffs_of_any_size() -> None:
+    """A cutoff near the largest number of ticks is no overflow."""
+    graph, system, k, together = random_problem(3)
+    instance, groups = grouped(graph, system, k, together)
+    result = bound(instance, BoundLimits(2**62 - 1))
+    assert verified(result, graph, system, k, together, oracles.brute_force_optimum(graph, system, k, groups)) > 0
 
 
 def test_a_programme_that_fails_ends_the_tree(monkeypatch: pytest.MonkeyPatch) -> None:
