@@ -87,6 +87,19 @@ def array(rule: Rule) -> Rule:
     return check
 
 
+def items(*rules: Rule) -> Rule:
+    """Make the rule for an array of so many items, each with a rule of its own."""
+
+    def check(value: Any, path: Path) -> None:
+        array(whatever)(value, path)
+        if len(value) != len(rules):
+            refuse(f"expected {len(rules)} items, found {len(value)}", path)
+        for i, (rule, item) in enumerate(zip(rules, value, strict=True)):
+            rule(item, (*path, i))
+
+    return check
+
+
 def mapping(rule: Rule) -> Rule:
     """Make the rule for an object with any keys whose values all follow *rule*."""
 
@@ -161,6 +174,10 @@ def flag(value: Any, path: Path) -> None:
     """Take true or false."""
     if not isinstance(value, bool):
         refuse(f"expected true or false, found {_shown(value)}", path)
+
+
+def whatever(_value: Any, _path: Path) -> None:
+    """Take any value, to be looked at later."""
 
 
 def anything(value: Any, path: Path) -> None:

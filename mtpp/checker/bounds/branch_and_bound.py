@@ -49,7 +49,7 @@ from typing import Any
 from mtpp.checker.bounds.known_prefixes import KnownPrefixes, Reach, SetWeights, members
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import Path, Rule, array, flag, nullable, record, refuse, whole
+from mtpp.checker.document import array, flag, items, nullable, record, whole
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
@@ -74,7 +74,7 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
         "blocks": array(whole(1)),
         "nodes": array(_NODE),
     }
-    optional = {"merges": check_merges, "anchor": nullable(_tuple(whole(), whole(1)))}
+    optional = {"merges": check_merges, "anchor": nullable(items(whole(), whole(1)))}
     record(required, optional)(claim.proof, claim.path)
     method = "branch-and-bound"
     if claim.proof["cutoff"] != claim.value:
@@ -92,23 +92,12 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
     return True, f"{method}: {cases} all partitions below {claim.value} ticks"
 
 
-def _tuple(*rules: Rule) -> Rule:
-    def check(value: Any, path: Path) -> None:
-        array(lambda _value, _path: None)(value, path)
-        if len(value) != len(rules):
-            refuse(f"expected {len(rules)} items, found {len(value)}", path)
-        for i, rule in enumerate(rules):
-            rule(value[i], (*path, i))
-
-    return check
-
-
-_CUT = _tuple(whole(), whole(1), whole(), whole(), whole(1))
-_ORDER = _tuple(whole(), whole(), whole(1), whole(1))
-_PREFIX = _tuple(whole(), whole(1), whole(1))
-_MULTIPLIERS = _tuple(whole(1), array(whole()), array(_CUT), array(_ORDER), array(_PREFIX))
-_BRANCH = _tuple(whole(), whole(1), whole(), whole())
-_NODE = _tuple(array(_MULTIPLIERS), nullable(_BRANCH))
+_CUT = items(whole(), whole(1), whole(), whole(), whole(1))
+_ORDER = items(whole(), whole(), whole(1), whole(1))
+_PREFIX = items(whole(), whole(1), whole(1))
+_MULTIPLIERS = items(whole(1), array(whole()), array(_CUT), array(_ORDER), array(_PREFIX))
+_BRANCH = items(whole(), whole(1), whole(), whole())
+_NODE = items(array(_MULTIPLIERS), nullable(_BRANCH))
 
 
 @dataclass

@@ -40,7 +40,7 @@ from typing import Any
 from mtpp.checker.bounds.families import Families, Family
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
-from mtpp.checker.document import Path, Rule, array, choice, flag, record, refuse, signed, whole
+from mtpp.checker.document import Path, array, choice, flag, items, record, refuse, signed, whatever, whole
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
@@ -68,8 +68,8 @@ def check_configuration(claim: BoundClaim) -> Verdict:
         "streamed": flag,
         "capacity": whole(),
         "denominator": whole(1),
-        "weights": array(_tuple(whole(), whole(1))),
-        "families": array(_tuple(whole(), _check_tree)),
+        "weights": array(items(whole(), whole(1))),
+        "families": array(items(whole(), _check_tree)),
     }
     record(required, {"merges": check_merges})(claim.proof, claim.path)
     if claim.proof["stages"] != claim.k:
@@ -203,23 +203,6 @@ class _Cover:
         return None if held <= capacity else f"sets may hold {held}, more than {capacity}"
 
 
-def _tuple(*rules: Rule) -> Rule:
-    """Make the rule for an array of so many items, each with a rule of its own."""
-
-    def check(value: Any, path: Path) -> None:
-        array(_whatever)(value, path)
-        if len(value) != len(rules):
-            refuse(f"expected {len(rules)} items, found {len(value)}", path)
-        for i, (rule, item) in enumerate(zip(rules, value, strict=True)):
-            rule(item, (*path, i))
-
-    return check
-
-
-def _whatever(_value: Any, _path: Path) -> None:
-    """Take any value, to be looked at later."""
-
-
 def _check_multiplier(value: Any, path: Path) -> None:
     signed(value, path)
     if value < 0:
@@ -227,14 +210,14 @@ def _check_multiplier(value: Any, path: Path) -> None:
 
 
 _check_kind = choice(*_ITEMS)
-_check_leaf = (_check_multiplier, _check_multiplier, _tuple(check_flow, check_drawn))
+_check_leaf = (_check_multiplier, _check_multiplier, items(check_flow, check_drawn))
 
 
 def _check_tree(value: Any, path: Path) -> None:
     stack = [(value, path)]
     while stack:
         node, path = stack.pop()
-        array(_whatever)(node, path)
+        array(whatever)(node, path)
         if not node:
             refuse("expected a kind of node", path)
         _check_kind(node[0], (*path, 0))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from functools import partial
@@ -108,8 +107,8 @@ class _Search:
 
 def _lower_bound(tree: BranchAndBound, value: int, limits: BoundLimits) -> LowerBound:
     """Return what a tree has proven, of tier ``solver`` if the proof is too long to be shown."""
-    document = None if tree.too_long else tree.document(value)
-    if document is not None and len(json.dumps(document, separators=(",", ":"))) <= limits.proof_bytes:
+    document = tree.document(value)
+    if document is not None:
         return LowerBound(value, METHOD, Tier.EXACT, document)
     said = {"status": "the proof is too long to be kept", "proof_limit": limits.proof_bytes}
     return LowerBound(min(value, limits.most), METHOD, Tier.SOLVER, said)

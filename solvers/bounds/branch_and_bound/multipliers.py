@@ -51,9 +51,9 @@ class Multipliers:
     prefixes: list[tuple[int, int, int]]
 
     @classmethod
-    def rounded(cls, program: StageProgram, relaxed: Relaxed, most: int, digits: int) -> Multipliers:
-        """Round the multipliers of an optimum; *most* as in :class:`~.program.StageProgram`."""
-        unit = 1 << _BLOCK_BITS
+    def rounded(cls, program: StageProgram, relaxed: Relaxed, digits: int) -> Multipliers:
+        """Round the multipliers of an optimum."""
+        unit, most = 1 << _BLOCK_BITS, program.most
         factor = max(1, most * unit >> max(digits, most.bit_length() + _BLOCK_BITS - _FACTOR_BITS))
         of_block = np.rint(relaxed.of_block * unit).astype(np.int64).tolist()
 

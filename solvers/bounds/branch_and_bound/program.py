@@ -84,13 +84,7 @@ class StageProgram:
         self.prefixes = self._add_prefixes(rows)
         self.cuts, crossing = self._add_cuts(rows)
         self._add_blocks(rows, crossing)
-        self.row_count = rows.count
         self._program = BoxProgram(self._model(rows), int(self._open.sum()))
-
-    @property
-    def column_count(self) -> int:
-        """Number of columns."""
-        return self._columns + 1
 
     @property
     def failed(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -39,15 +40,10 @@ class ProofTree:
     ----------
     most_bytes
         Of the document; multipliers of one that is certainly longer are not kept.
-
-    Attributes
-    ----------
-    too_long
-        Whether multipliers were left out, so that there is no document.
     """
 
     def __init__(self, blocks: Blocks, most_bytes: int) -> None:
-        self.too_long = False
+        self._too_long = False
         self._blocks = blocks
         self._most_bytes = most_bytes
         self._bytes = 0
@@ -64,11 +60,11 @@ class ProofTree:
     def keep(self, node: int, multipliers: Multipliers) -> None:
         """Apply multipliers in a case."""
         self._bytes += multipliers.size
-        if self._bytes > 2 * self._most_bytes and not self.too_long:  # sizes are estimates
-            self.too_long = True
+        if self._bytes > 2 * self._most_bytes and not self._too_long:  # sizes are estimates
+            self._too_long = True
             for one in self._nodes:
                 one.steps.clear()
-        if not self.too_long:
+        if not self._too_long:
             self._nodes[node].steps.append(multipliers)
 
     def refute(self, node: int) -> None:
@@ -97,14 +93,16 @@ class ProofTree:
                 reached += node.branch[2:]
         return least
 
-    def document(self, cutoff: int, last: Mapping[int, Multipliers]) -> dict[str, Any]:
-        """Return the proof that there is no partition below a cutoff.
+    def document(self, cutoff: int, last: Mapping[int, Multipliers]) -> dict[str, Any] | None:
+        """Return the proof that there is no partition below a cutoff, None if it is longer than it may be.
 
         Parameters
         ----------
         last
             Multipliers that refute open cases, by node.
         """
+        if self._too_long:
+            return None
         blocks, nodes = self._blocks, []
         for number, node in enumerate(self._nodes):
             steps = list(node.steps)
@@ -123,4 +121,5 @@ class ProofTree:
         }
         if blocks.anchor is not None:
             proof["anchor"] = [blocks.names[blocks.anchor[0]], blocks.anchor[1]]
-        return proof
+        size = len(json.dumps(proof, separators=(",", ":")))
+        return proof if size <= self._most_bytes else None

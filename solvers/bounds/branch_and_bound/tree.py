@@ -159,19 +159,17 @@ class BranchAndBound:
         return self._first is None or ((self.begun or self.failed) and not self._open)
 
     @property
-    def too_long(self) -> bool:
-        """Whether the proof is longer than it may be."""
-        return self._proof.too_long
-
-    @property
     def most_refuted(self) -> int:
         """The most that stages may cost so that there is no partition, −1 if nothing is known."""
         if self._first is None:
             return self.most
         return self._proof.most_refuted(self.most, {case.node: case.most_refuted for case in self._cases()})
 
-    def document(self, cutoff: int) -> dict[str, Any]:
-        """Return the proof that no stage below *cutoff* costs more than :attr:`most_refuted`."""
+    def document(self, cutoff: int) -> dict[str, Any] | None:
+        """Return the proof that there is no partition below a cutoff, one whose stages cost :attr:`most_refuted`.
+
+        None if it is longer than it may be.
+        """
         return self._proof.document(cutoff, {case.node: case.best for case in self._cases()})
 
     def run(
@@ -431,7 +429,7 @@ class BranchAndBound:
         """Return the multipliers of an optimum with as few digits as refute what it seems to refute."""
         assert self._program is not None
         for digits in DIGITS if relaxed.value > (1 - 1e-9) * self._scale else DIGITS[1:2]:
-            multipliers = Multipliers.rounded(self._program, relaxed, self._program.most, digits)
+            multipliers = Multipliers.rounded(self._program, relaxed, digits)
             found = multipliers.prove(self._blocks, known, self.most)
             if found.refuted >= self.most:
                 break
