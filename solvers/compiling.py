@@ -202,7 +202,8 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
 
 def _search_downsets(instance: Instance) -> None:
     """Run a search over downsets, which a tiny problem may be solved without."""
-    from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+    from mtpp.solvers.downsets.downset import DownsetSearch
+    from mtpp.solvers.downsets.enumeration import downset_problem
 
     problem = downset_problem(instance)
     DownsetSearch(problem, (problem.whole_ticks or instance.most_ticks) - 1, 2**16).run(1)

@@ -6,6 +6,7 @@ from functools import partial
 
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.relaxation.loop import MOST_OPS, RelaxationLoop
 from mtpp.solvers.threads import Threads
 
@@ -19,11 +20,11 @@ def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     -----
     Exponential in the width of what is left at worst; a set of ops that takes too many steps is given up for another.
     """
-    original = instance if limits.reduced is None else limits.reduced.original
-    if original.op_count > MOST_OPS:
+    reduced = limits.reduced or ReducedInstance(instance)
+    if reduced.original.op_count > MOST_OPS:
         return BoundResult(None, solved=False, left_out=f"for graphs of up to {MOST_OPS} ops")
     with Threads(limits.jobs) as threads:
-        loop = RelaxationLoop(original, limits.lower, limits.upper, limits, threads, enough=limits.target)
+        loop = RelaxationLoop(reduced, limits.lower, limits.upper, limits, threads, enough=limits.target)
         loop.run()
     return _result(loop, limits)
 

@@ -77,6 +77,8 @@ class DownsetStore(NamedTuple):
         Fewest stages that it takes, and the downset that the last of them follows, int32; −1 for none.
     work, params
         Ticks and bytes of the ops in it, int64.
+    crossing
+        Ticks of the tensors that are made in it and read after it, int64.
     table
         Hash table with linear probing: numbers of downsets by their keys, −1 where free, int32, a power of two.
     """
@@ -87,6 +89,7 @@ class DownsetStore(NamedTuple):
     parent: Int32Array
     work: Int64Array
     params: Int64Array
+    crossing: Int64Array
     table: Int32Array
 
 
@@ -199,6 +202,7 @@ def downset_store(arrays: DownsetArrays, capacity: int) -> DownsetStore:
         np.full(capacity, -1, dtype=np.int32),
         np.zeros(capacity, dtype=np.int64),
         np.zeros(capacity, dtype=np.int64),
+        np.zeros(capacity, dtype=np.int64),
         np.full(table_size(capacity), -1, dtype=np.int32),
     )
 
@@ -210,7 +214,7 @@ def table_size(capacity: int) -> int:
 
 def bytes_per_downset(arrays: DownsetArrays) -> int:
     """Return what one downset takes in a store at most, in bytes."""
-    return 8 * -(-len(arrays.work) // 64) + 32 + 4 * 4
+    return 8 * -(-len(arrays.work) // 64) + 40 + 4 * 4
 
 
 def downset_scratch(arrays: DownsetArrays, ground: GroundArrays | None) -> DownsetScratch:

@@ -7,7 +7,8 @@ from math import ceil
 from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
-from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+from mtpp.solvers.downsets.downset import DownsetSearch
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.feasibility import proven_infeasible
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
@@ -96,7 +97,7 @@ class Prover:
             return None
         search = self._begun(self.inner.most_ticks, _MAIN_MEMORY)
         self._run(search, last_step)
-        if search.state == "none":
+        if search.state == "ended":
             raise proven_infeasible(self._reduced.original)
         return search.partition() if search.state == "found" else None
 
@@ -179,7 +180,7 @@ class Prover:
             self._limits.observer.incumbent(self._upper)
             found = self.found
             self._limits.keeper.offer(self._upper, "downset", lambda: self._reduced.lift(found))
-        elif search.state == "none":
+        elif search.state == "ended":
             self.lower = search.limit + 1
             self._halve = False
             self._limits.observer.bound(self.lower)
@@ -196,7 +197,7 @@ class Prover:
             limit = min(self.lower + max(self._lift_by, least), (self.lower + undecided) // 2)
             search = self._begun(limit, _LIFT_MEMORY)
             self._run(search, self.steps + ceil(_PROBE_SHARE * (last_step - self.steps)))
-            if search.state == "none":
+            if search.state == "ended":
                 self._settle(search)
                 self._lift_by = min(2 * self._lift_by, NEVER // 8)
             elif search.state == "found":  # below all that the open search could find
@@ -214,7 +215,7 @@ class Prover:
         low, high = self.lower, min(undecided, self._not_by_crossings)
         while high - low > max(1, low // _CLOSE) and self._goes_on(last_step):
             search = self._begun((low + high) // 2, 0)
-            if search.state == "none":
+            if search.state == "ended":
                 highest, low = search, search.limit + 1
             else:
                 high = self._not_by_crossings = search.limit

@@ -106,7 +106,7 @@ def _relax(
     if instance.op_count < _FEWEST_OPS or steps < 2 * (len(instance.pins) + lifting_steps(instance.op_count)):
         return
     part = replace(limits, deadline=limits.deadline.share(_RELAXATION_SHARE))
-    loop = RelaxationLoop(instance, prover.lower, portfolio.best.bottleneck, part, threads)
+    loop = RelaxationLoop(reduced, prover.lower, portfolio.best.bottleneck, part, threads)
     if loop.finished:
         return
     limits.observer.phase("relaxation")

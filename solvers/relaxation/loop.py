@@ -3,7 +3,7 @@
 *Decremental state-space relaxation* (Righini and Salani 2008): leave ops out, find the optimum of the rest, which is a
 lower bound, and put the ops back for a partition. Where the two do not meet, the ops that cost in the slow stages of
 the partition come back, and so on. There are several sets to begin with, from many ops left out to few; they take
-turns, with more steps in each round.
+turns, with more steps in each round. Each round begins with a beam search over all ops, for the partition's side.
 """
 
 from __future__ import annotations
@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from mtpp.inference.certificate import LowerBound
 from mtpp.inference.graph import Int32Array
-from mtpp.inference.instance import Instance
 from mtpp.inference.objective import keeps_stage_memory, stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import relax
+from mtpp.solvers.downsets.beam import BeamSearch
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.limits import InstanceLimits
 from mtpp.solvers.local_search.restarts import Annealer
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.relaxation.candidates import Candidates
 from mtpp.solvers.relaxation.lifting import RUNS, SWEEPS, blamed, improved, put_back
 from mtpp.solvers.relaxation.placement import PLACING_STEPS, Placement
@@ -45,6 +47,10 @@ _STANDSTILL = 2
 
 _SEARCHES = 8
 """At a time, which share the memory."""
+
+_BEAM_TURNS, _FEWEST_BEAM_TURNS = 5.0, 0.5
+"""Times as many steps for a beam search over all ops as for the search of one relaxation; half as many each time that
+it finds nothing, but not fewer than that."""
 
 MOST_OPS = 8_192
 """Ops up to which relaxations are tried."""
@@ -129,19 +135,21 @@ class RelaxationLoop:
 
     def __init__(
         self,
-        instance: Instance,
+        reduced: ReducedInstance,
         lower: int,
         upper: int,
         limits: InstanceLimits,
         threads: Threads,
         enough: int | None = None,
     ) -> None:
+        instance = reduced.original
         self.lower = lower
         self.upper = upper
         self.bound: LowerBound | None = None
         self.partition: Partition | None = None
         self.steps = 0
         self._last_step = UNLIMITED_STEPS
+        self._reduced = reduced
         self._instance = instance
         self._limits = limits
         self._enough = enough
@@ -149,6 +157,8 @@ class RelaxationLoop:
             instance, min(instance.k, instance.op_count), threads, limits.seed, stopped=self._stopped
         )
         self._memory_bytes = DEFAULT_MEMORY_BYTES if limits.memory_bytes is None else limits.memory_bytes
+        self._beam: BeamSearch | None = None
+        self._beam_turns = _BEAM_TURNS
         self._chains: list[_Chain] = []
         if instance.op_count <= MOST_OPS:
             self._chains = [_Chain(left_out) for left_out in Candidates.of(instance).levels(upper)]
@@ -184,7 +194,9 @@ class RelaxationLoop:
         idle = 0
         self._last_step = self.steps + most_steps
         while self._chains and idle < _STANDSTILL and not self._ended():
-            gap, before = self.upper - self.lower, self.steps
+            gap = self.upper - self.lower
+            self._search_by_beam(steps)
+            before = self.steps
             for chain in self._chains:
                 self._advance(chain, steps)
                 if self._ended():
@@ -204,6 +216,21 @@ class RelaxationLoop:
     def _ended(self) -> bool:
         target = self.upper if self._enough is None else min(self.upper, self._enough)
         return self.lower >= target or self.steps >= self._last_step or self._limits.stop is not None
+
+    def _search_by_beam(self, steps: int) -> None:
+        """Look for a better partition by a beam over the downsets of all ops; *steps* are those of one relaxation."""
+        if self._beam is None:
+            problem = downset_problem(self._reduced.instance)
+            self._beam = BeamSearch(problem, self._memory_bytes // _SEARCHES, self._stopped)
+        made = self._beam.steps
+        most = min(int(self._beam_turns * steps), self._last_step - self.steps)
+        found = self._beam.improve(self.lower, self.upper, most)
+        self.steps += self._beam.steps - made
+        if found is None:
+            self._beam_turns = max(_FEWEST_BEAM_TURNS, self._beam_turns / 2)
+        else:
+            self._beam_turns = _BEAM_TURNS
+            self._offer(self._reduced.lift(found))
 
     def _advance(self, chain: _Chain, steps: int) -> None:
         """Solve the relaxation of a chain, and those that follow from it, as long as each takes no more steps."""

@@ -8,7 +8,8 @@ from mtpp.inference.certificate import LowerBound, Tier
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.relaxation import Relaxation
-from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+from mtpp.solvers.downsets.downset import DownsetSearch
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.memory.kernels.stage_memory import NEVER
 from mtpp.solvers.reduction.reduction import reduce_instance
 
@@ -111,7 +112,7 @@ class RelaxedSearch:
         self.steps += search.advance(last_step - self.steps, _SLICE, self._ended)
 
     def _settle(self, search: DownsetSearch) -> None:
-        if search.state == "none":
+        if search.state == "ended":
             self.lower = search.limit + 1
             proof = {"relaxed": self.relaxation.record(), **search.proof(self._reduced)}
             self.bound = LowerBound(self.lower, METHOD, Tier.ENUMERATED, proof)

@@ -36,7 +36,10 @@ OPEN_OPS = 7
 TOTAL_WORK, TOTAL_PARAMS = 8, 9
 """Ticks and bytes of all ops."""
 
-REGISTERS = 10
+LAST_BASE = 10
+"""The downset with which to stop expanding for now; there may be others after it."""
+
+REGISTERS = 11
 
 # Columns of a frame: the state before one decision.
 AT = 0

@@ -90,6 +90,7 @@ def end_stage(
     store.parent[new] = base
     store.work[new] = store.work[base] + frames[frame + WORK]
     store.params[new] = params
+    store.crossing[new] = frames[frame + CROSSING]
     registers[DOWNSETS] += 1
     last = registers[TOTAL_WORK] - store.work[new] + frames[frame + CROSSING]
     if last <= limit and memory.mode != NO_MEMORY:

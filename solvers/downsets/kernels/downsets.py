@@ -23,6 +23,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     FRAME,
     INSIDE,
     LAST,
+    LAST_BASE,
     LEAST_COST,
     MARK,
     NEXT,
@@ -117,6 +118,8 @@ def search_downsets(
     trail_kind, trail_item = scratch.trail_kind, scratch.trail_item
     room = len(store.level)
     while registers[NEXT] < registers[DOWNSETS]:
+        if registers[NEXT] > registers[LAST_BASE]:
+            return OUT_OF_STEPS
         base = registers[NEXT]
         rest = stage_count - store.level[base] - 1
         if rest < 1:

@@ -17,7 +17,8 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import check_stage_memory, stage_costs
 from mtpp.inference.system import System
 from mtpp.solvers.arrays import order_arrays
-from mtpp.solvers.downsets.downset import DownsetSearch, downset_problem
+from mtpp.solvers.downsets.downset import DownsetSearch
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.orders.kernels.topological import kahn_order
 from mtpp.solvers.reduction.reduced_instance import ALL_RULES
 from mtpp.solvers.reduction.reduction import reduce_instance
@@ -36,10 +37,10 @@ def decided(instance: Instance, limit: int, steps: int = 10**9) -> DownsetSearch
 def assert_decides(instance: Instance, optimum: int, steps: int) -> None:
     """Below the optimum there is nothing, from there on a partition that keeps to limit and memory."""
     if optimum == oracles.NEVER:
-        assert decided(instance, instance.most_ticks, steps).state == "none"
+        assert decided(instance, instance.most_ticks, steps).state == "ended"
         return
     if optimum > 0:
-        assert decided(instance, optimum - 1, steps).state == "none"
+        assert decided(instance, optimum - 1, steps).state == "ended"
     for limit in (optimum, optimum + 3):
         search = decided(instance, limit, steps)
         assert search.state == "found"
@@ -140,14 +141,14 @@ def test_a_search_that_outgrows_its_memory_says_so() -> None:
     search = DownsetSearch(downset_problem(instance), 60, 20_000)
     search.run(10**9)
     assert search.state == "full"
-    assert decided(instance, 50).state == "none"
+    assert decided(instance, 50).state == "ended"
 
 
 def test_growing_changes_nothing() -> None:
     """Thousands of downsets are kept in a store that begins small; the digest is that of one that is large at once."""
     instance = Instance.build(wide(5, 4), LINK, 9)
     search = decided(instance, 30)
-    assert search.state == "none"
+    assert search.state == "ended"
     record = search.record()
     assert record["downsets"] > 600
     assert decided(instance, 30, steps=100).record() == record
@@ -162,7 +163,7 @@ def test_the_digest_does_not_depend_on_the_order_of_search() -> None:
         limit = int(instance.work.sum()) // 4 + 60
         one, two = decided(instance, limit), decided(other, limit)
         assert one.state == two.state
-        if one.state == "none":
+        if one.state == "ended":
             compared += one.record()["downsets"] > 5
             assert one.record() == two.record()
     assert compared > 3
@@ -173,5 +174,5 @@ def test_a_chain_needs_one_downset_a_stage() -> None:
     instance = Instance.build(chain([10] * 12, [1] * 11), LINK, 4)
     assert decided(instance, 32).state == "found"
     search = decided(instance, 31)
-    assert search.state == "none"
+    assert search.state == "ended"
     assert search.record()["downsets"] <= 4

@@ -17,7 +17,7 @@ from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
-from mtpp.solvers.downsets.downset import downset_problem
+from mtpp.solvers.downsets.enumeration import downset_problem
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.partitioners import anneal, downset

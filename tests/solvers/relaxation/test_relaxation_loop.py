@@ -24,6 +24,7 @@ from mtpp.inference.objective import bottleneck
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.relaxation import bound
 from mtpp.solvers.recheck.downset import recheck_downset
+from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
 from mtpp.solvers.relaxation.loop import RelaxationLoop
@@ -144,7 +145,7 @@ def test_a_loop_that_was_cut_short_goes_on() -> None:
         def loop_of(looks: int, instance: Instance = instance, upper: int = upper) -> RelaxationLoop:
             left = iter(range(looks))
             limits = BoundLimits(upper, interrupted=lambda: next(left, None) is None)
-            return RelaxationLoop(instance, 0, upper, limits, threads, enough=upper)
+            return RelaxationLoop(ReducedInstance(instance), 0, upper, limits, threads, enough=upper)
 
         with Threads(1) as threads:
             whole = loop_of(10**6)

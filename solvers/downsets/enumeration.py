@@ -1,0 +1,214 @@
+"""Downsets that stages lead to, enumerated one after the other, in memory that grows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mtpp.inference.graph import Int32Array
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import keeps_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+from mtpp.solvers.downsets.downset_arrays import (
+    DownsetArrays,
+    DownsetStore,
+    bytes_per_downset,
+    downset_arrays,
+    downset_scratch,
+    downset_store,
+    ordered_ground,
+    table_size,
+)
+from mtpp.solvers.downsets.kernels.downset_layout import (
+    DOWNSETS,
+    ENDED,
+    FOUND,
+    LAST,
+    LAST_BASE,
+    NEXT,
+    OUT_OF_ROOM,
+    REGISTERS,
+    STEPS,
+    TOTAL_PARAMS,
+    TOTAL_WORK,
+)
+from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
+from mtpp.solvers.downsets.kernels.downsets import search_downsets
+from mtpp.solvers.downsets.least_crossings import CrossingNetwork, crossing_network, least_crossings
+from mtpp.solvers.memory.memory_arrays import GroundArrays
+
+_FIRST_CAPACITY = 512
+
+_ALL = 1 << 62
+"""More downsets than there can be."""
+
+
+@dataclass(frozen=True, eq=False)
+class DownsetProblem:
+    """An instance made ready for searches, one after the other; make one with :func:`downset_problem`.
+
+    Attributes
+    ----------
+    instance
+        The instance.
+    arrays, ground
+        What the kernels take.
+    network
+        For the cuts between stages.
+    whole_ticks
+        What all ops cost in one stage; None if the stage memory rules that out.
+    """
+
+    instance: Instance
+    arrays: DownsetArrays
+    ground: GroundArrays | None
+    network: CrossingNetwork
+    whole_ticks: int | None
+
+    @property
+    def rules(self) -> list[str]:
+        """The rules that leave downsets out; see :func:`mtpp.solvers.downsets.kernels.downsets.search_downsets`."""
+        return ["crossings", "fit"] if self.instance.peaks_in_order else ["crossings", "fit", "maximal"]
+
+    @property
+    def first_steps(self) -> int:
+        """Steps that a search takes before its first downset, for a look at crossings."""
+        n = self.instance.op_count
+        return min(self.instance.k, n) * (len(self.network.kind) + 2 * n) >> 4
+
+
+def downset_problem(instance: Instance) -> DownsetProblem:
+    """Make *instance* ready; O(n + pins·log pins)."""
+    arrays = downset_arrays(instance)
+    ground = ordered_ground(instance)
+    costs = stage_costs(instance, Partition.from_stages(instance, np.zeros(instance.op_count, dtype=np.int32)))
+    whole = costs.bottleneck if keeps_stage_memory(instance, costs) else None
+    return DownsetProblem(instance, arrays, ground, crossing_network(arrays), whole)
+
+
+class DownsetEnumeration:
+    """Downsets that can be reached with every stage cost at most *limit* ticks.
+
+    Parameters
+    ----------
+    limit
+        At least 0 and below all ticks of the instance.
+    memory_bytes
+        Of the downsets kept, at most.
+
+    Attributes
+    ----------
+    state
+        ``"open"`` until it is ``"ended"`` (all were expanded), ``"found"`` (a partition) or ``"full"`` (the memory is
+        used up).
+    """
+
+    def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int) -> None:
+        self.limit = limit
+        self._problem = problem
+        self._most = max(1, memory_bytes // bytes_per_downset(problem.arrays))
+        self._store = downset_store(problem.arrays, min(_FIRST_CAPACITY, self._most))
+        rebuild_table(1, self._store)
+        self._scratch = downset_scratch(problem.arrays, problem.ground)
+        self._registers = np.zeros(REGISTERS, dtype=np.int64)
+        self._registers[DOWNSETS] = 1
+        self._registers[TOTAL_WORK] = problem.arrays.work.sum()
+        self._registers[TOTAL_PARAMS] = problem.arrays.param_bytes.sum()
+        whole = problem.whole_ticks
+        self.state = "found" if whole is not None and whole <= limit else "open"
+        self._stages = min(problem.instance.k, problem.instance.op_count)
+        self._later = np.zeros(self._stages + 1, dtype=np.int64)
+        if self.state == "open":
+            self._look_at_crossings()
+
+    def _look_at_crossings(self) -> None:
+        """Find what has to cross between the stages; that may be more than the limit allows."""
+        network = self._problem.network
+        self._registers[STEPS] += self._problem.first_steps
+        least = least_crossings(self._problem.arrays, network, self._stages, self.limit)
+        if least is None:
+            self.state = "ended"
+            return
+        self._later[1:-1] = 2 * np.cumsum([0, *least[:0:-1]])[::-1] if least else 0
+
+    @property
+    def steps(self) -> int:
+        """Steps made so far; see :func:`mtpp.solvers.downsets.kernels.downsets.search_downsets`."""
+        return int(self._registers[STEPS])
+
+    @property
+    def count(self) -> int:
+        """Downsets reached."""
+        return int(self._registers[DOWNSETS])
+
+    @property
+    def next(self) -> int:
+        """Number of the downset to expand, those before it are done."""
+        return int(self._registers[NEXT])
+
+    def run(self, steps: int, last: int = _ALL) -> None:
+        """Go on for that many steps, or until the state says more, or downset *last* is expanded."""
+        if self.state != "open":
+            return
+        problem = self._problem
+        last_step = self.steps + steps
+        self._registers[LAST_BASE] = last
+        while True:
+            code = search_downsets(
+                problem.arrays,
+                problem.ground,
+                self._store,
+                self._scratch,
+                self._registers,
+                self._stages,
+                self.limit,
+                self._later,
+                last_step,
+            )
+            if code != OUT_OF_ROOM:
+                break
+            if len(self._store.level) == self._most:
+                self.state = "full"
+                return
+            self._grow()
+        self.state = {ENDED: "ended", FOUND: "found"}.get(code, "open")
+
+    def _grow(self) -> None:
+        old, count = self._store, len(self._store.level)
+        capacity = min(2 * count, self._most)
+
+        def larger(rows: NDArray[Any]) -> NDArray[Any]:
+            return np.concatenate([rows, np.zeros((capacity - count, *rows.shape[1:]), rows.dtype)])
+
+        self._store = DownsetStore(
+            larger(old.bits),
+            larger(old.keys),
+            larger(old.level),
+            larger(old.parent),
+            larger(old.work),
+            larger(old.params),
+            larger(old.crossing),
+            np.full(table_size(capacity), -1, dtype=np.int32),
+        )
+        rebuild_table(count, self._store)
+
+    def partition(self) -> Partition:
+        """Return the partition that was found."""
+        assert self.state == "found"
+        instance, store = self._problem.instance, self._store
+        stage = np.zeros(instance.op_count, dtype=np.int32)
+        if self.count > 1:
+            downset = int(self._registers[LAST])
+            stage[:] = store.level[downset]
+            while downset > 0:
+                stage[self._ops(downset)] = store.level[downset] - 1
+                downset = int(store.parent[downset])
+        return Partition.from_stages(instance, stage)
+
+    def _ops(self, downset: int) -> Int32Array:
+        """Return the ops of one downset."""
+        inside = np.unpackbits(self._store.bits[downset].astype("<u8").view(np.uint8), bitorder="little")
+        return self._problem.instance.order[np.flatnonzero(inside)]
