@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from mtpp.inference.instance import Instance
+from mtpp.solvers.bounds.bottleneck import middle_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
-from mtpp.solvers.bounds.mip.three_blocks import middle_bound
 
 
 def bound(instance: Instance, limits: BoundLimits) -> BoundResult:
     """Return min f(S) over all sets S of ops with work(S) ≥ L, a lower bound on OPT; L is the simple bound.
 
-    Of tier ``solver``. Never above :mod:`~mtpp.solvers.bounds.bottleneck` once both are solved.
+    Never above :mod:`~mtpp.solvers.bounds.bottleneck` once both are solved, and proven as it is.
 
     Notes
     -----

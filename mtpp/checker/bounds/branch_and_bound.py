@@ -12,7 +12,10 @@ the end: s_1 + … + s_B ≥ min(k, ops). What a block cuts one of its stages cu
     w(X) + c(X) ≤ s·M.                                                                       (block)
 
 With an *anchor*, an op and the block i of one stage that holds it, there may be min(k, ops) − 1 stages in the blocks
-before it, and as many in those after it: some stage holds the op, wherever it is.
+before it, and as many in those after it: some stage holds the op, wherever it is. The same holds for a *heavy* block of
+one stage: some stage has at least W = max(max w, ⌈Σw / min(k, ops)⌉), and
+
+    w(X) ≥ W.                                                                                (heavy)
 
 **Variables.** y(u, b) = 1 if op u is in the blocks 1 … b, else 0; y(u, 0) = 0, y(u, B) = 1. So x(u, b) = y(u, b) −
 y(u, b − 1) tells whether it is in block b. c(t, b) = 1 if block b cuts tensor t, else 0. They satisfy
@@ -27,12 +30,13 @@ and (block): Σ_u w(u)·x(u, b) + Σ_t transfer(t)·c(t, b) ≤ s_b·M.
 times their stages; it is inside, y(u, b) = 1, if all that it leads to, with itself, weighs more than M times the stages
 of the others. More is known by an anchor, a case, and multipliers. (order) and (prefix) extend it.
 
-**Multipliers.** λ_b ≥ 0 for (block), and numbers of at least 0 for the others, times a common factor. Add up λ_b
-times the left sides of (block), and subtract the multiples of left minus right side of the others, which are at least
-0. What comes out is at most R = M·Σ_b λ_b·s_b. It is linear: a constant, Σ a(u, b)·y(u, b) and terms in c. Hence it is
-at least D, that with y(u, b) where it is known, and Σ min(0, a(u, b)) over the y that are not known; terms in c(t, b)
-count with min(0, coefficient), or 0 if no stage cuts t. If D > R, there is no partition in this case. Otherwise, as far
-as y(u, b) is unknown, D − min(0, a(u, b)) + a(u, b) > R shows that it is 0, and D − min(0, a(u, b)) > R that it is 1.
+**Multipliers.** λ_b ≥ 0 for (block), one for (heavy) if there is such a block, and numbers of at least 0 for the
+others, times a common factor. Add up λ_b times the left sides of (block), and subtract the multiples of left minus
+right side of the others, which are at least 0. What comes out is at most R = M·Σ_b λ_b·s_b. It is linear: a constant, Σ
+a(u, b)·y(u, b) and terms in c. Hence it is at least D, that with y(u, b) where it is known, and Σ min(0, a(u, b)) over
+the y that are not known; terms in c(t, b) count with min(0, coefficient), or 0 if no stage cuts t. If D > R, there is
+no partition in this case. Otherwise, as far as y(u, b) is unknown, D − min(0, a(u, b)) + a(u, b) > R shows that it is
+0, and D − min(0, a(u, b)) > R that it is 1.
 
 **Cases.** A node of the tree has multipliers, which are applied one after the other. Unless they refute it, it has an
 op, a boundary b and two nodes: y(u, b) = 0 in the first, 1 in the second. The claim holds if all cases are refuted.
@@ -74,7 +78,7 @@ def check_branch_and_bound(claim: BoundClaim) -> Verdict:
         "blocks": array(whole(1)),
         "nodes": array(_NODE),
     }
-    optional = {"merges": check_merges, "anchor": nullable(items(whole(), whole(1)))}
+    optional = {"merges": check_merges, "anchor": nullable(items(whole(), whole(1))), "heavy": nullable(whole(1))}
     record(required, optional)(claim.proof, claim.path)
     method = "branch-and-bound"
     if claim.proof["cutoff"] != claim.value:
@@ -180,17 +184,36 @@ class _Tree:
     def _too_few(self) -> str | None:
         """Say that blocks have too few stages for every partition, None if they have enough."""
         needed = min(self.claim.k, len(self.weight))
-        anchor = self.claim.proof.get("anchor")
-        if anchor is None:
+        anchor, heavy = self.claim.proof.get("anchor"), self.heavy
+        special = {}
+        if anchor is not None:
+            special["anchor's block"] = anchor[1]
+        if heavy is not None:
+            special["heavy block"] = heavy
+        if not special:
             total = sum(self.blocks)
             return None if total >= needed else f"the blocks have {total} stages, a partition may need {needed}"
-        _, block = anchor
+        if len(special) > 1:
+            return "there are both an anchor and a heavy block"
+        ((name, block),) = special.items()
         if block > len(self.blocks) or self.blocks[block - 1] != 1:
-            return "the anchor's block is not one stage"
+            return f"the {name} is not one stage"
         sides = sum(self.blocks[: block - 1]), sum(self.blocks[block:])
         if min(sides) < needed - 1:
-            return f"the blocks on a side of the anchor have {min(sides)} stages, a partition may need {needed - 1}"
+            return f"the blocks on a side of the {name} have {min(sides)} stages, a partition may need {needed - 1}"
         return None
+
+    @property
+    def heavy(self) -> int | None:
+        """The block that has at least :attr:`least_weight`."""
+        block: int | None = self.claim.proof.get("heavy")
+        return block
+
+    @property
+    def least_weight(self) -> int:
+        """W."""
+        average = -(-sum(self.weight) // min(self.claim.k, len(self.weight)))
+        return max(average, *self.weight)
 
     def _known_first(self) -> KnownPrefixes | str | None:
         """Return what is known of every partition, None if there is none, or what is wrong with the anchor."""
@@ -260,7 +283,7 @@ class _Combination:
     Attributes
     ----------
     slope
-        λ_b − λ_{b+1}, for b = 1 … B − 1: a(u, b) has w(u) times this.
+        λ_b − λ_{b+1}, for b = 1 … B − 1, that of (heavy) taken from its block's: a(u, b) has w(u) times this.
     extra
         The rest of a(u, b), by boundary and group.
     spare
@@ -276,12 +299,17 @@ class _Combination:
     def of(cls, tree: _Tree, step: list[Any]) -> _Combination | str:
         """Add up the inequalities, or return what is wrong with one."""
         factor, of_block, cuts, orders, prefixes = step
-        count = len(tree.blocks)
-        if len(of_block) != count:
-            return f"there are {count} blocks, and multipliers for {len(of_block)}"
-        slope = [a - b for a, b in pairwise(of_block)]
+        count, heavy = len(tree.blocks), tree.heavy
+        if len(of_block) != count + (heavy is not None):
+            also = "" if heavy is None else " and a heavy one among them"
+            return f"there are {count} blocks{also}, and multipliers for {len(of_block)}"
+        of_block, of_heavy = of_block[:count], sum(of_block[count:])
+        of_weight = [*of_block]
+        if heavy is not None:
+            of_weight[heavy - 1] -= of_heavy
+        slope = [a - b for a, b in pairwise(of_weight)]
         spare = tree.most * sum(a * s for a, s in zip(of_block, tree.blocks, strict=True))
-        spare -= of_block[-1] * sum(tree.weight)
+        spare -= of_weight[-1] * sum(tree.weight) + of_heavy * tree.least_weight
         combined = cls(tree, slope, [defaultdict(int) for _ in range(count + 1)], spare)
         fault = combined._add_cuts(factor, of_block, cuts)
         fault = fault or combined._add_orders(factor, orders)

@@ -25,6 +25,6 @@ CHECKERS: dict[str, Checker] = {
     "crossings": check_crossings,
     "configuration": check_configuration,
     "branch-and-bound": check_branch_and_bound,
-    "node-convex": check_branch_and_bound,
+    **dict.fromkeys(("node-convex", "bottleneck", "bottleneck-no-dag", "bottleneck-no-cut-io"), check_branch_and_bound),
 }
 """Method name → checker of its proofs; a method that is not here proves nothing in the exact tier."""

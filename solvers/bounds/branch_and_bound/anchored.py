@@ -1,7 +1,8 @@
-"""The cheapest convex stage around one op, proven by branch and bound."""
+"""The cheapest convex stage around one op, or with enough work, proven by branch and bound."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import partial
 
 from mtpp.inference.certificate import LowerBound, Tier
@@ -34,10 +35,32 @@ def anchored_bound(name: str, instance: Instance, op: int, value: int, limits: B
     Some stage holds the op, and no more than min(k, n) − 1 stages are on either side of it: three blocks of stages, of
     which the middle one is that stage. O(n) variables and O(pins) rows; exponential at worst.
     """
+    stages, block = _around(instance)
+    return _proven(
+        name, value, limits, (Blocks.of(instance, weights, stages, (op, block)) for weights in stage_weights(instance))
+    )
+
+
+def heavy_bound(name: str, instance: Instance, value: int, limits: BoundLimits) -> LowerBound | None:
+    """Prove that any stage with the average weight and that of the heaviest op costs *value* or more.
+
+    Some stage has the larger of the two. Parameters, result and cost are as for :func:`anchored_bound`.
+    """
+    stages, block = _around(instance)
+    return _proven(
+        name, value, limits, (Blocks.of(instance, weights, stages, heavy=block) for weights in stage_weights(instance))
+    )
+
+
+def _around(instance: Instance) -> tuple[tuple[int, ...], int]:
+    """Return the stages of blocks around one stage, wherever it is, and the number of its block."""
     others = min(instance.k, instance.op_count) - 1
-    stages, block = ((others, 1, others), 2) if others else ((1,), 1)
-    for weights in stage_weights(instance):
-        blocks = Blocks.of(instance, weights, stages, (op, block))
+    return ((others, 1, others), 2) if others else ((1,), 1)
+
+
+def _proven(name: str, value: int, limits: BoundLimits, choices: Iterable[Blocks]) -> LowerBound | None:
+    """Return the first proof that comes to its end."""
+    for blocks in choices:
         most = blocks.most(value)
         tree = BranchAndBound(blocks, most, limits.proof_bytes)
         tree.run(limits.ended, limits.deadline.remaining_s, partial(_unchanged, most))

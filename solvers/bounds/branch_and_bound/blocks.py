@@ -15,6 +15,7 @@ from mtpp.solvers.bounds.mip.block_problem import needed_edges
 from mtpp.solvers.bounds.tensor_places import tensor_places
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import work_around
+from mtpp.units import ceil_ratio
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +30,8 @@ class Blocks:
         Stages of each block.
     anchor
         An op and its block (from 1 on), None for none.
+    heavy
+        A block of one stage (from 1 on) that has at least :attr:`least_weight`, None for none.
     weights
         What ops add to the cost of their stage.
     unit
@@ -48,6 +51,7 @@ class Blocks:
     instance: Instance
     stages: tuple[int, ...]
     anchor: tuple[int, int] | None
+    heavy: int | None
     weights: StageWeights
     unit: int
     edges: tuple[Int32Array, Int32Array]
@@ -63,7 +67,12 @@ class Blocks:
 
     @classmethod
     def of(
-        cls, instance: Instance, weights: StageWeights, stages: tuple[int, ...], anchor: tuple[int, int] | None = None
+        cls,
+        instance: Instance,
+        weights: StageWeights,
+        stages: tuple[int, ...],
+        anchor: tuple[int, int] | None = None,
+        heavy: int | None = None,
     ) -> Blocks:
         """Make the arrays; the op of *anchor* is one of the instance's."""
         arrays = downset_arrays(instance)
@@ -80,6 +89,7 @@ class Blocks:
             instance,
             stages,
             None if anchor is None else (int(place[anchor[0]]), anchor[1]),
+            heavy,
             weights,
             max(1, gcd(*weights.weight.tolist(), *instance.transfer[joined].tolist())),
             edges,
@@ -98,6 +108,12 @@ class Blocks:
     def op_count(self) -> int:
         """Number of ops."""
         return len(self.names)
+
+    @property
+    def least_weight(self) -> int:
+        """What some stage of every partition has at least: the average, or the heaviest op."""
+        average = ceil_ratio(self.weights.total, min(self.instance.k, self.op_count))
+        return max(average, int(self.weights.weight.max()))
 
     def most(self, cutoff: int) -> int:
         """Return the most that a stage of a partition below *cutoff* can cost, with the weights' constant."""

@@ -42,10 +42,14 @@ class Found:
 
 @dataclass(frozen=True)
 class Multipliers:
-    """Of blocks, and of the other inequalities times *factor*, all integers; ops are called by number in the blocks."""
+    """Of blocks, and of the other inequalities times *factor*, all integers; ops are called by number in the blocks.
+
+    That of the heavy block's weight, 0 where there is none, is in units of those of the blocks.
+    """
 
     factor: int
     of_block: list[int]
+    of_heavy: int
     cuts: list[tuple[int, int, int, int, int]]
     orders: list[tuple[int, int, int, int]]
     prefixes: list[tuple[int, int, int]]
@@ -56,6 +60,7 @@ class Multipliers:
         unit, most = 1 << _BLOCK_BITS, program.most
         factor = max(1, most * unit >> max(digits, most.bit_length() + _BLOCK_BITS - _FACTOR_BITS))
         of_block = np.rint(relaxed.of_block * unit).astype(np.int64).tolist()
+        of_heavy = int(np.rint(relaxed.of_heavy.sum() * unit))
 
         def rows(of: FloatArray, names: Any) -> list[Any]:
             amount = np.rint(of * (unit / factor)).astype(np.int64)
@@ -65,6 +70,7 @@ class Multipliers:
         return cls(
             factor,
             of_block,
+            of_heavy,
             rows(relaxed.of_cut, program.cuts),
             rows(relaxed.of_order, program.orders),
             rows(relaxed.of_prefix, program.prefixes),
@@ -72,9 +78,14 @@ class Multipliers:
 
     @classmethod
     def of_stages(cls, blocks: Blocks, known: KnownPrefixes) -> Multipliers:
-        """Return those that prove the cost of the most expensive block where the block of every op is known."""
+        """Return those that prove the cost of the most expensive block where the block of every op is known.
+
+        Or that a heavy block lacks weight.
+        """
         inside, _ = known.arrays(blocks.op_count)
         block = (~inside).sum(axis=0)
+        if blocks.heavy is not None and blocks.weights.weight[block == blocks.heavy - 1].sum() < blocks.least_weight:
+            return cls(1, [0] * len(blocks.stages), 1, [], [], [])
         u, v, t = blocks.producer, blocks.reader, blocks.tensor
         apart = block[u] != block[v]
         cut: dict[tuple[int, int], tuple[int, int]] = {}
@@ -86,7 +97,7 @@ class Multipliers:
             cost[b] += int(blocks.transfer[tensor])
         most = max(range(len(cost)), key=lambda b: cost[b] // blocks.stages[b])
         cuts = [(t, b, *ops, int(blocks.transfer[t])) for (t, b), ops in cut.items() if b == most]
-        return cls(1, [int(b == most) for b in range(len(cost))], cuts, [], [])
+        return cls(1, [int(b == most) for b in range(len(cost))], 0, cuts, [], [])
 
     def prove(self, blocks: Blocks, known: KnownPrefixes, most: int) -> Found:
         """Return what they prove if stages cost *most*, with the weights' constant.
@@ -98,7 +109,10 @@ class Multipliers:
         count = len(blocks.stages)
         extra: list[defaultdict[int, int]] = [defaultdict(int) for _ in range(count)]
         surplus: dict[tuple[int, int], int] = {}
-        value = self.of_block[-1] * blocks.weights.total
+        of_weight = list(self.of_block)
+        if blocks.heavy is not None:
+            of_weight[blocks.heavy - 1] -= self.of_heavy
+        value = of_weight[-1] * blocks.weights.total + self.of_heavy * blocks.least_weight
         for t, b, u, v, multiplier in self.cuts:
             amount = self.factor * multiplier
             surplus[t, b] = surplus.get((t, b), self.of_block[b] * int(blocks.transfer[t])) - amount
@@ -119,7 +133,7 @@ class Multipliers:
         held, left = known.arrays(blocks.op_count)
         gains: list[tuple[int, int, int]] = []
         for b in range(count - 1):
-            slope = self.of_block[b] - self.of_block[b + 1]
+            slope = of_weight[b] - of_weight[b + 1]
             value += slope * int(weight[held[b]].sum())
             value += sum(amount for u, amount in extra[b].items() if held[b, u])
             unknown = np.flatnonzero(~held[b] & ~left[b])
@@ -137,7 +151,8 @@ class Multipliers:
                     outside[b] |= 1 << u
                 elif -gain > missing:
                     inside[b] |= 1 << u
-        refuted = (value - 1) // stages if stages > 0 else -1
+        no_matter = most if missing < 0 else -1  # what stages may cost
+        refuted = (value - 1) // stages if stages > 0 else no_matter
         return Found(max(-1, refuted), inside, outside)
 
     def document(self, blocks: Blocks) -> list[Any]:
@@ -145,7 +160,7 @@ class Multipliers:
         names, places = blocks.names, blocks.places
         return [
             self.factor,
-            self.of_block,
+            self.of_block if blocks.heavy is None else [*self.of_block, self.of_heavy],
             [[places[t], b + 1, names[u], names[v], amount] for t, b, u, v, amount in self.cuts],
             [[names[u], names[v], b + 1, amount] for u, v, b, amount in self.orders],
             [[names[u], b + 1, amount] for u, b, amount in self.prefixes],

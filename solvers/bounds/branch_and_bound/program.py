@@ -17,6 +17,9 @@ from mtpp.solvers.bounds.mip.model import NEGLIGIBLE, BoolArray, FloatArray, Mip
 SCALE = 1000.0
 """Objective of a partition whose stages cost the most that they may."""
 
+_MISSING = 1000.0
+"""Objective per unit of weight that a heavy block lacks; else some cases had no solution, hence no multipliers."""
+
 _MOST_TIMES = 8
 """Times as much counts of an op or tensor at most: more rules out no more, and HiGHS refuses large coefficients."""
 
@@ -33,6 +36,8 @@ class Relaxed:
         y of each boundary and op, shape (B − 1, n).
     of_block
         Multiplier of each block's row; with the blocks' stages they add up to 1.
+    of_heavy
+        Multiplier of the row of the heavy block, none if there is none.
     of_cut, of_order, of_prefix
         Multipliers of the other rows, in ticks; what they are of is in the programme's ``cuts``, ``orders`` and
         ``prefixes``.
@@ -41,6 +46,7 @@ class Relaxed:
     value: float
     prefixes: FloatArray
     of_block: FloatArray
+    of_heavy: FloatArray
     of_cut: FloatArray
     of_order: FloatArray
     of_prefix: FloatArray
@@ -49,7 +55,8 @@ class Relaxed:
 class StageProgram:
     """Minimise z so that each block of s stages costs s·z at most, with what is known fixed.
 
-    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, and z; rows are those of
+    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, z, and what a heavy block lacks; rows are
+    those of
     :mod:`mtpp.checker.bounds.branch_and_bound`, but those that always hold.
 
     Parameters
@@ -84,6 +91,7 @@ class StageProgram:
         self.prefixes = self._add_prefixes(rows)
         self.cuts, crossing = self._add_cuts(rows)
         self._add_blocks(rows, crossing)
+        self._add_heavy(rows)
         self._program = BoxProgram(self._model(rows), int(self._open.sum()))
 
     @property
@@ -101,10 +109,10 @@ class StageProgram:
         prefixes = self._inside.astype(float)
         prefixes[self._open] = found.columns[: len(lower)]
         prices = np.maximum(0.0, found.prices)
-        ends = np.cumsum([len(self.orders), len(self.prefixes), len(self.cuts)])
-        of_order, of_prefix, of_cut, of_block = np.split(prices, ends)
+        ends = np.cumsum([len(self.orders), len(self.prefixes), len(self.cuts), len(self._blocks.stages)])
+        of_order, of_prefix, of_cut, of_block, of_heavy = np.split(prices, ends)
         ticks = self.most / SCALE
-        return Relaxed(found.value, prefixes, of_block, of_cut * ticks, of_order * ticks, of_prefix * ticks)
+        return Relaxed(found.value, prefixes, of_block, of_heavy, of_cut * ticks, of_order * ticks, of_prefix * ticks)
 
     def _add_orders(self, rows: _Rows) -> Int64Array:
         tails, heads = self._blocks.edges
@@ -145,7 +153,7 @@ class StageProgram:
 
     def _add_blocks(self, rows: _Rows, crossing: list[tuple[Int64Array, Int64Array]]) -> None:
         blocks, scale = self._blocks, SCALE / self.most
-        weight = np.minimum(blocks.weights.weight * scale, _MOST_TIMES * SCALE * sum(blocks.stages))
+        weight = self._weight()
         transfer = np.minimum(blocks.transfer * scale, _MOST_TIMES * SCALE)
         everything = np.arange(blocks.op_count)
         for b, stages in enumerate(blocks.stages):
@@ -154,6 +162,20 @@ class StageProgram:
             self._in_block(rows, np.full(len(everything), here[0]), everything, b, -weight)
             tensors, columns = crossing[b]
             rows.entries(np.full(len(tensors), here[0]), columns, -transfer[tensors])
+
+    def _add_heavy(self, rows: _Rows) -> None:
+        blocks = self._blocks
+        if blocks.heavy is None:
+            return
+        here = rows.add(np.array([-blocks.least_weight * SCALE / self.most]))
+        everything = np.arange(blocks.op_count)
+        self._in_block(rows, np.full(len(everything), here[0]), everything, blocks.heavy - 1, self._weight())
+        rows.entries(here, np.array([self._columns + 1]), 1.0)
+
+    def _weight(self) -> FloatArray:
+        scaled = self._blocks.weights.weight * (SCALE / self.most)
+        weight: FloatArray = np.minimum(scaled, _MOST_TIMES * SCALE * sum(self._blocks.stages))
+        return weight
 
     def _may(self, b: int) -> BoolArray:
         """Tell of each op whether block b (from 0 on) may hold it."""
@@ -184,9 +206,9 @@ class StageProgram:
             rows.constants(here[inside], sign * factors[inside])
 
     def _model(self, rows: _Rows) -> MipModel:
-        count = self._columns + 1
-        cost, upper = np.zeros(count), np.ones(count)
-        cost[-1], upper[-1] = 1.0, np.inf
+        cost = np.append(np.zeros(self._columns), [1.0] if self._blocks.heavy is None else [1.0, _MISSING])
+        upper = np.where(cost > 0, np.inf, 1.0)
+        count = len(cost)
         matrix = rows.matrix(count)
         return MipModel(
             cost,

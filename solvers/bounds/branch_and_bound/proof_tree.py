@@ -121,5 +121,7 @@ class ProofTree:
         }
         if blocks.anchor is not None:
             proof["anchor"] = [blocks.names[blocks.anchor[0]], blocks.anchor[1]]
+        if blocks.heavy is not None:
+            proof["heavy"] = blocks.heavy
         size = len(json.dumps(proof, separators=(",", ":")))
         return proof if size <= self._most_bytes else None

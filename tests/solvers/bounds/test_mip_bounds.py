@@ -81,7 +81,7 @@ def check(graph: CostGraph, system: System, k: int) -> None:
     assert set(value) == set(NAMES)
     for name, lower in value.items():
         assert lower <= optimum, name
-        assert results[name].lower.tier in (("solver", "exact") if name == "node-convex" else ("solver",))
+        assert results[name].lower.tier in (("solver", "exact") if name in (*MIDDLE, "node-convex") else ("solver",))
         assert results[name].solved
     tolerance = max(optimum, together) // 10**6  # of the bottleneck of the partition known, from which the margin is
     assert optimum - value["exact-mip"] <= tolerance
@@ -160,6 +160,13 @@ def test_the_middle_stage_is_the_cheapest_with_enough_work(number: int) -> None:
     if least < together:
         found = {name: result.lower.value for name, result in results.items() if result.lower is not None}
         assert found == {name: min(value, together) for name, value in expected.items()}
+        for name, result in results.items():
+            assert result.lower is not None
+            if result.lower.value > least:
+                assert result.lower.tier == "exact"
+                proof = json.loads(json.dumps(dict(result.lower.proof)))
+                assert proof["heavy"] == 2
+                assert CHECKERS[name](claim_of(graph, LINK, k, [], result.lower.value, proof))[0]
 
 
 def monotone_assignments_of_three(graph: CostGraph) -> list[tuple[int, ...]]:

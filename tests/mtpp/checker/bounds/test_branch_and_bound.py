@@ -54,6 +54,15 @@ ANCHORED: dict[str, Any] = {
 }
 """A stage with the second op that has neither neighbour costs 20, with the first one 16, with the last one 22."""
 
+HEAVY: dict[str, Any] = {
+    "cutoff": 9,
+    "streamed": False,
+    "blocks": [1, 1, 1],
+    "heavy": 2,
+    "nodes": [[[step([0, 1, 0, 1])], None]],
+}
+"""Of three ops of 6 in two stages, one stage has 9 or more."""
+
 
 def judge(
     graph: CostGraph,
@@ -87,6 +96,20 @@ def test_hand_made_proofs_pass() -> None:
     assert not judge(DEAR, 3, 17, {**ANCHORED, "cutoff": 17})[0]
 
 
+def test_a_stage_with_the_average_work_costs_that() -> None:
+    """The largest op or the average, in the ticks that stages can cost; without multiplier or block that is nothing."""
+    assert judge(DEAR, 2, 9, HEAVY)[0]
+    assert judge(DEAR, 2, 10, {**HEAVY, "cutoff": 10})[0]  # all costs are even
+    assert judge(DEAR, 2, 11, {**HEAVY, "cutoff": 11}) == (
+        False,
+        "branch-and-bound: node 0: its case is not refuted",
+    )
+    assert not judge(DEAR, 2, 9, {**HEAVY, "heavy": None})[0]
+    assert not judge(DEAR, 2, 9, {**HEAVY, "nodes": [[[step([0, 1, 0, 0])], None]]})[0]
+    assert judge(chain([7, 1], [3], "ps"), 2, 7, {**HEAVY, "cutoff": 7})[0]  # the heaviest op
+    assert not judge(chain([7, 1], [3], "ps"), 2, 8, {**HEAVY, "cutoff": 8})[0]
+
+
 def test_stages_of_work_alone_need_no_multipliers() -> None:
     """Three ops of 6 that cost 18 together are in no single stage below 18 ticks."""
     proof = {"cutoff": 18, "streamed": False, "blocks": [1], "nodes": [[[step([1])], None]]}
@@ -103,10 +126,18 @@ def test_stages_of_work_alone_need_no_multipliers() -> None:
         ({"streamed": True}, "nothing is streamed without a fast memory"),
         ({"blocks": [1, 1]}, "the blocks have 2 stages, a partition may need 3"),
         ({"blocks": [3]}, "node 0: there is no boundary 1"),
-        ({"anchor": [1, 2]}, "the blocks on a side of the anchor have 1 stages, a partition may need 2"),
+        ({"anchor": [1, 2]}, "the blocks on a side of the anchor's block have 1 stages, a partition may need 2"),
         ({"anchor": [1, 4]}, "the anchor's block is not one stage"),
         ({"anchor": [1, 1], "blocks": [2, 1, 2]}, "the anchor's block is not one stage"),
         ({"anchor": [3, 2], "blocks": [2, 1, 2]}, "there is no op 3"),
+        ({"heavy": 2, "anchor": [1, 2], "blocks": [2, 1, 2]}, "there are both an anchor and a heavy block"),
+        ({"heavy": 4}, "the heavy block is not one stage"),
+        ({"heavy": 1, "blocks": [2, 1]}, "the heavy block is not one stage"),
+        ({"heavy": 2}, "the blocks on a side of the heavy block have 1 stages, a partition may need 2"),
+        (
+            {"heavy": 2, "blocks": [2, 1, 2], "nodes": [[[step([0, 1, 0])], None]]},
+            "node 0: there are 3 blocks and a heavy one among them, and multipliers for 3",
+        ),
         ({"nodes": []}, "there is no case"),
         (with_node(0, [], None), "node 0: its case is not refuted"),
         (with_node(0, [], [3, 1, 1, 2]), "node 0: there is no op 3"),
@@ -149,6 +180,7 @@ def test_what_is_false_is_named(change: dict[str, Any], fault: str) -> None:
         ({"nodes": [[[[1, [1], [], [], [[0, 1, 0]]]], None]]}, "/lower_bound/proof/nodes/0/0/0/4/0/2"),
         ({"nodes": [[[], [1, 1, 1]]]}, "/lower_bound/proof/nodes/0/1"),
         ({"anchor": [1]}, "/lower_bound/proof/anchor"),
+        ({"heavy": 0}, "/lower_bound/proof/heavy"),
         ({"more": 1}, "/lower_bound/proof/more"),
     ],
 )
