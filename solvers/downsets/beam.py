@@ -18,6 +18,9 @@ _FIRST_WIDTH = 8
 _STEPS_PER_WIDTH = 125
 """Steps for the stages after one downset, per downset that goes on; see :func:`search_downsets`."""
 
+_PIECE = 1 << 17
+"""Steps between two looks at the clock."""
+
 _GAP = 1000
 """Limits closer to each other than one part in so many are not told apart."""
 
@@ -70,7 +73,7 @@ class BeamSearch:
         last_step = self.steps + steps
         while not self.finished and lower < upper and self.steps < last_step and not self._ended():
             beam = self._open
-            if beam is None or beam.limit >= upper:
+            if beam is None or not lower <= beam.limit < upper:
                 beam = self._next(lower, upper)
             before = beam.steps
             beam.run_beam(last_step - self.steps, self._ended)
@@ -119,7 +122,7 @@ class _Beam(DownsetEnumeration):
         while self.state == "open" and self.steps < last_step and not ended():
             downset, before = self._waiting[0], self.steps
             self._registers[NEXT] = downset
-            self.run(min(self._left, last_step - before), last=downset)
+            self.run(min(self._left, last_step - before, _PIECE), last=downset)
             self._left -= self.steps - before
             if self.state != "open":
                 return

@@ -102,8 +102,8 @@ class DownsetEnumeration:
     Attributes
     ----------
     state
-        ``"open"`` until it is ``"ended"`` (all were expanded), ``"found"`` (a partition) or ``"full"`` (the memory is
-        used up).
+        ``"open"`` until it is ``"ended"`` (none is left to expand), ``"found"`` (a partition) or ``"full"`` (the memory
+        is used up).
     """
 
     def __init__(self, problem: DownsetProblem, limit: int, memory_bytes: int) -> None:

@@ -130,7 +130,7 @@ class RelaxationLoop:
     steps
         Steps of all searches so far.
     finished
-        Whether nothing is left to try: no more steps are of any use.
+        Whether no relaxation is left to try: more steps do not raise the bound.
     """
 
     def __init__(

@@ -185,17 +185,17 @@ class _Tree:
         """Say that blocks have too few stages for every partition, None if they have enough."""
         needed = min(self.claim.k, len(self.weight))
         anchor, heavy = self.claim.proof.get("anchor"), self.heavy
-        special = {}
-        if anchor is not None:
-            special["anchor's block"] = anchor[1]
-        if heavy is not None:
-            special["heavy block"] = heavy
-        if not special:
-            total = sum(self.blocks)
-            return None if total >= needed else f"the blocks have {total} stages, a partition may need {needed}"
-        if len(special) > 1:
+        if anchor is not None and heavy is not None:
             return "there are both an anchor and a heavy block"
-        ((name, block),) = special.items()
+        if anchor is not None:
+            return self._too_few_around("anchor's block", anchor[1], needed)
+        if heavy is not None:
+            return self._too_few_around("heavy block", heavy, needed)
+        total = sum(self.blocks)
+        return None if total >= needed else f"the blocks have {total} stages, a partition may need {needed}"
+
+    def _too_few_around(self, name: str, block: int, needed: int) -> str | None:
+        """Say that a block is not one stage that may be anywhere, None if it is."""
         if block > len(self.blocks) or self.blocks[block - 1] != 1:
             return f"the {name} is not one stage"
         sides = sum(self.blocks[: block - 1]), sum(self.blocks[block:])

@@ -10,7 +10,7 @@ from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.branch_and_bound.blocks import Blocks
 from mtpp.solvers.bounds.branch_and_bound.tree import BranchAndBound
-from mtpp.solvers.bounds.configuration.stage_weights import stage_weights
+from mtpp.solvers.bounds.configuration.stage_weights import StageWeights, stage_weights
 from mtpp.solvers.bounds.limits import BoundLimits
 
 
@@ -36,20 +36,23 @@ def anchored_bound(name: str, instance: Instance, op: int, value: int, limits: B
     which the middle one is that stage. O(n) variables and O(pins) rows; exponential at worst.
     """
     stages, block = _around(instance)
-    return _proven(
-        name, value, limits, (Blocks.of(instance, weights, stages, (op, block)) for weights in stage_weights(instance))
-    )
+    choices = (Blocks.of(instance, weights, stages, (op, block)) for weights in _strongest_first(instance))
+    return _proven(name, value, limits, choices)
 
 
 def heavy_bound(name: str, instance: Instance, value: int, limits: BoundLimits) -> LowerBound | None:
-    """Prove that any stage with the average weight and that of the heaviest op costs *value* or more.
+    """Prove that any stage with at least the larger of the average weight and the heaviest op's costs *value* or more.
 
-    Some stage has the larger of the two. Parameters, result and cost are as for :func:`anchored_bound`.
+    Some stage has that. Parameters, result and cost are as for :func:`anchored_bound`.
     """
     stages, block = _around(instance)
-    return _proven(
-        name, value, limits, (Blocks.of(instance, weights, stages, heavy=block) for weights in stage_weights(instance))
-    )
+    choices = (Blocks.of(instance, weights, stages, heavy=block) for weights in _strongest_first(instance))
+    return _proven(name, value, limits, choices)
+
+
+def _strongest_first(instance: Instance) -> list[StageWeights]:
+    """Return weights by which stages cost at least so much: those with streamed parameters first, if there are any."""
+    return stage_weights(instance)[::-1]
 
 
 def _around(instance: Instance) -> tuple[tuple[int, ...], int]:
@@ -59,11 +62,15 @@ def _around(instance: Instance) -> tuple[tuple[int, ...], int]:
 
 
 def _proven(name: str, value: int, limits: BoundLimits, choices: Iterable[Blocks]) -> LowerBound | None:
-    """Return the first proof that comes to its end."""
+    """Return the first proof that comes to its end; a case that cannot be refuted ends an attempt."""
     for blocks in choices:
         most = blocks.most(value)
         tree = BranchAndBound(blocks, most, limits.proof_bytes)
-        tree.run(limits.ended, limits.deadline.remaining_s, partial(_unchanged, most))
+
+        def ended(tree: BranchAndBound = tree) -> bool:
+            return tree.stuck or limits.ended()
+
+        tree.run(ended, limits.deadline.remaining_s, partial(_unchanged, most))
         if tree.most_refuted >= most:
             document = tree.document(value)
             if document is not None:

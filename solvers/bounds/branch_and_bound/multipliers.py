@@ -151,8 +151,9 @@ class Multipliers:
                     outside[b] |= 1 << u
                 elif -gain > missing:
                     inside[b] |= 1 << u
-        no_matter = most if missing < 0 else -1  # what stages may cost
-        refuted = (value - 1) // stages if stages > 0 else no_matter
+        refuted = most if missing < 0 else -1  # without multipliers of blocks, whatever stages cost
+        if stages > 0:
+            refuted = (value - 1) // stages
         return Found(max(-1, refuted), inside, outside)
 
     def document(self, blocks: Blocks) -> list[Any]:

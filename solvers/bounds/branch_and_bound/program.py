@@ -55,9 +55,8 @@ class Relaxed:
 class StageProgram:
     """Minimise z so that each block of s stages costs s·z at most, with what is known fixed.
 
-    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, z, and what a heavy block lacks; rows are
-    those of
-    :mod:`mtpp.checker.bounds.branch_and_bound`, but those that always hold.
+    Columns are y(u, b) as far as it is unknown, c(t, b) where it can matter, z, and what a heavy block lacks. Rows are
+    those of :mod:`mtpp.checker.bounds.branch_and_bound`, but those that always hold.
 
     Parameters
     ----------

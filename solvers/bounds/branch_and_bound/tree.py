@@ -154,6 +154,11 @@ class BranchAndBound:
         return self._first is None or self._program is not None
 
     @property
+    def stuck(self) -> bool:
+        """Whether there are cases that cannot be refuted unless *most* falls."""
+        return bool(self._stuck)
+
+    @property
     def finished(self) -> bool:
         """Whether more time is of no use."""
         return self._first is None or ((self.begun or self.failed) and not self._open)

@@ -175,6 +175,24 @@ def monotone_assignments_of_three(graph: CostGraph) -> list[tuple[int, ...]]:
     return [*monotone_assignments(graph, 3), *shifted]
 
 
+def test_streamed_parameters_are_part_of_the_proof() -> None:
+    """What overflows a fast memory counts in the integers as well, wherever parameters alone decide that."""
+    streamed = 0
+    for number in range(12):
+        graph = random_graph(number, 7, time_unit="ns")
+        system = System("small", 10**12, 10**11, 3 * 10**8, 40, 0, "reserve")
+        instance = Instance.build(graph, system, 3)
+        optimum = brute_force_optimum(graph, system, 3)
+        lower = bound_entry("bottleneck").load()(instance, BoundLimits(optimum + 1)).lower
+        if lower is None or lower.tier != "exact" or "heavy" not in lower.proof:
+            continue
+        assert lower.value <= optimum
+        proof = json.loads(json.dumps(dict(lower.proof)))
+        streamed += proof["streamed"]
+        assert CHECKERS["bottleneck"](claim_of(graph, system, 3, [], lower.value, proof))[0]
+    assert streamed
+
+
 @pytest.mark.parametrize("number", range(20))
 def test_node_convex_is_the_dearest_op_in_its_cheapest_stage(number: int) -> None:
     """The bound equals the maximum, over the ops, of the minimum over convex sets, unless the cutoff is lower."""
