@@ -32,10 +32,10 @@ _SEED_SHARE = 0.2
 _FIRST_SHARE = 0.3
 """Of the time, for orders that a tight stage memory may let be cut, before an exhaustive search for any partition."""
 
-_RELAXATION_SHARE = 0.45
+_RELAXATION_SHARE = 0.35
 """Of the budget, for relaxations of wide graphs."""
 
-_FEWEST_STEPS, _TURNS = 1 << 14, 15
+_FEWEST_STEPS, _TURNS = 1 << 14, 12
 """Of the first relaxed searches: steps at least, and what part of all."""
 
 _NEXT = 2

@@ -49,8 +49,8 @@ _SEARCHES = 8
 """At a time, which share the memory."""
 
 _BEAM_TURNS, _FEWEST_BEAM_TURNS = 5.0, 0.5
-"""Times as many steps for a beam search over all ops as for the search of one relaxation; half as many each time that
-it finds nothing, but not fewer than that."""
+"""Times as many steps for a beam search over all ops as for the search of one relaxation, and the fewest: a quarter
+each time that it finds nothing."""
 
 MOST_OPS = 8_192
 """Ops up to which relaxations are tried."""
@@ -227,7 +227,7 @@ class RelaxationLoop:
         found = self._beam.improve(self.lower, self.upper, most)
         self.steps += self._beam.steps - made
         if found is None:
-            self._beam_turns = max(_FEWEST_BEAM_TURNS, self._beam_turns / 2)
+            self._beam_turns = max(_FEWEST_BEAM_TURNS, self._beam_turns / 4)
         else:
             self._beam_turns = _BEAM_TURNS
             self._offer(self._reduced.lift(found))
