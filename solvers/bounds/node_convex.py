@@ -8,7 +8,7 @@ import numpy as np
 
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
-from mtpp.solvers.bounds.branch_and_bound.anchored import anchored_bound
+from mtpp.solvers.bounds.branch_and_bound.one_stage import anchored_bound
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.mip.block_model import Block, BlockModel, block_model
 from mtpp.solvers.bounds.mip.block_problem import BlockProblem, prepared

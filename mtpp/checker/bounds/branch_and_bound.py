@@ -303,13 +303,14 @@ class _Combination:
         if len(of_block) != count + (heavy is not None):
             also = "" if heavy is None else " and a heavy one among them"
             return f"there are {count} blocks{also}, and multipliers for {len(of_block)}"
-        of_block, of_heavy = of_block[:count], sum(of_block[count:])
+        of_block, of_heavy = of_block[:count], of_block[count:]
+        spare = tree.most * sum(a * s for a, s in zip(of_block, tree.blocks, strict=True))
         of_weight = [*of_block]
         if heavy is not None:
-            of_weight[heavy - 1] -= of_heavy
+            of_weight[heavy - 1] -= of_heavy[0]
+            spare -= of_heavy[0] * tree.least_weight
         slope = [a - b for a, b in pairwise(of_weight)]
-        spare = tree.most * sum(a * s for a, s in zip(of_block, tree.blocks, strict=True))
-        spare -= of_weight[-1] * sum(tree.weight) + of_heavy * tree.least_weight
+        spare -= of_weight[-1] * sum(tree.weight)
         combined = cls(tree, slope, [defaultdict(int) for _ in range(count + 1)], spare)
         fault = combined._add_cuts(factor, of_block, cuts)
         fault = fault or combined._add_orders(factor, orders)

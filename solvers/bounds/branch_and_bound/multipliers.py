@@ -109,10 +109,11 @@ class Multipliers:
         count = len(blocks.stages)
         extra: list[defaultdict[int, int]] = [defaultdict(int) for _ in range(count)]
         surplus: dict[tuple[int, int], int] = {}
-        of_weight = list(self.of_block)
+        of_weight, value = list(self.of_block), 0
         if blocks.heavy is not None:
             of_weight[blocks.heavy - 1] -= self.of_heavy
-        value = of_weight[-1] * blocks.weights.total + self.of_heavy * blocks.least_weight
+            value += self.of_heavy * blocks.least_weight
+        value += of_weight[-1] * blocks.weights.total
         for t, b, u, v, multiplier in self.cuts:
             amount = self.factor * multiplier
             surplus[t, b] = surplus.get((t, b), self.of_block[b] * int(blocks.transfer[t])) - amount

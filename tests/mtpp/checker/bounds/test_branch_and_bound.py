@@ -138,6 +138,10 @@ def test_stages_of_work_alone_need_no_multipliers() -> None:
             {"heavy": 2, "blocks": [2, 1, 2], "nodes": [[[step([0, 1, 0])], None]]},
             "node 0: there are 3 blocks and a heavy one among them, and multipliers for 3",
         ),
+        (
+            {"heavy": 2, "blocks": [2, 1, 2], "nodes": [[[step([0, 1, 0, 9], [1, 4, 1, 2, 4])], None]]},
+            "node 0: there is no block 4",
+        ),
         ({"nodes": []}, "there is no case"),
         (with_node(0, [], None), "node 0: its case is not refuted"),
         (with_node(0, [], [3, 1, 1, 2]), "node 0: there is no op 3"),
