@@ -2,17 +2,29 @@
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`), written from the rules' statements. The relaxed graph has
 
-* the ops that are not left out, with their work and parameters;
+* the ops that are not left out, with their parameters, and their work and what is *charged* on them;
 * the tensors that they make, read by those of their readers that stay, at a transfer that may be lowered;
 * one tensor in place of the input and the output of each op that is *bypassed*, made by the maker of the input, read by
   all that read either, at the smaller transfer and 0 bytes: such an op is left out, reads one tensor, and makes one
   that is read;
 * from each op that stays, a tensor without cost to all ops that can be reached from it through left-out ops alone.
 
+A left-out op u may be charged on one that reads a tensor of it and that stays or is charged itself. Of the tensors of
+u that this one reads, let t be the most expensive, the first in file order of several. The amount is the smaller of t's
+transfer and of the work of u with all that is charged on u; and where t becomes part of another tensor, it counts with
+that much less.
+
 Take any partition of the whole graph and leave the ops out of its stages. The paths between the other ops remain, so
-the order of the stages holds. A stage cuts none of the tensors that remain without having cut it, or one that became
-part of it, before: if neither the input nor the output of a bypassed op is cut, all their ops are on one side, the
-bypassed op among them. So no stage costs more, nor does it hold more bytes at any step of its run in file order.
+the order of the stages holds. No stage S costs more than before:
+
+* It has paid for the work of its own ops. Of each op that is charged on one of S, it has paid for the work, and so for
+  those charged on that in turn; or the op is outside, S cuts its t, and that is no less than the amount. All these ops
+  and tensors differ, and none of them remains, unless t becomes part of another tensor.
+* A tensor that remains and that it cuts, it has cut before; or it has cut one of those that became part of it: if
+  neither the input nor the output of a bypassed op is cut, all their ops are on one side, the bypassed op among them.
+  From that one, no more is used for charges than has been taken off.
+
+Nor does a stage hold more bytes at any step of its run in file order.
 """
 
 from __future__ import annotations
@@ -42,12 +54,15 @@ class Relaxation:
         Names of ops.
     bypassed
         Those of them whose input and output become one tensor.
+    charged
+        Names of left-out ops, and of the op that each is charged on.
     lowered
         Transfers in ticks, by names of tensors.
     """
 
     left_out: list[str]
     bypassed: list[str]
+    charged: dict[str, str]
     lowered: dict[str, int]
 
     def __str__(self) -> str:
@@ -70,8 +85,10 @@ def relaxation_of(proof: dict[str, Any], path: Path) -> Relaxation | None:
     if "relaxed" not in proof:
         return None
     value = proof["relaxed"]
-    record({"left_out": array(text), "bypassed": array(text), "lowered": mapping(whole())})(value, (*path, "relaxed"))
-    return Relaxation(list(value["left_out"]), list(value["bypassed"]), dict(value["lowered"]))
+    keys = {"left_out": array(text), "bypassed": array(text), "charged": mapping(text), "lowered": mapping(whole())}
+    record(keys)(value, (*path, "relaxed"))
+    charged, lowered = dict(value["charged"]), dict(value["lowered"])
+    return Relaxation(list(value["left_out"]), list(value["bypassed"]), charged, lowered)
 
 
 def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
@@ -95,6 +112,7 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
     transfer = list(graph.transfer)
     for name, ticks in relaxation.lowered.items():
         transfer[tensor[name]] = ticks
+    added = _charge(graph, {number[u]: number[v] for u, v in relaxation.charged.items()}, transfer)
     joined = _Joined(graph, transfer)
     for name in relaxation.bypassed:
         joined.bypass(number[name])
@@ -116,7 +134,7 @@ def relaxed_graph(graph: TickGraph, relaxation: Relaxation) -> TickGraph | str:
     return replace(
         graph,
         op_names=[graph.op_names[v] for v in place],
-        work=[graph.work[v] for v in place],
+        work=[graph.work[v] + added[v] for v in place],
         param_bytes=[graph.param_bytes[v] for v in place],
         tensor_names=names,
         producer=makers,
@@ -151,7 +169,38 @@ def _fault(graph: TickGraph, relaxation: Relaxation, number: dict[str, int], ten
             return f"the graph has no tensor {name!r}, whose transfer is said to be lowered"
         if ticks > graph.transfer[tensor[name]]:
             return f"the transfer of tensor {name!r} was raised from {graph.transfer[tensor[name]]} ticks to {ticks}"
+    return _fault_in_charges(graph, relaxation, number)
+
+
+def _fault_in_charges(graph: TickGraph, relaxation: Relaxation, number: dict[str, int]) -> str | None:
+    read = {(graph.producer[t], v) for t, readers in enumerate(graph.consumers) for v in readers}
+    left_out = set(relaxation.left_out)
+    for name, reader in relaxation.charged.items():
+        unknown = next((op for op in (name, reader) if op not in number), None)
+        if unknown is not None:
+            return f"the graph has no op {unknown!r}, which charges are said to be for"
+        if name not in left_out:
+            return f"op {name!r} is charged on another but not left out"
+        if (number[name], number[reader]) not in read:
+            return f"op {name!r} is charged on {reader!r}, which reads nothing from it"
+        if reader in left_out and reader not in relaxation.charged:
+            return f"op {name!r} is charged on {reader!r}, which is left out and not charged"
     return None
+
+
+def _charge(graph: TickGraph, reader: dict[int, int], transfer: list[int]) -> list[int]:
+    """Return what is charged on each op; what tensors are used for it is taken off their transfers."""
+    tensor: dict[int, int] = {}
+    for t, (u, readers) in enumerate(zip(graph.producer, graph.consumers, strict=True)):
+        if reader.get(u) in readers and (u not in tensor or transfer[t] > transfer[tensor[u]]):
+            tensor[u] = t
+    added = [0] * graph.op_count
+    for u in graph.order:
+        if u in reader:
+            amount = min(graph.work[u] + added[u], transfer[tensor[u]])
+            added[reader[u]] += amount
+            transfer[tensor[u]] -= amount
+    return added
 
 
 class _Joined:

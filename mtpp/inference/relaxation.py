@@ -1,8 +1,8 @@
 """Instances from which ops are left out, so that the optimum can only fall: a lower bound that may be easier to find.
 
-A partition of the whole instance, restricted to the other ops, costs no more: work, cut tensors and memory only shrink.
-What is left out, and what becomes of its tensors, is told in a record that a proof can carry;
-:mod:`mtpp.checker.relaxed` has the rules and why they hold.
+A partition of the whole instance, restricted to the other ops, costs no more: stages lose work, cut tensors and bytes.
+What a stage pays for left-out ops in any case is charged on its other ops. What is left out, and what becomes of its
+tensors, is told in a record that a proof can carry; :mod:`mtpp.checker.relaxed` has the rules and why they hold.
 """
 
 from __future__ import annotations
@@ -15,12 +15,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.inference.charges import Charges, charges
 from mtpp.inference.contraction import merge
 from mtpp.inference.graph import Int32Array
 from mtpp.inference.instance import Instance
 from mtpp.inference.partition import Partition
 
 _NOTHING: Mapping[int, int] = MappingProxyType({})
+
+_LEAST_LEFT = 2
+"""Part of the transfer that is left, at least, where an op is bypassed and others read its input: one in so many."""
 
 MOST_PATHS = 1_000_000
 """Pairs of ops that left-out ops may lead between: as many as the verifier looks at."""
@@ -41,6 +45,8 @@ class Relaxation:
     left_out, bypassed
         The graph's ops, by number in file order, that are left out, and those of them whose input and output tensors
         became one, int32, ascending.
+    charged
+        Of each of the graph's ops, the op that reads from it and pays for it, −1 for none, int32.
     lowered
         Transfers in ticks by number of the graph's tensors.
     """
@@ -50,6 +56,7 @@ class Relaxation:
     kept: Int32Array
     left_out: Int32Array
     bypassed: Int32Array
+    charged: Int32Array
     lowered: Mapping[int, int]
 
     def restrict(self, partition: Partition) -> Partition:
@@ -68,6 +75,7 @@ class Relaxation:
         return {
             "left_out": [names[v] for v in self.left_out.tolist()],
             "bypassed": [names[v] for v in self.bypassed.tolist()],
+            "charged": {names[u]: names[v] for u, v in enumerate(self.charged.tolist()) if v >= 0},
             "lowered": {tensor_names[t]: ticks for t, ticks in self.lowered.items()},
         }
 
@@ -75,8 +83,9 @@ class Relaxation:
 def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int, int] = _NOTHING) -> Relaxation:
     """Leave ops out of *instance*, with the tensors that they make.
 
-    An op that reads one tensor and makes one is bypassed, if that loses nothing or less than leaving it out: those
-    who read its output read its input. Ops that lead to others through left-out ops alone keep a tensor without cost.
+    Their work, or the transfers in its place, is charged on ops that read from them where it can be. An op that reads
+    one tensor and makes one is bypassed, if that loses nothing or less than leaving it out: those who read its output
+    read its input. Ops that lead to others through left-out ops alone keep a tensor without cost.
 
     Parameters
     ----------
@@ -93,15 +102,19 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
 
     Notes
     -----
-    O(pins of tensors that left-out ops touch, and for each op that stays, the paths through left-out ops).
+    O(n + pins, and for each op that stays, the paths through left-out ops).
     """
     if left_out.all():
         raise ValueError("one op at least must stay")
     ground = instance if instance.ground is None else instance.ground.instance
     out = left_out if instance.ground is None else left_out[instance.ground.op_of]
-    tensors = _Tensors(ground, out, lowered)
+    transfer = ground.transfer.copy()
+    for t, ticks in lowered.items():
+        transfer[t] = ticks
+    charged = charges(ground, out, transfer)
+    tensors = _Tensors(ground, out, charged)
     bypassed = tensors.bypass()
-    relaxed = _without(ground, out, tensors)
+    relaxed = _without(ground, out, tensors, charged)
     kept = np.flatnonzero(~left_out).astype(np.int32)
     if instance.ground is not None:
         place = np.zeros(instance.op_count, dtype=np.int32)
@@ -114,6 +127,7 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
         kept,
         np.flatnonzero(out).astype(np.int32),
         np.array(sorted(bypassed), dtype=np.int32),
+        np.where(charged.amount > 0, charged.reader, -1).astype(np.int32),
         lowered,
     )
 
@@ -121,12 +135,10 @@ def relax(instance: Instance, left_out: NDArray[np.bool_], lowered: Mapping[int,
 class _Tensors:
     """The tensors that left-out ops touch, by number, as they become others."""
 
-    def __init__(self, ground: Instance, out: NDArray[np.bool_], lowered: Mapping[int, int]) -> None:
+    def __init__(self, ground: Instance, out: NDArray[np.bool_], charged: Charges) -> None:
         self._ground = ground
         self.out = out
-        self.transfer = ground.transfer.copy()
-        for t, ticks in lowered.items():
-            self.transfer[t] = ticks
+        self.transfer = charged.spare.copy()
         self.size = ground.tensor_bytes.copy()
         self.touched = np.zeros(ground.tensor_count, dtype=np.bool_)
         self.touched[ground.tensor_of_pin[out[ground.pins]]] = True
@@ -147,17 +159,20 @@ class _Tensors:
         """Join input and output of left-out ops where that is better than leaving both out; return those ops."""
         root: dict[int, int] = {}
         done = []
-        transfer = self.transfer
+        transfer, out = self.transfer, self.out
+        shared = {t for t, readers in self.readers.items() if not all(out[v] for v in readers)}
         order = self._ground.order
-        for v in order[self.out[order]].tolist():
+        for v in order[out[order]].tolist():
             reads, makes = self.reads.get(v, []), self.makes.get(v, [])
             if len(reads) != 1 or len(makes) != 1:
                 continue
             first, second = reads[0], makes[0]
             while first in root:
                 first = root[first]
-            alone = len(self.readers[first]) == 1
-            if transfer[second] == 0 or (transfer[second] < transfer[first] and not alone):
+            if out[self.maker[first]] or transfer[second] == 0:
+                continue
+            others_pay_less = transfer[second] < transfer[first] and len(self.readers[first]) > 1
+            if others_pay_less and (first in shared or _LEAST_LEFT * transfer[second] < transfer[first]):
                 continue
             root[second] = first
             transfer[first] = min(transfer[first], transfer[second])
@@ -168,7 +183,7 @@ class _Tensors:
         return done
 
 
-def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Instance:
+def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors, charged: Charges) -> Instance:
     """Return the instance of the ops that stay; ops and tensors are numbered as they come in the file, paths last."""
     stays = ~out
     place = np.full(ground.op_count, -1, dtype=np.int32)
@@ -208,7 +223,7 @@ def _without(ground: Instance, out: NDArray[np.bool_], tensors: _Tensors) -> Ins
     return replace(
         ground,
         op_names=[names[v] for v in np.flatnonzero(stays).tolist()],
-        work=ground.work[stays],
+        work=(ground.work + charged.on_op)[stays],
         param_bytes=ground.param_bytes[stays],
         transfer=np.concatenate(costs)[order],
         tensor_bytes=np.concatenate(sizes)[order],

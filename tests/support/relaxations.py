@@ -63,6 +63,6 @@ def relaxed_problem(seed: int) -> RelaxedProblem:
     relaxation = relax(instance, left_out, lowered)
     said = relaxation.record(dict(enumerate(graph.tensor_names)))
     whole = claim_of(graph, system, k, together, 0, {}).graph
-    relaxed = relaxed_graph(whole, Said(said["left_out"], said["bypassed"], said["lowered"]))
+    relaxed = relaxed_graph(whole, Said(**said))
     assert isinstance(relaxed, TickGraph), relaxed
     return RelaxedProblem(graph, system, k, groups, relaxation, said, whole, relaxed)
