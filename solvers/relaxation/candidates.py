@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mtpp.inference.charges import charges
 from mtpp.inference.graph import Int64Array
 from mtpp.inference.instance import Instance
 from mtpp.solvers.downsets.downset_arrays import downset_arrays
 from mtpp.solvers.downsets.least_crossings import work_around
+from mtpp.solvers.relaxation.losses import TreeLosses
 
 _LEVELS = ((0.1, 0.1), (0.05, 0.2), (0.02, 0.3), (0.01, 0.5), (0.003, 1.0), (0.001, 1.0))
 """From coarse to fine: influence at most, as a share of the bottleneck, and incomparable work at least, in stages."""
 
+_TREES = ((0.05, 0.5), (0.01, 0.5), (0.003, 0.5), (0.0003, 0.5))
+"""The same with what trees of ops lose that are charged on others, in place of the influence of each."""
+
+_ALIKE = 0.003
+"""Sets that differ in so many of all ops at most are alike: the largest of them is taken."""
+
 _MOST_WORK = 0.3
-"""Of all work, that may be left out: without more of it, no bound comes near the bottleneck."""
+"""Of all work, that may be left out, or lost with trees: without more of it, no bound comes near the bottleneck."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,12 +42,15 @@ class Candidates:
         Ticks, int64.
     stage
         Work of an average stage, in ticks.
+    instance
+        That the ops are of.
     """
 
     incomparable: Int64Array
     influence: Int64Array
     work: Int64Array
     stage: float
+    instance: Instance
 
     @classmethod
     def of(cls, instance: Instance) -> Candidates:
@@ -51,20 +62,41 @@ class Candidates:
         read = np.diff(instance.pin_offsets) > 1
         influence = instance.work.copy()
         np.add.at(influence, instance.producer[read], instance.transfer[read])
-        return cls(incomparable, influence, instance.work, float(arrays.work.sum()) / instance.k)
+        return cls(incomparable, influence, instance.work, float(arrays.work.sum()) / instance.k, instance)
 
-    def levels(self, upper: int) -> Iterator[NDArray[np.bool_]]:
+    def levels(self, upper: int, ended: Callable[[], bool], *, trees: bool = True) -> Iterator[NDArray[np.bool_]]:
         """Yield sets of ops to leave out, from large to small, each once; bool, shape (n,).
 
         Parameters
         ----------
         upper
             Bottleneck of the best partition, in ticks.
+        ended
+            Tells whether the work has to end.
+        trees
+            Whether to look for trees that others pay for as well.
         """
-        seen = {b"", np.zeros(len(self.influence), dtype=np.bool_).tobytes()}
-        for most, least in _LEVELS:
-            chosen = (self.incomparable > least * self.stage) & (self.influence <= most * upper)
-            left_out = int(self.work[chosen].sum())
-            if not chosen.all() and left_out <= _MOST_WORK * int(self.work.sum()) and chosen.tobytes() not in seen:
-                seen.add(chosen.tobytes())
+        most_work = _MOST_WORK * int(self.work.sum())
+        found = [(self.incomparable > least * self.stage) & (self.influence <= most * upper) for most, least in _LEVELS]
+        found = [chosen for chosen in found if self.work[chosen].sum() <= most_work]
+        if trees:
+            losses = TreeLosses(self.instance)
+            last_first = -np.argsort(self.instance.order)
+            rank = np.argsort(np.lexsort((last_first, self.incomparable)))
+            for most, least in _TREES:
+                if ended():
+                    return
+                chosen = losses.cheap(self.incomparable > least * self.stage, most * upper, rank)
+                if self.lost_work(chosen) <= most_work:
+                    found.append(chosen)
+        kept: list[NDArray[np.bool_]] = []
+        for chosen in sorted(found, key=np.count_nonzero, reverse=True):
+            differ = all(np.count_nonzero(chosen ^ other) > _ALIKE * len(chosen) for other in kept)
+            if chosen.any() and not chosen.all() and differ:
+                kept.append(chosen)
                 yield chosen
+
+    def lost_work(self, left_out: NDArray[np.bool_]) -> int:
+        """Return the work that is left out and not charged on ops that stay."""
+        charged = charges(self.instance, left_out, self.instance.transfer)
+        return int(self.work[left_out].sum() - charged.on_op[~left_out].sum())

@@ -42,11 +42,23 @@ UNLIMITED_STEPS = 1 << 62
 _PROGRESS = 0.95
 """Of the gap between bound and bottleneck: what a round has to leave at most to have helped."""
 
+_WORTH = 0.99
+"""The same for a turn of one chain, for it to get another one at once."""
+
+_NEGLIGIBLE = 2e-4
+"""Part of all work that is lost at most where a relaxation may come close to the optimum."""
+
+_TIMES_PROMISING = 8
+"""Times the steps that the first such relaxation gets, which never waits, until ops come back to it."""
+
+_MOST_TURNS = 2
+"""Times the steps of one search that a chain makes in a turn, at most, where each of its searches ends."""
+
 _STANDSTILL = 2
 """Rounds that did not help after which there is no hope left."""
 
-_SEARCHES = 8
-"""At a time, which share the memory."""
+_SEARCHES = 22
+"""At a time, which share the memory: two of each of ten sets, one by a beam, and one for places."""
 
 _BEAM_TURNS, _FEWEST_BEAM_TURNS = 5.0, 0.5
 """Times as many steps for a beam search over all ops as for the search of one relaxation, and the fewest: a quarter
@@ -77,17 +89,29 @@ class _Chain:
     ----------
     left_out
         Of the present one, bool, shape (n,).
+    promising
+        Whether it lacks hardly any work, and nothing has come back yet.
     search
         Its search, None before it began.
+    waits
+        Rounds that it lets the others go on.
     """
 
-    def __init__(self, left_out: NDArray[np.bool_]) -> None:
+    def __init__(self, left_out: NDArray[np.bool_], promising: bool) -> None:
         self.left_out = left_out
+        self.promising = promising
         self.search: RelaxedSearch | None = None
+        self.waits = 0
+        self._in_vain = 0
         self._share = _SHARE_BACK
         self._before = left_out
         self._ranked = np.zeros(0, dtype=np.int32)
         self._count = 0
+
+    def rate(self, *, helped: bool) -> None:
+        """Say whether a turn helped: after each one in vain, it waits for twice as many rounds as before, and one."""
+        self._in_vain = 0 if helped else self._in_vain + 1
+        self.waits = (1 << self._in_vain) - 1
 
     def give_back(self, ranked: Int32Array, *, helped: bool) -> None:
         """Go on with a share of some ops given back, the first of *ranked*; a larger one if the last did not help."""
@@ -107,6 +131,7 @@ class _Chain:
         self.left_out = self._before.copy()
         self.left_out[self._ranked[: self._count]] = False
         self.search = None
+        self.promising = False
 
 
 class RelaxationLoop:
@@ -117,7 +142,8 @@ class RelaxationLoop:
     lower, upper
         Ticks that no partition can beat, and the bottleneck of one.
     enough
-        A lower bound that is all that is asked for, in ticks.
+        A lower bound that is all that is asked for, in ticks: what raises it goes first. None: better partitions count
+        as much, so that all have equal turns.
 
     Attributes
     ----------
@@ -161,7 +187,10 @@ class RelaxationLoop:
         self._beam_turns = _BEAM_TURNS
         self._chains: list[_Chain] = []
         if instance.op_count <= MOST_OPS:
-            self._chains = [_Chain(left_out) for left_out in Candidates.of(instance).levels(upper)]
+            candidates = Candidates.of(instance)
+            most = _NEGLIGIBLE * int(instance.work.sum())
+            for left_out in candidates.levels(upper, self._stopped, trees=enough is not None):
+                self._chains.append(_Chain(left_out, candidates.lost_work(left_out) <= most))
         self._tried: dict[bytes, int] = {}
         self._next_steps = FIRST_STEPS
         self.finished = not self._chains
@@ -188,27 +217,61 @@ class RelaxationLoop:
         first_steps
             Of one search in the first round; None: twice as many as in the last one before.
         most_rounds
-            Turns of each set of ops at most; None: any number.
+            At most, in each of which every set of ops that does not wait has a turn; None: any number.
         """
         steps = self._next_steps if first_steps is None else first_steps
-        idle = 0
+        idle, woken = 0, False
         self._last_step = self.steps + most_steps
         while self._chains and idle < _STANDSTILL and not self._ended():
             gap = self.upper - self.lower
             self._search_by_beam(steps)
             before = self.steps
-            for chain in self._chains:
-                self._advance(chain, steps)
-                if self._ended():
-                    return
-            if self.steps == before:  # all searches are decided, or have no memory left
-                self.finished = True
-                return
-            idle = idle + 1 if self.upper - self.lower > _PROGRESS * gap else 0
+            self._take_turns(steps)
+            if self.steps == before and not self._ended():
+                self._wake()
+                self._take_turns(steps)
+                if self.steps == before and not self._ended():  # all searches are decided, or have no memory left
+                    self.finished = all(tried <= _TIMES_PROMISING * steps for tried in self._tried.values())
+            if self.finished or self._ended():
+                break
+            if self.upper - self.lower <= _PROGRESS * gap:
+                idle, woken = 0, False
+            else:
+                idle += 1
+            if idle == _STANDSTILL and not woken and any(chain.waits for chain in self._chains):
+                self._wake()
+                idle, woken = idle - 1, True
             self._next_steps = steps = min(_MORE * steps, UNLIMITED_STEPS)
             most_rounds = None if most_rounds is None else most_rounds - 1
             if most_rounds == 0:
                 break
+        self.finished |= not self._chains
+
+    def _wake(self) -> None:
+        for chain in self._chains:
+            chain.waits = 0
+
+    def _take_turns(self, steps: int) -> None:
+        """Let each chain that does not wait go on; if a bound is asked for, as long as that closes the gap."""
+        for_bound = self._enough is not None
+        for chain in list(self._chains):
+            leads = for_bound and chain is next((one for one in self._chains if one.promising), None)
+            if chain.waits and not leads:
+                chain.waits -= 1
+                continue
+            helped = 0
+            while not self._ended():
+                gap = self.upper - self.lower
+                self._advance(chain, _TIMES_PROMISING * steps if leads and chain.promising else steps)
+                if self.upper - self.lower > _WORTH * gap:
+                    break
+                helped += 1
+                if not for_bound:
+                    break
+                self._tried.pop(chain.left_out.tobytes(), None)
+            if self._ended():
+                return
+            chain.rate(helped=helped > 0)
 
     def _stopped(self) -> bool:
         return self._limits.ended()
@@ -234,7 +297,8 @@ class RelaxationLoop:
 
     def _advance(self, chain: _Chain, steps: int) -> None:
         """Solve the relaxation of a chain, and those that follow from it, as long as each takes no more steps."""
-        while not self._ended():
+        last_step, began = self.steps + _MOST_TURNS * steps, chain.promising
+        while not self._ended() and self.steps < last_step and chain.promising == began:
             key = chain.left_out.tobytes()
             if self._tried.get(key, 0) >= steps:
                 return
@@ -244,13 +308,15 @@ class RelaxationLoop:
                 try:
                     chain.search = self._search(chain.left_out)
                 except ValueError:  # too many paths
+                    self._chains.remove(chain)
                     return
             search = chain.search
             made = search.steps if search is before else 0
             search.run(self.lower, self.upper, min(steps, self._last_step - self.steps))
+            chain.promising &= search.steps > made and not search.closed
             self.steps += search.steps - made
             self._take_in(search)
-            if self._stopped():  # so many steps were not made
+            if self._ended():  # so many steps were not made
                 self._tried.pop(key, None)
             if search.partition is None or search.cost >= self.upper:
                 if search.closed or not chain.give_back_fewer():

@@ -66,6 +66,7 @@ class RelaxedSearch:
         self.steps = len(self._reduced.instance.pins) + len(relaxation.original.pins)
         self._undecided = upper
         self._open: DownsetSearch | None = None
+        self._undecided_search: DownsetSearch | None = None
         self._too_large = NEVER  # the least limit of a search that the memory did not suffice for
         self._step = max(1, upper // _STEP)
 
@@ -87,13 +88,23 @@ class RelaxedSearch:
             highest = min(self.cost, self._undecided) - 1
             if highest < self.lower or (self._undecided < self.cost - 1 and highest < self.lower + least - 1):
                 break
-            limit = min(self.lower + self._step, (self.lower + highest) // 2)
-            search = DownsetSearch(self._problem, limit, self._memory_bytes)
-            self.steps += search.steps
+            search = self._next_search(highest)
             self._run(search, last_step)
+            self._undecided_search = search if search.state == "open" else None
             self._settle(search)
         if self.closed:
-            self._open = None
+            self._open = self._undecided_search = None
+
+    def _next_search(self, highest: int) -> DownsetSearch:
+        """Return a search a little above the lower bound, or the last one if it was not decided."""
+        last = self._undecided_search
+        if last is not None and self.lower <= last.limit <= highest:
+            return last
+        self._undecided_search = None
+        limit = min(self.lower + self._step, (self.lower + highest) // 2)
+        search = DownsetSearch(self._problem, limit, self._memory_bytes)
+        self.steps += search.steps
+        return search
 
     def _search_below_cost(self, last_step: int) -> None:
         """Go on with the search just below the best cost: where it comes to its end, no other is needed."""

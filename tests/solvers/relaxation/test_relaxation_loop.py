@@ -27,6 +27,7 @@ from mtpp.solvers.recheck.downset import recheck_downset
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
 from mtpp.solvers.reduction.reduction import reduce_instance
 from mtpp.solvers.relaxation import candidates
+from mtpp.solvers.relaxation import loop as loop_module
 from mtpp.solvers.relaxation.loop import RelaxationLoop
 from mtpp.solvers.relaxation.relaxed_search import RelaxedSearch
 from mtpp.solvers.threads import Threads
@@ -176,3 +177,55 @@ def test_a_cutoff_above_the_optimum_leaves_nothing_to_resume() -> None:
             met += 1
         assert result.resume is None or not result.solved
     assert met > 5
+
+
+class _Undecided(RelaxedSearch):
+    """A search that makes its steps and is never decided."""
+
+    def run(self, lower: int, upper: int, steps: int) -> None:
+        self.steps += steps
+
+
+@pytest.mark.usefixtures("anything_goes")
+def test_searches_that_are_not_decided_end_the_loop_unfinished(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing moves for some rounds, others may go on: the loop returns, without having finished."""
+    monkeypatch.setattr(loop_module, "RelaxedSearch", _Undecided)
+    ended = 0
+    for instance, _ in small_instances(range(30)):
+        upper = instance.most_ticks
+        with Threads(1) as threads:
+            loop = RelaxationLoop(ReducedInstance(instance), 0, upper, BoundLimits(upper), threads, enough=upper)
+            if loop.finished:
+                continue
+            for _ in range(3):
+                loop.run()
+                assert not loop.finished or loop.lower >= loop.upper
+        assert loop.steps < 2**34
+        ended += 1
+    assert ended > 5
+
+
+@pytest.mark.usefixtures("anything_goes")
+def test_sets_that_leave_too_many_paths_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are tried once; without any other the loop has finished."""
+    tried = 0
+
+    def fail(*_: object) -> None:
+        nonlocal tried
+        tried += 1
+        raise ValueError("left-out ops lead between too many others")
+
+    monkeypatch.setattr(loop_module, "relax", fail)
+    loops = 0
+    for instance, _ in small_instances(range(30)):
+        upper = instance.most_ticks
+        with Threads(1) as threads:
+            loop = RelaxationLoop(ReducedInstance(instance), 0, upper, BoundLimits(upper), threads, enough=upper)
+            if loop.finished:
+                continue
+            sets, tried = len(loop._chains), 0
+            loop.run()
+            assert loop.finished or loop.lower >= loop.upper
+            assert tried <= sets
+        loops += 1
+    assert loops > 5
