@@ -131,7 +131,7 @@ def _contenders(instance: Instance, limits: BoundLimits) -> list[_Contender]:
     if whole.ops <= _FEWEST or original.op_count > MOST_OPS or in_no_hurry:
         return found
     smallest = whole.ops
-    for left_out in reversed(list(Candidates.of(original).levels(limits.upper, limits.ended))):
+    for left_out in reversed(list(Candidates.of(original).levels(limits.upper, limits.ended, trees=False))):
         if limits.ended():
             break
         with suppress(ValueError):  # too many paths
