@@ -1,4 +1,4 @@
-"""What stages pay at least for ops that are left out: their work, or what it costs to have it done elsewhere.
+"""Charges on ops for left-out ops that they read from: the work, or what it costs to have it done elsewhere.
 
 Let u be an op whose tensor v reads. A stage with v has u as well and pays for its work, or it cuts the tensor. So the
 smaller of the two may be charged on v when u is left out. What is charged on u counts as work of u: whole trees of ops

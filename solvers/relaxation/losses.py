@@ -1,4 +1,4 @@
-"""What a bound loses where trees of left-out ops are charged on the ops that read from them."""
+"""Losses of a bound by trees of ops that are left out, and charged on the ops that read from them."""
 
 from __future__ import annotations
 
