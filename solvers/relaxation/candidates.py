@@ -38,8 +38,6 @@ class Candidates:
         Work of the ops that are neither before nor after it: ticks, int64, shape (n,).
     influence
         Its work, and the transfers of the tensors that it makes, which a bound may lose without it: ticks, int64.
-    work
-        Ticks, int64.
     stage
         Work of an average stage, in ticks.
     instance
@@ -48,7 +46,6 @@ class Candidates:
 
     incomparable: Int64Array
     influence: Int64Array
-    work: Int64Array
     stage: float
     instance: Instance
 
@@ -62,7 +59,7 @@ class Candidates:
         read = np.diff(instance.pin_offsets) > 1
         influence = instance.work.copy()
         np.add.at(influence, instance.producer[read], instance.transfer[read])
-        return cls(incomparable, influence, instance.work, float(arrays.work.sum()) / instance.k, instance)
+        return cls(incomparable, influence, float(arrays.work.sum()) / instance.k, instance)
 
     def levels(self, upper: int, ended: Callable[[], bool], *, trees: bool = True) -> Iterator[NDArray[np.bool_]]:
         """Yield sets of ops to leave out, from large to small, each once; bool, shape (n,).
@@ -76,9 +73,9 @@ class Candidates:
         trees
             Whether to look for trees that others pay for as well.
         """
-        most_work = _MOST_WORK * int(self.work.sum())
+        most_work = _MOST_WORK * int(self.instance.work.sum())
         found = [(self.incomparable > least * self.stage) & (self.influence <= most * upper) for most, least in _LEVELS]
-        found = [chosen for chosen in found if self.work[chosen].sum() <= most_work]
+        found = [chosen for chosen in found if self.instance.work[chosen].sum() <= most_work]
         if trees:
             losses = TreeLosses(self.instance)
             last_first = -np.argsort(self.instance.order)
@@ -99,4 +96,4 @@ class Candidates:
     def lost_work(self, left_out: NDArray[np.bool_]) -> int:
         """Return the work that is left out and not charged on ops that stay."""
         charged = charges(self.instance, left_out, self.instance.transfer)
-        return int(self.work[left_out].sum() - charged.on_op[~left_out].sum())
+        return int(self.instance.work[left_out].sum() - charged.on_op[~left_out].sum())

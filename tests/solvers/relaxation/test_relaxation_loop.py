@@ -179,6 +179,16 @@ def test_a_cutoff_above_the_optimum_leaves_nothing_to_resume() -> None:
     assert met > 5
 
 
+def open_loops(seeds: range) -> Iterator[RelaxationLoop]:
+    """Yield loops on small instances from which something can be left out, as they begin."""
+    for instance, _ in small_instances(seeds):
+        upper = instance.most_ticks
+        with Threads(1) as threads:
+            loop = RelaxationLoop(ReducedInstance(instance), 0, upper, BoundLimits(upper), threads, enough=upper)
+            if not loop.finished:
+                yield loop
+
+
 class _Undecided(RelaxedSearch):
     """A search that makes its steps and is never decided."""
 
@@ -191,15 +201,10 @@ def test_searches_that_are_not_decided_end_the_loop_unfinished(monkeypatch: pyte
     """Where nothing moves for some rounds, others may go on: the loop returns, without having finished."""
     monkeypatch.setattr(loop_module, "RelaxedSearch", _Undecided)
     ended = 0
-    for instance, _ in small_instances(range(30)):
-        upper = instance.most_ticks
-        with Threads(1) as threads:
-            loop = RelaxationLoop(ReducedInstance(instance), 0, upper, BoundLimits(upper), threads, enough=upper)
-            if loop.finished:
-                continue
-            for _ in range(3):
-                loop.run()
-                assert not loop.finished or loop.lower >= loop.upper
+    for loop in open_loops(range(30)):
+        for _ in range(3):
+            loop.run()
+            assert not loop.finished or loop.lower >= loop.upper
         assert loop.steps < 2**34
         ended += 1
     assert ended > 5
@@ -217,15 +222,10 @@ def test_sets_that_leave_too_many_paths_are_given_up(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(loop_module, "relax", fail)
     loops = 0
-    for instance, _ in small_instances(range(30)):
-        upper = instance.most_ticks
-        with Threads(1) as threads:
-            loop = RelaxationLoop(ReducedInstance(instance), 0, upper, BoundLimits(upper), threads, enough=upper)
-            if loop.finished:
-                continue
-            sets, tried = len(loop._chains), 0
-            loop.run()
-            assert loop.finished or loop.lower >= loop.upper
-            assert tried <= sets
+    for loop in open_loops(range(30)):
+        sets, tried = len(loop._chains), 0
+        loop.run()
+        assert loop.finished or loop.lower >= loop.upper
+        assert tried <= sets
         loops += 1
     assert loops > 5
