@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
-    from mtpp.views.training_results import Planned, TrainingTask
+    from mtpp.views.training.training_results import Planned, TrainingTask
 
 
 def plan_training(
@@ -255,25 +255,25 @@ class TrainingPlanResult(SavedResult):
 
     def to_json(self) -> str:
         """Return the text of the document."""
-        from mtpp.views.training_plan import plan_json
+        from mtpp.views.training.training_plan import plan_json
 
         return plan_json(self.planned)
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal
-        from mtpp.views.training_plan import training_plan_text
+        from mtpp.views.training.training_plan import training_plan_text
 
         return training_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
 
     def _repr_html_(self) -> str:
-        from mtpp.views.training_plan import training_plan_text
+        from mtpp.views.training.training_plan import training_plan_text
 
         return training_plan_text(self.planned, "html")
 
 
 def no_plan_error(none: NoPlan, source: str) -> Infeasible:
     """Return the error that says why there is no plan for a model, and which memory would do."""
-    from mtpp.views.training_texts import no_plan_text
+    from mtpp.views.training.training_texts import no_plan_text
 
     return Infeasible(no_plan_text(none), source=source)
 
@@ -291,7 +291,7 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
     from mtpp.host.interruption import Interruption
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.solvers.planners.piper.bang_per_buck import slower_by_bang_per_buck
-    from mtpp.views.training_results import Planned
+    from mtpp.views.training.training_results import Planned
 
     run = _planner_of(task)
     await_kernels(task, observer)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mtpp.solvers.planners.piper.sweep import SweepCell
     from mtpp.training.model import TrainingModel
     from mtpp.training.problem import PlanningProblem
-    from mtpp.views.training_results import Swept, TrainingTask
+    from mtpp.views.training.training_results import Swept, TrainingTask
 
 _ALL_UP_TO = 64
 _STEPS_TO_DOUBLE = 8
@@ -172,18 +172,18 @@ class Sweep(SavedResult):
 
     def to_json(self) -> str:
         """Return the text of the document."""
-        from mtpp.views.training_sweep import sweep_json
+        from mtpp.views.training.training_sweep import sweep_json
 
         return sweep_json(self.swept)
 
     def __repr__(self) -> str:
         from mtpp.views.tables import plain_terminal
-        from mtpp.views.training_sweep import sweep_text
+        from mtpp.views.training.training_sweep import sweep_text
 
         return sweep_text(self.swept, "table", plain_terminal()).removesuffix("\n")
 
     def _repr_html_(self) -> str:
-        from mtpp.views.training_sweep import sweep_text
+        from mtpp.views.training.training_sweep import sweep_text
 
         return sweep_text(self.swept, "html")
 
@@ -273,7 +273,7 @@ def sweep_task(
     from mtpp.host.interruption import Interruption
     from mtpp.inference.frozen import frozen
     from mtpp.solvers.planners.piper.sweep import sweep
-    from mtpp.views.training_results import Swept
+    from mtpp.views.training.training_results import Swept
 
     refuse_unswept(task)
     await_kernels(task, observer)

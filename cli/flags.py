@@ -11,6 +11,7 @@ _OTHERS = {
     "models": "MODEL",
     "path": "-o",
     "paths": "MODEL",
+    "pipeline": "FILE",
     "plan": "PLAN",
     "time_limit_s": "--time-limit",
     "to_format": "--to",

@@ -27,6 +27,7 @@ INTERNAL_ERROR = 70
 COMMANDS = {
     "partition": "Cut a model into k pipeline stages and prove how good the cut is.",
     "plan": "Plan how to train a model: pipeline, data and tensor parallelism, recomputation.",
+    "simulate": "Simulate one iteration of a training pipeline, and draw it.",
     "bound": "Prove what no partition into k stages can beat.",
     "certify": "Partition many models and prove how good the partitions are, in one table.",
     "verify": "Check a plan or a table of certificates from scratch, proofs included.",

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from mtpp.api.training.task import TrainingPlanRequest
     from mtpp.cli.terminal.console import Console
-    from mtpp.views.training_results import Swept, TrainingTask
+    from mtpp.views.training.training_results import Swept, TrainingTask
 
 INTERRUPTED = 130
 
@@ -56,9 +56,9 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.stop_reason import StopReason
-    from mtpp.views.training_plan import plan_json, training_plan_text
-    from mtpp.views.training_sweep import sweep_json, sweep_text
-    from mtpp.views.training_texts import no_plan_text
+    from mtpp.views.training.training_plan import plan_json, training_plan_text
+    from mtpp.views.training.training_sweep import sweep_json, sweep_text
+    from mtpp.views.training.training_texts import no_plan_text
 
     if options["sums"] is not None and options["sweep"] is None:
         raise click.UsageError("--sums goes with --sweep", ctx)

@@ -45,10 +45,12 @@ _EXPORTS = {
     "profile": "mtpp.api.profile",
     "read": "mtpp.api.inputs.reading",
     "run_pipeline": "mtpp.api.run_pipeline",
+    "simulate": "mtpp.api.simulate",
     "split": "mtpp.api.split",
     "sweep_training": "mtpp.api.sweep_training",
     "verify": "mtpp.api.verify",
     "warmup": "mtpp.api.warmup",
+    "Deadlock": "mtpp.errors",
     "Infeasible": "mtpp.errors",
     "InputError": "mtpp.errors",
     "Interrupted": "mtpp.errors",
@@ -65,6 +67,7 @@ _ROOMS = ("datasets",)
 """Packages that are public as they are."""
 
 __all__ = [
+    "Deadlock",
     "Infeasible",
     "InputError",
     "Interrupted",
@@ -89,6 +92,7 @@ __all__ = [
     "profile",
     "read",
     "run_pipeline",
+    "simulate",
     "split",
     "sweep_training",
     "verify",
@@ -114,11 +118,12 @@ if TYPE_CHECKING:
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile
     from mtpp.api.run_pipeline import run_pipeline
+    from mtpp.api.simulate import simulate
     from mtpp.api.split import split
     from mtpp.api.sweep_training import sweep_training
     from mtpp.api.verify import verify
     from mtpp.api.warmup import warmup
-    from mtpp.errors import Infeasible, InputError, Interrupted, InvalidPartition, LimitReached, MtppError
+    from mtpp.errors import Deadlock, Infeasible, InputError, Interrupted, InvalidPartition, LimitReached, MtppError
 
 
 def __getattr__(name: str) -> object:

@@ -94,6 +94,15 @@ class InvalidPartition(InputError):
     exit_code = 1
 
 
+class Deadlock(InputError):
+    """Passes of a training pipeline that wait for each other, so that none of them ever starts (exit code 1).
+
+    The library says by which parameter or file they came.
+    """
+
+    exit_code = 1
+
+
 class Infeasible(MtppError):
     """No partition meets the limits asked for, or none was found; the text says which (exit code 1)."""
 

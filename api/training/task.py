@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
     from mtpp.training.problem import Schemes
-    from mtpp.views.training_results import TrainingTask
+    from mtpp.views.training.training_results import TrainingTask
 
 _EXAMPLES = {
     "devices": "‹devices› 64",
@@ -123,7 +123,7 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
         If the model is broken, something was not given, or parameters do not go together.
     """
     from mtpp.solvers.planners.registry import PLANNERS
-    from mtpp.views.training_results import TrainingTask
+    from mtpp.views.training.training_results import TrainingTask
 
     model, source = _model_of(request)
     system = request.system

@@ -139,6 +139,7 @@ COSTS = InputFile("the file of costs")
 INPUTS = InputFile("the file of inputs")
 SYSTEM = InputFile("the system", unless=is_preset)
 TOPOLOGY = InputFile("the topology")
+PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()
 OUTPUT_FOLDER = OutputFile(folder=True)

@@ -57,8 +57,26 @@ def load_planner(entry: PlannerEntry, *, nested: bool) -> None:
             plan(tiny_nested_problem(memory), limits)
 
 
+def load_simulation() -> None:
+    """Have the kernels of the simulation ready."""
+    from mtpp.solvers.planners.simulation.simulate import simulate
+    from mtpp.training.pass_order import interleaved_order
+    from mtpp.training.stage_graph import PipelineStage, StageGraph
+
+    simulate(StageGraph.build("warmup", "ps", 1, [PipelineStage("", 1, 1, 1, 0, interleaved_order(1, 1))], []))
+
+
+def compiled_simulation() -> bool:
+    """Return whether the kernels of the simulation have machine code on disk; only a forecast."""
+    from mtpp.solvers.planners.simulation.kernels.pass_times import pass_times
+    from mtpp.solvers.planners.simulation.kernels.stage_passes import stage_passes
+
+    return on_disk(pass_times) and on_disk(stage_passes)
+
+
 def load_planners() -> int:
-    """Have the kernels of all planners ready; return the number of planners."""
+    """Have the kernels of all planners ready, those of the simulation included; return the number of planners."""
+    load_simulation()
     for entry in PLANNERS.values():
         for nested in (False, True):
             load_planner(entry, nested=nested)

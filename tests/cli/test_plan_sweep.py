@@ -17,8 +17,8 @@ from mtpp.formats.io.source import Source
 from mtpp.solvers.planners.piper.sweep import SweepCell
 from mtpp.solvers.planners.registry import PLANNERS
 from mtpp.training.micro_batches import MicroBatches
-from mtpp.views.training_results import Swept, TrainingTask
-from mtpp.views.training_sweep import sweep_json, sweep_text
+from mtpp.views.training.training_results import Swept, TrainingTask
+from mtpp.views.training.training_sweep import sweep_json, sweep_text
 
 MS = 10**9
 

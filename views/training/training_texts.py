@@ -11,7 +11,7 @@ from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 if TYPE_CHECKING:
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan
-    from mtpp.views.training_results import TrainingTask
+    from mtpp.views.training.training_results import TrainingTask
 
 _MIB = 2**20
 _VISIBLY_ABOVE_1 = 1.0001

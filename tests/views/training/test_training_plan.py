@@ -23,10 +23,10 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
-from mtpp.views import training_plan as training_plan_view
-from mtpp.views.training_plan import training_plan_text
-from mtpp.views.training_results import Planned, TrainingTask
-from mtpp.views.training_texts import counted, size_text
+from mtpp.views.training import training_plan as training_plan_view
+from mtpp.views.training.training_plan import training_plan_text
+from mtpp.views.training.training_results import Planned, TrainingTask
+from mtpp.views.training.training_texts import counted, size_text
 
 
 def _task(problem: Any, **changes: Any) -> TrainingTask:

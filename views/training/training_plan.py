@@ -17,7 +17,7 @@ from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
-from mtpp.views.training_texts import (
+from mtpp.views.training.training_texts import (
     counted,
     least_memory_text,
     proven_text,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.training.plan import LayerStage
-    from mtpp.views.training_results import Planned
+    from mtpp.views.training.training_results import Planned
 
 _NAME_WIDTHS = (19, 21, 41)
 """Characters for the first and the last layer of a stage, whose names lose their middle: the fewest on narrow and on

@@ -8,13 +8,13 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
-from mtpp.views.training_texts import distance_text, rules_text, system_text, throughput, unit_of
+from mtpp.views.training.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
 
     from mtpp.solvers.planners.piper.sweep import SweepCell
-    from mtpp.views.training_results import Swept
+    from mtpp.views.training.training_results import Swept
 
 _COLUMNS = (
     "devices", "degrees_sum", "feasible", "time_per_sample", "throughput_per_s", "ratio", "optimal", "stages",

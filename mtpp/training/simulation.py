@@ -1,0 +1,180 @@
+"""Simulation of one iteration of a training pipeline: when each pass and each transfer begins, and what follows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.training.pass_network import PassNetwork
+from mtpp.training.stage_graph import StageGraph
+
+
+class Span(NamedTuple):
+    """A pass, or the message that it sends, from *start* to *end* in ticks; *number* as in orders of passes."""
+
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class StageTimes:
+    """Figures of a stage, in ticks.
+
+    Attributes
+    ----------
+    first_forward_start, first_backward_start, last_forward_end, last_backward_end
+        Of its passes, whatever their micro-batches.
+    busy
+        Its passes.
+    synchronisation
+        After the last pass.
+    bubble
+        The rest of the iteration: the stage waits.
+    peak_in_flight
+        Micro-batches whose activations are kept at a time, at most.
+    """
+
+    first_forward_start: int
+    first_backward_start: int
+    last_forward_end: int
+    last_backward_end: int
+    busy: int
+    synchronisation: int
+    bubble: int
+    peak_in_flight: int
+
+
+@dataclass(frozen=True)
+class ChannelTimes:
+    """A channel from stage *source* to stage *target*, with the ticks that its *messages* keep it busy."""
+
+    source: int
+    target: int
+    forward: bool
+    messages: int
+    busy: int
+
+
+@dataclass(frozen=True)
+class Phases:
+    """Warm-up, steady state and cool-down of a pipeline; they add up to the iteration, in ticks.
+
+    Attributes
+    ----------
+    warm_up
+        Until the first backward pass begins.
+    steady
+        In between.
+    cool_down
+        From the end of the last forward pass on.
+    """
+
+    warm_up: int
+    steady: int
+    cool_down: int
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Starts of all passes and messages of a stage graph.
+
+    Attributes
+    ----------
+    start
+        Of each pass of *network* in ticks, int64.
+    sent
+        When each message enters its channel, in ticks, int64.
+    """
+
+    graph: StageGraph
+    network: PassNetwork
+    start: Int64Array
+    sent: Int64Array
+
+    @cached_property
+    def end(self) -> Int64Array:
+        """When each pass ends, in ticks, int64."""
+        return self.start + self.network.duration
+
+    @cached_property
+    def ends(self) -> Sequence[int]:
+        """When the last pass of each stage ends, in ticks."""
+        return [int(end) for end in self.end[self.network.row_start[1:] - 1]]
+
+    @cached_property
+    def iteration(self) -> int:
+        """Ticks until all stages have synchronised their gradients."""
+        stages = self.graph.stages
+        return max(end + stage.synchronisation_ticks for end, stage in zip(self.ends, stages, strict=True))
+
+    @cached_property
+    def stages(self) -> Sequence[StageTimes]:
+        """Figures of each stage."""
+        return [self._stage(s) for s in range(len(self.graph.stages))]
+
+    def passes_of(self, stage: int) -> slice:
+        """Return the passes of a stage in the network."""
+        return slice(*map(int, self.network.row_start[stage : stage + 2]))
+
+    def passes(self, stage: int) -> Sequence[Span]:
+        """Return the passes of a stage in the order in which they run."""
+        here = self.passes_of(stage)
+        numbers = self.graph.stages[stage].order.tolist()
+        return list(map(Span, numbers, self.start[here].tolist(), self.end[here].tolist()))
+
+    def messages(self, channel: int) -> Sequence[Span]:
+        """Return the messages of a channel of :attr:`channels`, by the passes that send them, in their order."""
+        at = np.flatnonzero(self.network.channel == channel)
+        sender = np.searchsorted(self.network.message_start, at, side="right") - 1
+        stage = self.channels[channel].source
+        numbers = self.graph.stages[stage].order[sender - self.network.row_start[stage]]
+        ends = self.sent[at] + self.network.message_duration[at]
+        return list(map(Span, numbers.tolist(), self.sent[at].tolist(), ends.tolist()))
+
+    def _stage(self, s: int) -> StageTimes:
+        stage, here = self.graph.stages[s], self.passes_of(s)
+        forward = stage.order > 0
+        start, end = self.start[here], self.end[here]
+        busy = stage.micro_batches * (stage.forward_ticks + stage.backward_ticks)
+        return StageTimes(
+            int(start[forward].min()),
+            int(start[~forward].min()),
+            int(end[forward].max()),
+            int(end[~forward].max()),
+            busy,
+            stage.synchronisation_ticks,
+            self.iteration - busy - stage.synchronisation_ticks,
+            int(np.cumsum(np.where(forward, 1, -1)).max()),
+        )
+
+    @cached_property
+    def channels(self) -> Sequence[ChannelTimes]:
+        """Figures of each channel: for each transfer forward, then back."""
+        found = []
+        for one in self.graph.transfers:
+            for source, target, ticks, forward in (
+                (one.source, one.target, one.forward_ticks, True),
+                (one.target, one.source, one.backward_ticks, False),
+            ):
+                count = self.graph.stages[source].micro_batches
+                found.append(ChannelTimes(source, target, forward, count, count * ticks))
+        return found
+
+    @cached_property
+    def phases(self) -> Phases:
+        """Warm-up, steady state and cool-down."""
+        first = min(one.first_backward_start for one in self.stages)
+        last = max(one.last_forward_end for one in self.stages)
+        return Phases(first, last - first, self.iteration - last)
+
+    @property
+    def bubble_share(self) -> float:
+        """Part of the iteration that stages wait, on average over stages; 0 where there is nothing to do."""
+        waits = sum(one.bubble for one in self.stages)
+        return waits / (len(self.stages) * self.iteration) if self.iteration else 0.0

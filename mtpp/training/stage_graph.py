@@ -1,0 +1,187 @@
+"""Stage graph of a training pipeline: stages with their times and orders of passes, and transfers between them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from mtpp.array_types import Int32Array
+from mtpp.errors import InputError
+from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
+from mtpp.training.model import TIME_UNITS
+from mtpp.training.pass_order import MOST_PASSES
+
+LARGEST_SUM = 2**62
+"""All passes, transfers and synchronisations together stay below as many ticks."""
+
+
+@dataclass(frozen=True, eq=False)
+class PipelineStage:
+    """A stage as a simulation sees it. 1 tick = 1 ps.
+
+    Attributes
+    ----------
+    micro_batch
+        Samples of a micro-batch.
+    forward_ticks, backward_ticks
+        Of one micro-batch.
+    synchronisation_ticks
+        After the last pass, for gradients.
+    order
+        Its passes as in :mod:`mtpp.training.pass_order`, int32, shape (2 · M,).
+    """
+
+    name: str
+    micro_batch: int
+    forward_ticks: int
+    backward_ticks: int
+    synchronisation_ticks: int
+    order: Int32Array = field(repr=False)
+
+    @property
+    def micro_batches(self) -> int:
+        """M, of a mini-batch."""
+        return len(self.order) // 2
+
+
+@dataclass(frozen=True)
+class StageTransfer:
+    """An edge of a stage graph: micro-batches go from *source* to *target*, gradients back; in ticks."""
+
+    source: int
+    target: int
+    forward_ticks: int
+    backward_ticks: int
+
+
+@dataclass(frozen=True, eq=False)
+class StageGraph:
+    """Stages and transfers of one iteration. Make one with :meth:`build`.
+
+    Attributes
+    ----------
+    mini_batch
+        Samples of an iteration.
+    time_unit
+        One of :data:`mtpp.training.model.TIME_UNITS`, for people.
+    """
+
+    name: str
+    time_unit: str
+    mini_batch: int
+    stages: Sequence[PipelineStage]
+    transfers: Sequence[StageTransfer]
+
+    @classmethod
+    def build(
+        cls,
+        name: str,
+        time_unit: str,
+        mini_batch: int,
+        stages: Sequence[PipelineStage],
+        transfers: Sequence[StageTransfer],
+    ) -> StageGraph:
+        """Check that stages and transfers make an acyclic graph, and that sizes fit.
+
+        Raises
+        ------
+        InputError
+            If there is no stage, a micro-batch does not divide the mini-batch, an order does not have as many passes, a
+            time is negative or all together are too long for 64 bits, or a transfer leads to no stage, to its own,
+            where another one leads, or into a cycle; *where* is a place in a ``mtpp-stage-graph`` file.
+        """
+        if time_unit not in TIME_UNITS:
+            remedy = f"use one of {', '.join(TIME_UNITS)}"
+            raise InputError(f"unknown unit of time {time_unit!r}", where="/time_unit", remedy=remedy)
+        if mini_batch < 1:
+            raise InputError("a mini-batch has at least 1 sample", where="/mini_batch")
+        if not stages:
+            raise InputError("there are no stages", where="/stages", remedy="give at least one")
+        for s, stage in enumerate(stages):
+            _check_stage(stage, mini_batch, f"/stages/{s}")
+        if sum(len(stage.order) for stage in stages) > MOST_PASSES:
+            problem = f"all stages together have more than {MOST_PASSES:,} passes"
+            raise InputError(problem, where="/stages", remedy="use larger micro-batches")
+        _check_transfers(stages, transfers)
+        graph = cls(name, time_unit, mini_batch, tuple(stages), tuple(transfers))
+        if graph._longest >= LARGEST_SUM:
+            problem = "all passes and transfers together reach 2^62 ps (53 days)"
+            raise InputError(problem, where="/stages", remedy="check the times and their unit")
+        return graph
+
+    @property
+    def _longest(self) -> int:
+        """Ticks of everything, one after the other."""
+        moved = sum(
+            self.stages[one.source].micro_batches * one.forward_ticks
+            + self.stages[one.target].micro_batches * one.backward_ticks
+            for one in self.transfers
+        )
+        return moved + sum(
+            stage.micro_batches * (stage.forward_ticks + stage.backward_ticks) + stage.synchronisation_ticks
+            for stage in self.stages
+        )
+
+    def label(self, stage: int) -> str:
+        """Return a stage for people: its number, and its name if that says more."""
+        name = self.stages[stage].name
+        return name if name == f"stage {stage}" else f"stage {stage}: {name}"
+
+    @cached_property
+    def depth(self) -> int:
+        """Stages on the longest path: the depth of the pipeline (Jeon et al. 2025, section 2)."""
+        ends = [(one.source, one.target) for one in self.transfers]
+        behind = [1] * len(self.stages)
+        before: dict[int, list[int]] = {}
+        for source, target in ends:
+            before.setdefault(target, []).append(source)
+        for stage in first_come_order(len(self.stages), ends):
+            behind[stage] += max((behind[one] for one in before.get(stage, ())), default=0)
+        return max(behind)
+
+
+def _check_stage(stage: PipelineStage, mini_batch: int, where: str) -> None:
+    if stage.micro_batch < 1 or mini_batch % stage.micro_batch:
+        problem = f"micro-batches of {stage.micro_batch:,} samples do not divide the mini-batch of {mini_batch:,}"
+        raise InputError(problem, where=f"{where}/micro_batch")
+    for key, ticks in (
+        ("forward", stage.forward_ticks),
+        ("backward", stage.backward_ticks),
+        ("synchronisation", stage.synchronisation_ticks),
+    ):
+        if not 0 <= ticks < LARGEST_SUM:
+            problem = "a time must be at least 0 and below 2^62 ps (53 days)"
+            raise InputError(problem, where=f"{where}/{key}", remedy="check the time and its unit")
+    if stage.micro_batches != mini_batch // stage.micro_batch:
+        problem = (
+            f"{stage.micro_batches:,} micro-batches of {stage.micro_batch:,} samples are not {mini_batch:,} samples"
+        )
+        raise InputError(problem, where=f"{where}/order")
+
+
+def _check_transfers(stages: Sequence[PipelineStage], transfers: Sequence[StageTransfer]) -> None:
+    first: dict[tuple[int, int], int] = {}
+    for t, one in enumerate(transfers):
+        where = f"/transfers/{t}"
+        for key, stage in (("source", one.source), ("target", one.target)):
+            if not 0 <= stage < len(stages):
+                problem = f"there is no stage {stage}: they are numbered from 0 to {len(stages) - 1}"
+                raise InputError(problem, where=f"{where}/{key}")
+        if one.source == one.target:
+            raise InputError(f"the transfer leads from stage {one.source} to itself", where=where)
+        earlier = first.setdefault((one.source, one.target), t)
+        if earlier != t:
+            problem = f"duplicate transfer from stage {one.source} to stage {one.target}, first at /transfers/{earlier}"
+            raise InputError(problem, where=where)
+        for key, ticks in (("forward", one.forward_ticks), ("backward", one.backward_ticks)):
+            if not 0 <= ticks < LARGEST_SUM:
+                problem = "a time must be at least 0 and below 2^62 ps (53 days)"
+                raise InputError(problem, where=f"{where}/{key}", remedy="check the time and its unit")
+    ends = list(first)
+    order = first_come_order(len(stages), ends)
+    if len(order) < len(stages):
+        cycle = find_cycle(len(stages), ends, order)
+        names = cycle_text([stages[i].name for i in cycle])
+        where = f"/transfers/{first[cycle[0], cycle[1]]}"
+        raise InputError(f"the stages make a cycle: {names}", where=where, remedy="a pipeline is acyclic")

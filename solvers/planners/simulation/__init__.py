@@ -1,0 +1,1 @@
+"""Static simulation of training pipelines: when each pass and each transfer begins."""

@@ -1,0 +1,53 @@
+"""``mtpp simulate`` as a process: streams, files and exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from processes import ROOT, run
+
+EXAMPLE = ROOT / "examples" / "three-towers.json"
+
+
+def test_a_table_and_files(tmp_path: Path) -> None:
+    """The table on standard output, JSON, chart and trace where they are asked for."""
+    names = {name: tmp_path / name for name in ("s.json", "g.svg", "t.json")}
+    done = run("simulate", EXAMPLE, "-o", names["s.json"], "--gantt", names["g.svg"], "--trace", names["t.json"], "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "iteration   36.20 ms" in done.stdout
+    assert json.loads(names["s.json"].read_text())["iteration_ticks"] == 36_200_000_000
+    assert names["g.svg"].read_text().startswith("<svg")
+    piped = run("simulate", "-", "--format", "json", stdin=EXAMPLE.read_bytes())
+    assert piped.returncode == 0
+    assert json.loads(piped.stdout)["iteration_ticks"] == 36_200_000_000
+
+
+def test_failures_in_one_line(tmp_path: Path) -> None:
+    """Exit code 2 for what is broken, 1 for passes that wait for each other; nothing is written."""
+    text = EXAMPLE.read_text()
+    broken, stuck = tmp_path / "broken.json", tmp_path / "stuck.json"
+    broken.write_text(text.replace('"micro_batch": 4', '"micro_batch": 5', 1))
+    chart = tmp_path / "chart.svg"
+    for path, options, code, words in (
+        (broken, (), 2, (f"error: {broken}: /stages/0/micro_batch: ", "do not divide the mini-batch of 32")),
+        (EXAMPLE, ("--gantt", tmp_path / "chart.png"), 2, ("--gantt: ", ".txt, .svg, .html")),
+        (EXAMPLE, ("-o", EXAMPLE), 2, ("the pipeline",)),
+        (tmp_path / "none.json", (), 2, ("none.json",)),
+        (ROOT / "README.md", (), 2, ("README.md", "not a stage graph")),
+    ):
+        done = run("simulate", path, *options, *(() if options else ("--gantt", chart)))
+        assert (done.returncode, done.stdout) == (code, "")
+        assert done.stderr.count("\n") == 1
+        assert not chart.exists()
+        for word in words:
+            assert word in done.stderr
+    opposite = text.replace('"in_flight": 2}', '"order": "F2 B2 F1 B1 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7 F8 B8"}', 1)
+    opposite = opposite.replace('"in_flight": 2}', '"order": "F1 B1 F2 B2 F3 B3 F4 B4 F5 B5 F6 B6 F7 B7 F8 B8"}', 1)
+    stuck.write_text(opposite)
+    done = run("simulate", stuck)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.count("\n") == 1
+    assert "passes wait for each other: " in done.stderr
+    assert " waits for " in done.stderr
+    assert EXAMPLE.read_text() == text

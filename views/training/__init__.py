@@ -1,0 +1,1 @@
+"""Views of what is trained: plans, sweeps, and simulated pipelines as tables and charts."""
