@@ -32,7 +32,7 @@ def test_blocks_run(block: str, tmp_path: Path) -> None:
 
 
 def test_every_command_has_its_lines() -> None:
-    """What each of the fourteen commands does is a call in some block of at most a dozen lines."""
+    """What each command does is a call in some block of at most a dozen lines."""
     called = set(re.findall(r"mtpp\.(\w+)\(", "\n".join(BLOCKS)))
     assert called.issuperset(COMMANDS)
     assert max(len([line for line in block.splitlines() if line.strip()]) for block in BLOCKS) <= 12
