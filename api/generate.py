@@ -105,6 +105,24 @@ def generate_transformer_training(system: str = "a100", **sizes: int) -> Trainin
     return transformer_training(system=load_system(system), **sizes)
 
 
+def generate_multi_branch(family: str, system: str = "v100", **sizes: Any) -> TrainingModel:
+    """Make a model of parallel branches to be trained, with costs for several sizes of micro-batches.
+
+    Parameters
+    ----------
+    family
+        ``mmt``, ``dlrm`` or ``candle-uno``.
+    system
+        Name or TOML file of the system whose peak rates times follow.
+    sizes
+        Those of :func:`mtpp.datasets.multi_branch_training.multi_branch_model`.
+    """
+    from mtpp.datasets.multi_branch_training import multi_branch_model
+    from mtpp.inference.system import load_system
+
+    return multi_branch_model(family, system=load_system(system), **sizes)
+
+
 def training_model_text(model: TrainingModel) -> str:
     """Return the text of a model to be trained in the native format."""
     from mtpp.formats.training.native import write_training_model

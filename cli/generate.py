@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mtpp.cli.generate_training import transformer_training
+from mtpp.cli.generate_training import candle_uno, dlrm, mmt, transformer_training
 from mtpp.cli.options.generating import choice_option, number_option, run_options, size_option, write_graphs
 
 if TYPE_CHECKING:
     from mtpp.api.recipes import Size
 
 
-@click.group("generate", commands=[transformer_training])
+@click.group("generate", commands=[transformer_training, mmt, dlrm, candle_uno])
 def command() -> None:
     """Draw synthetic graphs for test beds, in the native formats.
 

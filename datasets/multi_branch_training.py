@@ -6,13 +6,16 @@ Branches that do not meet before the end have (layers + 1) ^ branches downsets: 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from mtpp.datasets.sizes import check_graph_size, check_least
 from mtpp.datasets.training_network import TrainingNetwork, Work
-from mtpp.inference.system import load_system
-from mtpp.training.model import TrainingModel
+from mtpp.errors import InputError
+from mtpp.inference.system import System, load_system
+from mtpp.training.model import Layer, TrainingModel
 
 WIDTH = 4096
 """Of all feed-forward layers of DLRM and CANDLE-Uno."""
@@ -32,6 +35,7 @@ def multi_modal_transformer(
     feed_forward: int = 4096,
     operators: bool = False,
     seed: int | None = None,
+    network: TrainingNetwork | None = None,
 ) -> TrainingModel:
     """Return branches of Transformer layers that are concatenated at the end.
 
@@ -48,9 +52,11 @@ def multi_modal_transformer(
     seed
         Draws the length of each branch's sequences from half to one and a half of *sequence*, so that no two branches
         need be alike; None: all are.
+    network
+        What layers are added to; None: one of the system ``reference``.
     """
     _check(branches, layers, branches * layers * (3 if operators else 1))
-    net = TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_system())
     ends = []
     for branch, length in enumerate(_sizes(branches, sequence, seed)):
         tokens = micro_batch * length
@@ -83,6 +89,7 @@ def dlrm(
     bag: int = 100,
     top: int = TOP_LAYERS,
     seed: int | None = None,
+    network: TrainingNetwork | None = None,
 ) -> TrainingModel:
     """Return a recommendation model: branches of feed-forward layers and embeddings, joined, and layers behind that.
 
@@ -96,11 +103,13 @@ def dlrm(
         Feed-forward layers behind the join.
     seed
         Draws the width of each dense branch from half to one and a half of :data:`WIDTH`; None: all have that.
+    network
+        As for :func:`multi_modal_transformer`.
     """
     check_least("branches of embeddings", sparse, 0)
     check_least("layers behind the join", top, 0)
     _check(dense, layers, dense * layers + sparse + top)
-    net = TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_system())
     ends = [_feed_forward(net, f"dense {b}", layers, micro_batch, w) for b, w in enumerate(_sizes(dense, WIDTH, seed))]
     for branch in range(sparse):
         output = micro_batch * bag * embedding
@@ -112,12 +121,18 @@ def dlrm(
 
 
 def candle_uno(
-    branches: int = 7, layers: int = 4, *, micro_batch: int = 256, top: int = TOP_LAYERS, seed: int | None = None
+    branches: int = 7,
+    layers: int = 4,
+    *,
+    micro_batch: int = 256,
+    top: int = TOP_LAYERS,
+    seed: int | None = None,
+    network: TrainingNetwork | None = None,
 ) -> TrainingModel:
-    """Return branches of feed-forward layers, joined, and *top* layers behind that; *seed* as for :func:`dlrm`."""
+    """Return branches of feed-forward layers, joined, and *top* layers behind that; the rest as for :func:`dlrm`."""
     check_least("layers behind the join", top, 0)
     _check(branches, layers, branches * layers + top)
-    net = TrainingNetwork(load_system())
+    net = network or TrainingNetwork(load_system())
     widths = _sizes(branches, WIDTH, seed)
     ends = [_feed_forward(net, f"branch {b}", layers, micro_batch, width) for b, width in enumerate(widths)]
     _top(net, _join(net, ends), micro_batch, top)
@@ -130,6 +145,64 @@ FAMILIES: dict[str, Callable[..., TrainingModel]] = {
     "candle-uno": candle_uno,
 }
 """The models by name, all with sizes of their own."""
+
+MICRO_BATCH_SIZES = {
+    "mmt": tuple(2**i for i in range(6)),
+    "dlrm": tuple(2**i for i in range(4, 12)),
+    "candle-uno": tuple(2**i for i in range(6, 13)),
+}
+"""Samples of micro-batches that :func:`multi_branch_model` has costs of."""
+
+_LARGEST_MICRO_BATCH = 10**6
+
+
+def multi_branch_model(
+    family: str, *, micro_batch_sizes: Sequence[int] | None = None, system: System | None = None, **sizes: Any
+) -> TrainingModel:
+    """Return a model of one of :data:`FAMILIES` with costs for several sizes of micro-batches, without recomputation.
+
+    Parameters
+    ----------
+    micro_batch_sizes
+        Samples that a device may take at once; None: those of :data:`MICRO_BATCH_SIZES`. Times and bytes of the model
+        are of the least of them.
+    system
+        Peak rates that times follow; None: those of the preset ``v100``.
+    sizes
+        ``branches`` (of DLRM: ``dense`` and ``sparse``), ``layers`` and ``seed`` of the family.
+
+    Raises
+    ------
+    InputError
+        If a number is below 1, or too large.
+
+    Notes
+    -----
+    A roofline of whole layers, which takes the place of measured times: a pass takes what its FLOPs take at peak, or
+    its parameters and activations at the memory's bandwidth, whichever is longer. Small micro-batches are inefficient
+    for they read all parameters.
+    """
+    wanted = sorted(set(MICRO_BATCH_SIZES[family] if micro_batch_sizes is None else micro_batch_sizes))
+    if not wanted or wanted[0] < 1 or wanted[-1] > _LARGEST_MICRO_BATCH:
+        problem = f"sizes of micro-batches must be whole numbers from 1 to {_LARGEST_MICRO_BATCH:,}"
+        raise InputError(problem, parameter="micro_batch_sizes", remedy="write 1,2,4")
+    machine = system or load_system("v100")
+    models = [
+        FAMILIES[family](micro_batch=size, network=TrainingNetwork(machine, micro_batch_size=size), **sizes)
+        for size in wanted
+    ]
+    layers = [_all_sizes(same) for same in zip(*(model.layers for model in models), strict=True)]
+    return replace(models[0], layers=layers)
+
+
+def _all_sizes(layers: Sequence[Layer]) -> Layer:
+    """Return the first of some layers, which differ in the size of their micro-batch, with the costs of all."""
+    first = layers[0]
+    tables = [layer.configurations[1][0].micro_batches for layer in layers]
+    costs = {size: one for table in tables for size, one in table.items()}
+    return replace(
+        first, configurations={**first.configurations, 1: [replace(first.configurations[1][0], micro_batches=costs)]}
+    )
 
 
 def _check(branches: int, layers: int, all_layers: int) -> None:

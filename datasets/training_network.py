@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from mtpp.inference.system import System
-from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
 from mtpp.units import PICOSECONDS, ceil_ratio
 
 ELEMENT_BYTES = 4
@@ -62,10 +62,18 @@ class TrainingNetwork:
     of PipeDream-2BW with two versions of the parameters: without recomputation a layer keeps its inputs and what is on
     the way for each micro-batch in flight; with it only the inputs, and once what is on the way, as in Piper's files.
     Where t > 1, tensors from and to other stages have to reach all t devices.
+
+    Attributes
+    ----------
+    micro_batch_size
+        Samples of the micro-batch, for models that have costs by size: a layer has no recomputation then, for what is
+        made again would depend on the size. Its time is that of both passes, each rounded up, as is its cost for so
+        many samples on one device. None: costs of one size alone.
     """
 
     system: System
     degrees: Sequence[int] = DEGREES
+    micro_batch_size: int | None = None
     layers: list[Layer] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     sizes: list[int] = field(default_factory=list)
@@ -84,8 +92,9 @@ class TrainingNetwork:
         """
         number = len(self.layers)
         kept_inputs = (read + sum(self.sizes[u] for u in inputs)) * ELEMENT_BYTES
+        recomputes = (False, True) if self.micro_batch_size is None else (False,)
         configurations = {
-            t: [self._configuration(inputs, work, kept_inputs, t, recompute) for recompute in (False, True)]
+            t: [self._configuration(inputs, work, kept_inputs, t, recompute) for recompute in recomputes]
             for t in self.degrees
             if t == 1 or work.divisible
         }
@@ -106,27 +115,39 @@ class TrainingNetwork:
                 for t, here in layer.configurations.items()
             }
             layers.append(Layer(v, layer.name, by_degree))
-        return TrainingModel.build(name, "ps", layers, self.edges)
+        return TrainingModel.build(name, "ps", layers, self.edges, micro_batch_size=self.micro_batch_size)
 
     def _configuration(
         self, inputs: Sequence[int], work: Work, kept_inputs: int, t: int, recompute: bool
     ) -> Configuration:
         runs = RUNS_RECOMPUTING if recompute else RUNS
-        time = self.system.modelled_work_ps(-(-runs * work.flops // t), -(-runs * work.touched * ELEMENT_BYTES // t))
+        time = self._time(work, runs, t)
+        forward, backward = self._time(work, 1, t), self._time(work, runs - 1, t)
+        if self.micro_batch_size is not None:
+            time = forward + backward
         # Sums are over in the forward pass, in the backward pass, and in the forward pass done again.
         moved = (runs - 1) * 2 * (t - 1) * work.reduced * ELEMENT_BYTES
         time += ceil_ratio(moved * PICOSECONDS["s"], t * TENSOR_PARALLEL_BANDWIDTH)
         params = -(-work.params * ELEMENT_BYTES // t)
         kept = -(-work.kept * ELEMENT_BYTES // t)
+        memory_a = kept_inputs + (0 if recompute else kept)
+        sizes = {}
+        if self.micro_batch_size is not None and t == 1:
+            sizes[self.micro_batch_size] = SampleCosts(forward, backward, memory_a)
         return Configuration(
             id=RECOMPUTING if recompute else PLAIN,
             time_per_sample=time,
             parameter_bytes=params,
-            memory_a=kept_inputs + (0 if recompute else kept),
+            memory_a=memory_a,
             memory_b=2 * params + (kept if recompute else 0),
             forward_sync_bytes={u: self.sizes[u] * ELEMENT_BYTES if t > 1 else 0 for u in inputs},
             recomputes=recompute,
+            micro_batches=sizes,
         )
+
+    def _time(self, work: Work, runs: int, t: int) -> int:
+        """Return the picoseconds of so many forward passes of a layer, divided over t devices."""
+        return self.system.modelled_work_ps(-(-runs * work.flops // t), -(-runs * work.touched * ELEMENT_BYTES // t))
 
     def _handing_back(self, number: int, one: Configuration, t: int, readers: Sequence[int]) -> Configuration:
         size = self.sizes[number] * ELEMENT_BYTES if t > 1 else 0

@@ -12,6 +12,7 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
+from mtpp.cli.options.values import parse_whole_numbers
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -106,19 +107,7 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
     """Read a list such as ``8,16,32-64`` of whole numbers above zero."""
     if text is None or (text == DEFAULT and param.name == "sweep"):
         return text
-    numbers: set[int] = set()
-    for part in text.split(","):
-        ends = part.strip().split("-")
-        if len(ends) > 2 or not all(end.isascii() and end.isdecimal() for end in ends):
-            after = ", after MODEL" if param.name == "sweep" else ""
-            raise click.BadParameter(f"{part.strip()!r} is neither a whole number nor a range; write 8,16,32-64{after}")
-        if max(map(len, ends)) > len(str(MOST_DEVICES)) or int(ends[-1]) > MOST_DEVICES:
-            raise click.BadParameter(f"{part.strip()} is above {MOST_DEVICES:,}")
-        low, high = int(ends[0]), int(ends[-1])
-        if not 1 <= low <= high:
-            raise click.BadParameter(f"{part.strip()} does not go up from at least 1")
-        numbers.update(range(low, high + 1))
-    return sorted(numbers)
+    return parse_whole_numbers(text, MOST_DEVICES, ", after MODEL" if param.name == "sweep" else "")
 
 
 def training_request(model: str, options: Mapping[str, Any]) -> TrainingPlanRequest:

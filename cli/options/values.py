@@ -1,9 +1,11 @@
-"""Values of options that are texts with units."""
+"""Values of options that are texts: sizes with units, lists of whole numbers."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+
+import click
 
 from mtpp.errors import InputError
 
@@ -33,3 +35,34 @@ def option_value(option: str, parse: Callable[[str], Any], text: str | None) -> 
     except InputError as error:
         place = ": ".join(part for part in (error.source, error.where) if part)
         raise InputError(error.problem, source=option, where=place or None, remedy=error.remedy) from None
+
+
+def whole_numbers(most: int) -> Callable[[click.Context, click.Parameter, str | None], list[int] | None]:
+    """Return the callback of an option whose value is a list such as ``8,16,32-64`` of whole numbers above zero."""
+
+    def read(ctx: click.Context, param: click.Parameter, text: str | None) -> list[int] | None:
+        return None if text is None else parse_whole_numbers(text, most)
+
+    return read
+
+
+def parse_whole_numbers(text: str, most: int, hint: str = "") -> list[int]:
+    """Read a list such as ``8,16,32-64`` of whole numbers above zero; ascending, each once.
+
+    Raises
+    ------
+    click.BadParameter
+        If it is none; *hint* ends what it says of a word that is no number.
+    """
+    numbers: set[int] = set()
+    for part in text.split(","):
+        ends = part.strip().split("-")
+        if len(ends) > 2 or not all(end.isascii() and end.isdecimal() for end in ends):
+            raise click.BadParameter(f"{part.strip()!r} is neither a whole number nor a range; write 8,16,32-64{hint}")
+        if max(map(len, ends)) > len(str(most)) or int(ends[-1]) > most:
+            raise click.BadParameter(f"{part.strip()} is above {most:,}")
+        low, high = int(ends[0]), int(ends[-1])
+        if not 1 <= low <= high:
+            raise click.BadParameter(f"{part.strip()} does not go up from at least 1")
+        numbers.update(range(low, high + 1))
+    return sorted(numbers)

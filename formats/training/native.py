@@ -2,7 +2,8 @@
 
 Layers are known by their names. Times are exact decimals in ``time_unit``, sizes are whole numbers of bytes on each
 device. ``sync_in`` and ``sync_out`` are what handing a tensor to all t devices takes, by the layer before or behind;
-for t > 1 there has to be one for every edge, for t = 1 what is not there is 0.
+for t > 1 there has to be one for every edge, for t = 1 what is not there is 0. ``micro_batch_size`` says of how many
+samples times and bytes are; ``micro_batches`` has costs of other numbers of them.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ from mtpp.formats.io.json_shape import (
     require_size,
     require_text,
     require_whole,
+    require_whole_key,
 )
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.synchronisation import require_synchronisation
-from mtpp.training.model import Configuration, Edge, Layer, LayerId, TrainingModel
+from mtpp.training.model import LARGEST_COST, Configuration, Edge, Layer, LayerId, SampleCosts, TrainingModel
 from mtpp.training.model_places import ModelPlaces
 
 FORMAT = "mtpp-training-model"
@@ -50,7 +52,7 @@ def training_model_from_document(document: Any, source: str) -> TrainingModel:
     """
     with attributed(source):
         document = check_header(document, FORMAT, VERSION)
-        check_keys(document, "", _TOP_KEYS, ("defaults", "metadata"))
+        check_keys(document, "", _TOP_KEYS, ("micro_batch_size", "defaults", "metadata"))
         return require_synchronisation(
             TrainingModel.build(
                 require_text(document["name"], "/name"),
@@ -63,6 +65,7 @@ def training_model_from_document(document: Any, source: str) -> TrainingModel:
                 _defaults(document.get("defaults", {})),
                 metadata=plain_metadata(document.get("metadata", {})),
                 places=ModelPlaces(source),
+                micro_batch_size=_micro_batch_size(document),
             )
         )
 
@@ -74,6 +77,18 @@ def _defaults(value: Any) -> dict[str, int]:
         if require_whole(number, pointer("defaults", key)) < 1:
             raise InputError("must be at least 1", where=pointer("defaults", key))
     return row
+
+
+def _micro_batch_size(document: dict[str, Any]) -> int | None:
+    if "micro_batch_size" not in document:
+        return None
+    return _sample_count(require_whole(document["micro_batch_size"], "/micro_batch_size"), "/micro_batch_size")
+
+
+def _sample_count(value: int, where: str) -> int:
+    if not 1 <= value < LARGEST_COST:
+        raise InputError("must be at least 1" if value < 1 else "is too large", where=where)
+    return value
 
 
 def _layer(row: Any, where: str) -> Layer:
@@ -96,7 +111,7 @@ def _name(value: Any, where: str) -> str:
 
 
 def _configuration(row: Any, where: str) -> Configuration:
-    check_keys(require_object(row, where), where, _CONFIGURATION, ("sync_in", "sync_out", "recompute"))
+    check_keys(require_object(row, where), where, _CONFIGURATION, ("sync_in", "sync_out", "recompute", "micro_batches"))
     recompute = row.get("recompute", False)
     if not isinstance(recompute, bool):
         raise InputError(f"must be true or false, not {kind_of(recompute)}", where=f"{where}/recompute")
@@ -109,7 +124,22 @@ def _configuration(row: Any, where: str) -> Configuration:
         _sync(row.get("sync_in", {}), f"{where}/sync_in"),
         _sync(row.get("sync_out", {}), f"{where}/sync_out"),
         recompute,
+        _micro_batches(row.get("micro_batches", {}), f"{where}/micro_batches"),
     )
+
+
+def _micro_batches(value: Any, where: str) -> dict[int, SampleCosts]:
+    found = {}
+    for key, row in require_object(value, where).items():
+        place = where + pointer(key)
+        size = _sample_count(require_whole_key(key, place, "a number of samples"), place)
+        check_keys(require_object(row, place), place, ("forward", "backward", "memory_bytes"))
+        found[size] = SampleCosts(
+            require_cost(row["forward"], f"{place}/forward"),
+            require_cost(row["backward"], f"{place}/backward"),
+            _size(row["memory_bytes"], f"{place}/memory_bytes"),
+        )
+    return found
 
 
 def _sync(value: Any, where: str) -> dict[LayerId, int]:
@@ -155,6 +185,8 @@ def write_training_model(model: TrainingModel) -> str:
             for edge in model.edges
         ],
     }
+    if model.micro_batch_size is not None:
+        document["micro_batch_size"] = model.micro_batch_size
     for key, value in (("defaults", model.defaults), ("metadata", model.metadata)):
         if value:
             document[key] = dict(value)
@@ -181,4 +213,9 @@ def _configuration_row(
             row[key] = known
     if one.recomputes:
         row["recompute"] = True
+    if one.micro_batches:
+        row["micro_batches"] = {
+            str(size): {"forward": costs.forward, "backward": costs.backward, "memory_bytes": costs.memory_bytes}
+            for size, costs in one.micro_batches.items()
+        }
     return row

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
@@ -28,6 +29,23 @@ LayerId = int | str
 
 
 @dataclass(frozen=True)
+class SampleCosts:
+    """Costs of a micro-batch of some samples on each device.
+
+    Attributes
+    ----------
+    forward, backward
+        Of the two passes, in the model's unit.
+    memory_bytes
+        Kept for each micro-batch in flight.
+    """
+
+    forward: Exact
+    backward: Exact
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
 class Configuration:
     """One way to run a layer on t devices, the paper's TMPC.
 
@@ -44,6 +62,9 @@ class Configuration:
         takes. Neighbours that are not named cost nothing.
     recomputes
         Whether activations are computed a second time in place of being kept.
+    micro_batches
+        Costs by the samples that a device takes at once; empty: only those of :attr:`TrainingModel.micro_batch_size`
+        are known, and those in sum.
     """
 
     id: str
@@ -54,6 +75,7 @@ class Configuration:
     forward_sync_bytes: Mapping[LayerId, int] = field(default_factory=dict)
     backward_sync_bytes: Mapping[LayerId, int] = field(default_factory=dict)
     recomputes: bool = False
+    micro_batches: Mapping[int, SampleCosts] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -89,6 +111,8 @@ class TrainingModel:
         Any JSON; kept, and nothing is computed from it. ``assumptions``, where a reader made some, lists them.
     places
         Where the file has all this.
+    micro_batch_size
+        Samples that times, memory per micro-batch and bytes of edges are of; None: the file does not say.
     """
 
     name: str
@@ -98,6 +122,7 @@ class TrainingModel:
     defaults: Mapping[str, Any]
     metadata: Mapping[str, Any] = field(default_factory=dict)
     places: ModelPlaces = OWN_FORMAT
+    micro_batch_size: int | None = None
 
     @classmethod
     def build(
@@ -110,6 +135,7 @@ class TrainingModel:
         *,
         metadata: Mapping[str, Any] | None = None,
         places: ModelPlaces = OWN_FORMAT,
+        micro_batch_size: int | None = None,
     ) -> TrainingModel:
         """Check that layers and edges make an acyclic graph and that all costs belong to something.
 
@@ -117,21 +143,32 @@ class TrainingModel:
         ------
         InputError
             If a layer has no configuration, an id or a name is taken, an edge leads to no layer, to itself or where
-            another one leads, the layers make a cycle, a cost is negative or too large for 64 bits, or a configuration
-            names a neighbour that is none; *where* is what *places* says.
+            another one leads, the layers make a cycle, a cost is negative or too large for 64 bits, a configuration
+            names a neighbour that is none, or costs by size contradict those of *micro_batch_size*; *where* is what
+            *places* says.
         """
         if time_unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
             raise InputError(
                 f"unknown unit of time {time_unit!r}", source=places.source, where="/time_unit", remedy=remedy
             )
-        model = cls(name, time_unit, tuple(layers), tuple(edges), dict(defaults or {}), dict(metadata or {}), places)
+        model = cls(
+            name,
+            time_unit,
+            tuple(layers),
+            tuple(edges),
+            dict(defaults or {}),
+            dict(metadata or {}),
+            places,
+            micro_batch_size,
+        )
         if not layers:
             raise model.fault("the model has no layers", f"/{places.layers}", "give at least one")
         _check_layers(model)
         _check_edges(model)
         _check_neighbours(model)
         _check_costs(model)
+        _check_sizes(model)
         return model
 
     def fault(self, problem: str, where: str, remedy: str | None = None) -> InputError:
@@ -276,3 +313,35 @@ def _check_costs(model: TrainingModel) -> None:
     for e, edge in enumerate(model.edges):
         if not 0 <= edge.communication_bytes < LARGEST_COST:
             raise model.fault("a size must be at least 0 and below 2^62 bytes", model.places.edge(e))
+
+
+def _check_sizes(model: TrainingModel) -> None:
+    """Check costs by micro-batch size: none is negative, and those of the model's own size are as stated for it."""
+    ours = model.micro_batch_size
+    if ours is not None and ours < 1:
+        raise model.fault("a micro-batch has at least 1 sample", "/micro_batch_size")
+    for i, t, c, choice in model.each_configuration():
+        if not choice.micro_batches:
+            continue
+        where = model.places.configuration(i, t, c, "micro_batches")
+        if ours is None:
+            remedy = "add micro_batch_size: the samples that times and bytes are of"
+            raise model.fault("costs by micro-batch size in a model that has none", where, remedy)
+        for size, costs in choice.micro_batches.items():
+            if size < 1:
+                raise model.fault(f"a micro-batch has at least 1 sample, not {size}", f"{where}/{size}")
+            for key, time in (("forward", costs.forward), ("backward", costs.backward)):
+                if not 0 <= time * PICOSECONDS[model.time_unit] < LARGEST_COST:
+                    problem = "a time must be at least 0 and below 2^62 ps (53 days)"
+                    raise model.fault(problem, f"{where}/{size}/{key}", "check the time and its unit")
+            if not 0 <= costs.memory_bytes < LARGEST_COST:
+                raise model.fault("a size must be at least 0 and below 2^62 bytes", f"{where}/{size}/memory_bytes")
+        same = choice.micro_batches.get(ours)
+        if same is not None and same.forward + same.backward != choice.time_per_sample:
+            problem = f"forward and backward add up to {_decimal(same.forward + same.backward)}"
+            remedy = f"they must be the time of {ours} samples, {_decimal(choice.time_per_sample)}"
+            raise model.fault(problem, f"{where}/{ours}", remedy)
+
+
+def _decimal(time: Exact) -> str:
+    return f"{float(time):.15g}" if isinstance(time, Fraction) else str(time)

@@ -13,6 +13,7 @@ from mtpp.cli.generate import command
 from mtpp.datasets.chain import chain
 from mtpp.datasets.regal_style import FAMILIES, regal_style
 from mtpp.datasets.transformer import KINDS
+from mtpp.datasets.multi_branch_training import MICRO_BATCH_SIZES, multi_branch_model
 from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.training.models import read_training_model
@@ -31,7 +32,7 @@ SMALL = {
 def test_every_family_has_a_small_draw_here() -> None:
     """The tests below cover all families there are, and the choices offered are those of the generators."""
     assert isinstance(command, click.Group)
-    assert set(command.commands) == {*SMALL, "transformer-training"}
+    assert set(command.commands) == {*SMALL, "transformer-training", *MICRO_BATCH_SIZES}
     choices = {
         parameter.name: tuple(parameter.type.choices)
         for family in command.commands.values()
@@ -158,3 +159,27 @@ def test_what_cannot_be_generated(arguments: str, words: str, tmp_path: Path) ->
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+@pytest.mark.parametrize(
+    ("family", "options", "sizes"),
+    [
+        ("mmt", ("--branches", "2", "--layers", "3", "--seed", "4"), {"branches": 2, "layers": 3, "seed": 4}),
+        ("dlrm", ("--branches", "2", "--sparse", "0", "--layers", "1"), {"dense": 2, "sparse": 0, "layers": 1}),
+        ("candle-uno", ("--branches", "3"), {"branches": 3}),
+    ],
+)
+def test_multi_branch_models_have_costs_by_size(family: str, options: tuple[str, ...], sizes: dict[str, int]) -> None:
+    """What is printed is the generator's model, with the sizes of micro-batches asked for."""
+    done = run("generate", family, *options, "--micro-batch-sizes", "4,1-2", "--system", "a100")
+    model = multi_branch_model(family, micro_batch_sizes=(1, 2, 4), system=load_system("a100"), **sizes)
+    assert (done.returncode, done.stdout, done.stderr) == (0, write_training_model(model), "")
+    assert list(model.layers[0].configurations[1][0].micro_batches) == [1, 2, 4]
+
+
+def test_bad_sizes_of_micro_batches() -> None:
+    """Exit code 2, and the option's name."""
+    for sizes in ("0", "two", "2-1", "10000000"):
+        done = run("generate", "mmt", "--micro-batch-sizes", sizes)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "--micro-batch-sizes" in done.stderr

@@ -5,8 +5,17 @@ from __future__ import annotations
 import networkx as nx
 import pytest
 
-from mtpp.datasets.multi_branch_training import FAMILIES, TOP_LAYERS, WIDTH, candle_uno, dlrm, multi_modal_transformer
-from mtpp.datasets.training_network import ELEMENT_BYTES, TENSOR_PARALLEL_BANDWIDTH
+from mtpp.datasets.multi_branch_training import (
+    FAMILIES,
+    MICRO_BATCH_SIZES,
+    TOP_LAYERS,
+    WIDTH,
+    candle_uno,
+    dlrm,
+    multi_branch_model,
+    multi_modal_transformer,
+)
+from mtpp.datasets.training_network import ELEMENT_BYTES, TENSOR_PARALLEL_BANDWIDTH, TrainingNetwork
 from mtpp.errors import InputError
 from mtpp.inference.system import load_system
 from mtpp.training.model import TrainingModel
@@ -103,3 +112,41 @@ def test_what_cannot_be_made(family: str, arguments: dict[str, int], words: str)
     """Impossible sizes are refused."""
     with pytest.raises(InputError, match=words):
         FAMILIES[family](**arguments)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_costs_by_micro_batch_size(family: str) -> None:
+    """Passes and memory of each size are a roofline of that size, edges and times those of the least one."""
+    machine = load_system("v100")
+    sizes = MICRO_BATCH_SIZES[family]
+    model = multi_branch_model(family)
+    assert model.micro_batch_size == sizes[0]
+    for size in sizes:
+        alone = FAMILIES[family](micro_batch=size, network=TrainingNetwork(machine, micro_batch_size=size))
+        for layer, same in zip(model.layers, alone.layers, strict=True):
+            (one,), (other,) = layer.configurations[1], same.configurations[1]
+            costs = one.micro_batches[size]
+            assert costs.forward + costs.backward == other.time_per_sample
+            assert costs.memory_bytes == other.memory_a
+            assert one.parameter_bytes == other.parameter_bytes
+            assert list(one.micro_batches) == list(sizes)
+    assert [edge.communication_bytes for edge in model.edges] == [
+        edge.communication_bytes
+        for edge in FAMILIES[family](
+            micro_batch=sizes[0], network=TrainingNetwork(machine, micro_batch_size=sizes[0])
+        ).edges
+    ]
+
+
+def test_a_transformer_layer_of_four_samples_is_more_efficient() -> None:
+    """On a V100, 1.2 times as efficient as one of two: a small one reads all its parameters for little work."""
+    (one,) = multi_branch_model("mmt").layers[1].configurations[1]
+    two, four = (one.micro_batches[size] for size in (2, 4))
+    assert (two.forward + two.backward) * 2 / (four.forward + four.backward) == pytest.approx(1.215, abs=0.001)
+
+
+def test_bad_sizes_of_micro_batches() -> None:
+    """None, or below 1."""
+    for sizes in ((), (0, 2)):
+        with pytest.raises(InputError, match="micro_batch_sizes"):
+            multi_branch_model("mmt", micro_batch_sizes=sizes)

@@ -15,7 +15,7 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.models import read_training_model
 from mtpp.formats.training.native import training_model_from_document, write_training_model
 from mtpp.formats.training.piper import training_model_from_piper
-from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, SampleCosts, TrainingModel
 from mtpp.training.problem import PlanningProblem
 
 
@@ -64,6 +64,16 @@ def test_what_is_written_is_read_back() -> None:
     assert write_training_model(again) == text
     assert '\n  {"source": "a/b", "target": "c", "bytes": 64},\n' in text
     assert len(text.splitlines()) == 17
+
+
+def test_costs_by_micro_batch_size_are_read_back() -> None:
+    """The size of the model's own times, and forward, backward and memory of each other size, in any unit."""
+    costs = {1: SampleCosts(Fraction(1, 3) * 3, 2, 4), 4: SampleCosts(Fraction(5, 4), Fraction(7, 4), 9)}
+    one = Configuration("plain", 3, 1, 4, 5, micro_batches=costs)
+    model = TrainingModel.build("m", "ms", [Layer("a", "a", {1: [one]})], [], micro_batch_size=1)
+    again = _written_and_read(model)
+    assert again.micro_batch_size == 1
+    assert again.layers[0].configurations[1][0].micro_batches == costs
 
 
 def test_a_workload_of_piper_becomes_a_native_model() -> None:
