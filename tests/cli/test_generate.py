@@ -11,9 +11,9 @@ from processes import run, run_afresh
 
 from mtpp.cli.generate import command
 from mtpp.datasets.chain import chain
+from mtpp.datasets.multi_branch_training import MICRO_BATCH_SIZES, multi_branch_model
 from mtpp.datasets.regal_style import FAMILIES, regal_style
 from mtpp.datasets.transformer import KINDS
-from mtpp.datasets.multi_branch_training import MICRO_BATCH_SIZES, multi_branch_model
 from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.graphs.native import read_native, write_native
 from mtpp.formats.training.models import read_training_model
