@@ -13,6 +13,8 @@ from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.api.plan_training import TrainingPlanResult
+    from mtpp.training.model import TrainingModel
     from mtpp.training.simulation import Simulation, StageTimes
     from mtpp.training.stage_graph import StageGraph
 
@@ -22,7 +24,13 @@ _TEXT_WIDTH = 160
 
 
 def simulate(
-    pipeline: str | os.PathLike[str] | bytes | Mapping[str, Any] | StageGraph, *, observer: Observer | None = None
+    pipeline: str | os.PathLike[str] | bytes | Mapping[str, Any] | StageGraph | TrainingPlanResult,
+    *,
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel | None = None,
+    batch_size: int | None = None,
+    micro_batch_size: int | None = None,
+    time_unit: str | None = None,
+    observer: Observer | None = None,
 ) -> SimulatedPipeline:
     """Simulate one iteration of a training pipeline: every pass starts as soon as it can.
 
@@ -34,20 +42,32 @@ def simulate(
     Parameters
     ----------
     pipeline
-        A stage graph, ``mtpp-stage-graph`` in ``docs/formats.md``: the path of its file, its content as bytes or as
-        parsed JSON, or a :class:`mtpp.training.stage_graph.StageGraph`.
+        A stage graph, ``mtpp-stage-graph`` in ``docs/formats.md``, or a training plan: the path of its file, its
+        content as bytes or as parsed JSON; or a :class:`mtpp.training.stage_graph.StageGraph`, or what
+        :func:`mtpp.plan_training` returned.
+    model
+        That a training plan is for, as :func:`mtpp.plan_training` takes it; one in memory brings its own.
+    batch_size, micro_batch_size
+        Of a training plan: samples of an iteration, and those that a device takes at once; d replicas make
+        micro-batches of d times as many.
+    time_unit
+        Of times in a model that names none, by default that of the plan.
     observer
         Is told if inner loops have to be compiled first.
 
     Raises
     ------
     InputError
-        If the stage graph is broken: the message names the place.
+        If the pipeline or the model is broken, they do not go together, or a size is missing or divides nothing: the
+        message names the place.
     Deadlock
         An InputError too: passes wait for each other, so that the iteration never ends; the text names them.
 
     Notes
     -----
+    Stages of a plan run in a line, each waiting for the one before, while tensors go straight to their readers. Costs
+    of sizes that the model does not list are in proportion, its backward passes twice its forward passes.
+
     O(passes · transfers of their stage); 32 stages with 512 micro-batches take milliseconds.
 
     Examples
@@ -68,7 +88,8 @@ def simulate(
     from mtpp.solvers.planners.compiling import compiled_simulation
     from mtpp.solvers.planners.simulation.simulate import simulate as simulated
 
-    graph, source = _stage_graph(pipeline)
+    given = {"model": model, "batch_size": batch_size, "micro_batch_size": micro_batch_size, "time_unit": time_unit}
+    graph, source = _stage_graph(pipeline, {name: value for name, value in given.items() if value is not None})
     if not compiled_simulation():
         listener(observer).say("compiling (once) …")
     with attributed(source):
@@ -174,16 +195,69 @@ def check_gantt(path: str, parameter: str = "gantt") -> None:
     check_output(path)
 
 
-def _stage_graph(value: Any) -> tuple[StageGraph, str]:
-    """Return the stage graph of a call, and what messages call its file."""
+def _stage_graph(value: Any, given: Mapping[str, Any]) -> tuple[StageGraph, str]:
+    """Return the stage graph of a call, and what messages call its file; *given* is said of a training plan."""
     from mtpp.api.inputs.reading import source_of
+    from mtpp.api.plan_training import TrainingPlanResult
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.io.json_shape import attributed
+    from mtpp.formats.results.verifiable import is_training_plan
     from mtpp.formats.training.stage_graph import EXPECTED, stage_graph_from_source
     from mtpp.training.stage_graph import StageGraph
 
     if isinstance(value, StageGraph):
+        _refuse_idle(given)
         return value, "<stage graph>"
+    if isinstance(value, TrainingPlanResult):
+        given = {"model": value.plan.problem.model, **given}
+        return _of_plan(value.document(), given), "<plan>"
     if not isinstance(value, str | bytes | bytearray | memoryview | os.PathLike | Mapping) or not value:
-        expected = "give a path, bytes, a document or a StageGraph"
-        raise InputError(f"{shortened(value)} is no stage graph", parameter="pipeline", remedy=expected)
+        expected = "give a path, bytes, a document, a StageGraph or a training plan"
+        raise InputError(f"{shortened(value)} is no pipeline", parameter="pipeline", remedy=expected)
     source = source_of(value, None, "pipeline", expected=EXPECTED)
+    content = Content(source)
+    if content.is_json and is_training_plan(content.document):
+        with attributed(source.display):
+            return _of_plan(content.document, given), source.display
+    _refuse_idle(given)
     return stage_graph_from_source(source), source.display
+
+
+def _refuse_idle(given: Mapping[str, Any]) -> None:
+    for name in given:
+        raise InputError("has no effect on a stage graph", parameter=name, remedy="leave it out")
+
+
+def _of_plan(document: Any, given: Mapping[str, Any]) -> StageGraph:
+    """Return the stage graph of a training plan."""
+    from mtpp.api.inputs.planned_pipeline import planned_pipeline
+    from mtpp.api.parameters import time_unit_or_none, whole
+    from mtpp.checker.training.document import check_training_plan
+    from mtpp.formats.io.json_shape import check_header
+    from mtpp.training.plan import FORMAT, VERSION
+
+    check_header(document, FORMAT, VERSION)
+    check_training_plan(document, ())
+    for name, remedy in (
+        ("model", "give the model that the plan is for"),
+        ("batch_size", "give the samples of an iteration"),
+        ("micro_batch_size", "give the samples that a device takes at once"),
+    ):
+        if name not in given:
+            raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
+    sizes = [whole(given[name], name) for name in ("batch_size", "micro_batch_size")]
+    unit = time_unit_or_none(given.get("time_unit"))
+    return planned_pipeline(document, _model(given["model"], document["time_unit"], unit), *sizes)
+
+
+def _model(value: Any, plan_unit: str, unit: str | None) -> TrainingModel:
+    from mtpp.api.inputs.reading import source_of
+    from mtpp.api.training.plan_model import model_of_plan
+    from mtpp.api.training.task import model_parameter
+    from mtpp.formats.training.models import EXPECTED
+    from mtpp.training.model import TrainingModel
+
+    supplied = model_parameter(value)
+    if isinstance(supplied, TrainingModel):
+        return supplied
+    return model_of_plan(source_of(supplied, None, "model", expected=EXPECTED), plan_unit, unit)

@@ -4,18 +4,31 @@ from __future__ import annotations
 
 import click
 
-from mtpp.cli.options.file_types import OUTPUT, PIPELINE
+from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
 from mtpp.cli.options.shared import output_options
 
 
 @click.command("simulate")
 @click.argument("pipeline", type=PIPELINE, metavar="FILE")
+@click.option("--model", type=MODEL, metavar="FILE", help="That a training plan is for.")
+@click.option("--batch-size", type=click.IntRange(1), metavar="B", help="Of a training plan: samples of an iteration.")
+@click.option(
+    "--micro-batch-size",
+    type=click.IntRange(1),
+    metavar="b",
+    help="Of a training plan: samples that a device takes at once; d replicas make micro-batches of d · b.",
+)
+@click.option("--time-unit", metavar="UNIT", help="Of times in a model that names none: ps, ns, us, ms or s.")
 @click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
 @click.option("--trace", type=OUTPUT, metavar="FILE.json", help="Write the passes for chrome://tracing and Perfetto.")
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the figures as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 def command(
     pipeline: str,
+    model: str | None,
+    batch_size: int | None,
+    micro_batch_size: int | None,
+    time_unit: str | None,
     gantt: str | None,
     trace: str | None,
     output: str | None,
@@ -25,8 +38,9 @@ def command(
 ) -> None:
     """Simulate one iteration of a training pipeline: when each pass and each transfer begins.
 
-    FILE holds stages with their times and orders of passes (see docs/formats.md), or is - for standard input. Every
-    pass starts as soon as its stage is free and what it needs has arrived. Exit code 1: passes wait for each other.
+    FILE holds stages with their times and orders of passes (see docs/formats.md), or is a plan of `mtpp plan`, whose
+    stages run in a line; - is standard input. Every pass starts as soon as its stage is free and what it needs has
+    arrived. Exit code 1: passes wait for each other.
     """
     from mtpp.api.output import check_output
     from mtpp.api.simulate import check_gantt, simulate
@@ -40,7 +54,14 @@ def command(
         if path not in (None, "-"):
             check_output(path)
     console = Console(quiet=quiet, verbose=verbose)
-    simulated = simulate(pipeline, observer=console)
+    simulated = simulate(
+        pipeline,
+        model=model,
+        batch_size=batch_size,
+        micro_batch_size=micro_batch_size,
+        time_unit=time_unit,
+        observer=console,
+    )
     if gantt is not None:
         simulated.gantt(gantt)
         console.say(f"{gantt}: chart of {len(simulated.stages):,} stages")

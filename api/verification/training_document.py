@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.training.plan_model import model_of_plan
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,20 +74,9 @@ def _training_model(
 
     if isinstance(supplied, str):
         file = read_source(supplied, max_bytes=request.max_model_bytes, expected=EXPECTED)
-        return _read(file, plan_unit, request.read_as.time_unit), file.sha256
+        return model_of_plan(file, plan_unit, request.read_as.time_unit), file.sha256
     if supplied.training is None and supplied.graph is None and not isinstance(supplied.again, str | None):
-        return _read(supplied.again, plan_unit, request.read_as.time_unit), supplied.sha256
+        return model_of_plan(supplied.again, plan_unit, request.read_as.time_unit), supplied.sha256
     if supplied.training is None:
         raise InputError("a graph for inference, the result is a training plan", parameter="model")
     return supplied.training, supplied.sha256
-
-
-def _read(file: Source, plan_unit: str, given_unit: str | None) -> TrainingModel:
-    from mtpp.formats.graphs.graph_format import Content
-    from mtpp.formats.training import native as training_native
-    from mtpp.formats.training.models import training_model_from_source
-
-    content = Content(file)
-    document = content.document if content.is_json else None
-    names_unit = isinstance(document, dict) and document.get("format") == training_native.FORMAT
-    return training_model_from_source(file, plan_unit if given_unit is None and not names_unit else given_unit)

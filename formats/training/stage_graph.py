@@ -31,7 +31,7 @@ from mtpp.units import PICOSECONDS, ceil_ratio
 FORMAT = "mtpp-stage-graph"
 VERSION = 1
 
-EXPECTED = f"stages and transfers as {FORMAT} (see docs/formats.md)"
+EXPECTED = f"a stage graph as {FORMAT}, or a training plan (see docs/formats.md)"
 """What a simulation needs."""
 
 _TIMES = ("forward", "backward")

@@ -1,4 +1,4 @@
-"""``mtpp.simulate``: from a path, bytes, a document or a stage graph; charts, traces and documents."""
+"""``mtpp.simulate``: from a path, bytes, a document or a stage graph; training plans; charts, traces and documents."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.datasets.multi_branch_training import multi_branch_model
+from mtpp.datasets.transformer_training import transformer_training
+from mtpp.formats.training.models import read_training_model
+from mtpp.formats.training.native import write_training_model
 from mtpp.training.pass_order import interleaved_order
 from mtpp.training.stage_graph import PipelineStage, StageGraph
 
@@ -55,7 +59,7 @@ def test_results_are_saved_and_drawn(tmp_path: Path) -> None:
 
 def test_bad_calls(tmp_path: Path) -> None:
     """The message names the parameter, or the place in the file."""
-    with pytest.raises(mtpp.InputError, match="pipeline: 7 is no stage graph"):
+    with pytest.raises(mtpp.InputError, match="pipeline: 7 is no pipeline"):
         mtpp.simulate(7)  # type: ignore[arg-type]
     with pytest.raises(mtpp.InputError, match=r"path: .*has none of the endings"):
         mtpp.simulate(PIPELINE).gantt(tmp_path / "a.png")
@@ -65,3 +69,72 @@ def test_bad_calls(tmp_path: Path) -> None:
         mtpp.simulate(b"\x08\x07onnx")
     with pytest.raises(mtpp.Deadlock, match="<dict>: passes wait for each other"):
         mtpp.simulate({**PIPELINE, "stages": [{**STAGE, "in_flight": 1, "k": 2}] * 2})
+
+
+def test_training_plans_run_in_a_line(tmp_path: Path) -> None:
+    """A plan in memory, as a document with its model, and as files, take the same: the costs of the size asked for."""
+    paths = tmp_path / "plan.json", tmp_path / "model.json"
+    paths[1].write_text(write_training_model(multi_branch_model("mmt", branches=1, layers=3, micro_batch_sizes=(2, 4))))
+    model, _ = read_training_model(str(paths[1]))
+    system = {"devices": 2, "memory": "16GiB", "bandwidth": "1000GB/s", "max_micro_batches": 8}
+    plan = mtpp.plan_training(model, data_parallel=False, tensor_parallel=False, **system)  # type: ignore[arg-type]
+    sizes = {"batch_size": 16, "micro_batch_size": 4}
+    simulated = mtpp.simulate(plan, **sizes)
+    plan.save(paths[0])
+    assert mtpp.simulate(plan.document(), model=model, **sizes).document() == simulated.document()
+    assert mtpp.simulate(paths[0], model=paths[1], **sizes).document() == simulated.document()
+    graph = simulated.record.graph
+    assert [stage.micro_batch for stage in graph.stages] == [4] * len(plan.stages)
+    layers = {layer.name: layer.configurations[1][0].micro_batches[4] for layer in model.layers}
+    for stage, planned in zip(graph.stages, plan.stages, strict=True):
+        assert stage.forward_ticks == sum(layers[name].forward for name in planned.layers)
+        assert stage.backward_ticks == sum(layers[name].backward for name in planned.layers)
+    assert [one.peak_in_flight for one in simulated.stages] == [min(4, one.in_flight) for one in plan.stages]
+
+
+def test_replicas_make_larger_micro_batches() -> None:
+    """A stage of d replicas takes d times the samples at once, in the time of one device."""
+    model = transformer_training(4, hidden=64, heads=4)
+    system = {"devices": 8, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_batches": 8}
+    plan = mtpp.plan_training(model, tensor_parallel=False, **system)  # type: ignore[arg-type]
+    simulated = mtpp.simulate(plan, batch_size=840, micro_batch_size=1)
+    sizes = [stage.micro_batch for stage in simulated.record.graph.stages]
+    assert sizes == [stage.data_parallel for stage in plan.stages]
+    assert max(sizes) > 1
+    assert simulated.iteration_ticks >= max(one.busy + one.synchronisation for one in simulated.stages)
+
+
+def test_bad_calls_with_plans() -> None:
+    """What is missing, what does not divide, what belongs to another model, what is of no effect."""
+    model = multi_branch_model("mmt", branches=2, layers=1, micro_batch_sizes=(2,))
+    other = multi_branch_model("candle-uno", branches=2, layers=1, micro_batch_sizes=(2,))
+    system = {"devices": 2, "memory": "16GiB", "bandwidth": "25GB/s", "max_micro_batches": 8}
+    plan = mtpp.plan_training(model, **system)  # type: ignore[arg-type]
+    document = plan.document()
+    sizes = {"batch_size": 8, "micro_batch_size": 2}
+    for call, said in (
+        (lambda: mtpp.simulate(document, **sizes), "model: must be given with a training plan"),
+        (lambda: mtpp.simulate(plan, micro_batch_size=2), "batch_size: must be given with a training plan"),
+        (lambda: mtpp.simulate(plan, batch_size=2), "micro_batch_size: must be given with a training plan"),
+        (lambda: mtpp.simulate(plan, batch_size=7, micro_batch_size=2), "batch_size: micro-batches of"),
+        (lambda: mtpp.simulate(plan, batch_size=0, micro_batch_size=2), "batch_size: "),
+        (
+            lambda: mtpp.simulate(document, model=other, **sizes),
+            "<dict>: /stages: layer 'top 0' of the model is in no stage",
+        ),
+        (lambda: mtpp.simulate({**document, "version": 7}, model=model, **sizes), "<dict>: /version: "),
+        (lambda: mtpp.simulate(PIPELINE, batch_size=8), "batch_size: has no effect on a stage graph"),
+    ):
+        with pytest.raises(mtpp.InputError) as caught:
+            call()  # type: ignore[no-untyped-call]
+        assert said in str(caught.value)
+    stages = document["stages"]
+    twice = {**document, "stages": [*stages, stages[0]]}
+    with pytest.raises(mtpp.InputError, match=r"/stages/\d+/layers: layer '.*' is in stage 0 as well"):
+        mtpp.simulate(twice, model=model, **sizes)
+    fewer = {**stages[0], "layers": stages[0]["layers"][1:]}
+    with pytest.raises(mtpp.InputError, match="of the model is in no stage"):
+        mtpp.simulate({**document, "stages": [fewer, *stages[1:]]}, model=model, **sizes)
+    unknown = {**stages[0], "configurations": dict.fromkeys(stages[0]["configurations"], "none")}
+    with pytest.raises(mtpp.InputError, match=r"/stages/0/configurations: .* has no configuration 'none'"):
+        mtpp.simulate({**document, "stages": [unknown, *stages[1:]]}, model=model, **sizes)

@@ -51,3 +51,18 @@ def test_failures_in_one_line(tmp_path: Path) -> None:
     assert "passes wait for each other: " in done.stderr
     assert " waits for " in done.stderr
     assert EXAMPLE.read_text() == text
+
+
+def test_a_plan_with_its_model(tmp_path: Path) -> None:
+    """From generating a model to simulating its plan, in four commands; a missing model is asked for."""
+    model, plan = tmp_path / "mmt.json", tmp_path / "plan.json"
+    assert run("generate", "mmt", "--branches", "2", "--layers", "2", "-o", model).returncode == 0
+    system = ("--devices", "2", "--memory", "16GiB", "--bandwidth", "12.5GB/s", "--max-micro-batches", "8")
+    assert run("plan", model, *system, "-o", plan).returncode == 0
+    sizes = ("--batch-size", "32", "--micro-batch-size", "4")
+    done = run("simulate", plan, "--model", model, *sizes, "--format", "json")
+    assert done.returncode == 0
+    assert {stage["micro_batch"] for stage in json.loads(done.stdout)["stages"]} == {4}
+    alone = run("simulate", plan, *sizes)
+    assert (alone.returncode, alone.stdout) == (2, "")
+    assert alone.stderr == "error: --model: must be given with a training plan; give the model that the plan is for\n"

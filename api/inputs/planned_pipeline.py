@@ -1,0 +1,107 @@
+"""Stage graph of a training plan: its stages in a line, with the costs of micro-batches of a given size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.training.model import Configuration, LayerId, TrainingModel
+    from mtpp.training.stage_costs import ScheduledStage
+    from mtpp.training.stage_graph import StageGraph
+
+
+def planned_pipeline(
+    plan: Mapping[str, Any], model: TrainingModel, batch_size: int, micro_batch_size: int
+) -> StageGraph:
+    """Return the pipeline of a training plan of version 1.
+
+    Parameters
+    ----------
+    plan
+        The document, whose shape has been checked.
+    batch_size
+        Samples of an iteration.
+    micro_batch_size
+        Samples that a device takes at once: d replicas make micro-batches of d times as many.
+
+    Raises
+    ------
+    InputError
+        If the document says that there is no plan, or is of several levels of devices; if its stages are not those of
+        the model, or sizes do not divide each other.
+
+    Notes
+    -----
+    Each stage waits for the one before; tensors go straight to the stages that read them.
+    """
+    from mtpp.training.stage_costs import PipelineCosts
+
+    if not plan["feasible"]:
+        raise InputError("says that there is no plan", where="/feasible", remedy="plan with more memory")
+    if plan["system"]["topology"] is not None:
+        problem = "a plan for several levels of devices cannot be simulated"
+        raise InputError(problem, where="/system/topology", remedy="plan for one level")
+    stages = [_stage(row, f"/stages/{s}", model, micro_batch_size) for s, row in enumerate(plan["stages"])]
+    _check_layers(stages, model)
+    for s, stage in enumerate(stages):
+        if batch_size % stage.micro_batch:
+            problem = f"micro-batches of {stage.micro_batch:,} samples (stage {s}) do not divide {batch_size:,} samples"
+            raise InputError(problem, parameter="batch_size", remedy="give a multiple of all of them")
+    costs = PipelineCosts(
+        model,
+        batch_size,
+        plan["system"]["bandwidth_bytes_per_s"],
+        micro_batch_size if model.micro_batch_size is None else model.micro_batch_size,
+    )
+    return costs.stage_graph(stages, [_name(stage, model) for stage in stages], line=True)
+
+
+def _stage(row: Mapping[str, Any], where: str, model: TrainingModel, samples: int) -> ScheduledStage:
+    from mtpp.training.stage_costs import ScheduledStage
+
+    chosen: dict[int, Configuration] = {}
+    for i, layer in enumerate(row["layers"]):
+        place = f"{where}/layers/{i}"
+        if layer not in model.index_of:
+            raise InputError(f"the model has no layer {layer!r}", where=place)
+        number = model.index_of[layer]
+        if number in chosen:
+            raise InputError(f"layer {layer!r} is there twice", where=place)
+        chosen[number] = _configuration(row, layer, model, where)
+    d = row["data_parallel"]
+    return ScheduledStage(chosen, d, d * samples, row["in_flight"])
+
+
+def _configuration(row: Mapping[str, Any], layer: LayerId, model: TrainingModel, where: str) -> Configuration:
+    t, name = row["tensor_parallel"], row["configurations"].get(str(layer))
+    choices = model.layers[model.index_of[layer]].configurations.get(t, ())
+    for one in choices:
+        if one.id == name:
+            return one
+    problem = f"layer {layer!r} has no configuration {name!r} for t = {t}"
+    raise InputError(problem, where=f"{where}/configurations", remedy="give the model that the plan is for")
+
+
+def _check_layers(stages: list[ScheduledStage], model: TrainingModel) -> None:
+    """Check that each layer is in one stage."""
+    placed: dict[int, int] = {}
+    for s, stage in enumerate(stages):
+        for layer in stage.configurations:
+            if placed.setdefault(layer, s) != s:
+                problem = f"layer {model.layers[layer].name!r} is in stage {placed[layer]} as well"
+                raise InputError(problem, where=f"/stages/{s}/layers")
+    for layer, one in enumerate(model.layers):
+        if layer not in placed:
+            problem = f"layer {one.name!r} of the model is in no stage"
+            raise InputError(problem, where="/stages", remedy="give the model that the plan is for")
+
+
+def _name(stage: ScheduledStage, model: TrainingModel) -> str:
+    """Return the first and the last layer of a stage."""
+    place = {layer: at for at, layer in enumerate(model.order)}
+    ordered = sorted(stage.configurations, key=place.__getitem__)
+    first, last = (model.layers[ordered[at]].name for at in (0, -1))
+    return first if len(ordered) == 1 else f"{first} … {last}"
