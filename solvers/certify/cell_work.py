@@ -25,6 +25,7 @@ from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
 from mtpp.solvers.local_search.initial_partition import first_partition
@@ -58,6 +59,10 @@ _LEFT_S = 0.05
 
 _GRACE_S = 0.5
 """Seconds by which work may overrun its time before it is given up: HiGHS takes its time to come to an end."""
+
+_YIELDING, _TIMES_ROOM = ("relaxation",), 3
+"""Bounds that may go on for ever without result: having stood still, one makes room for lanes that are further, so many
+times as long as it has been worked at."""
 
 _NOTHING = BoundResult(None, solved=False)
 
@@ -156,6 +161,7 @@ class _CellWork:
         self._thread = TimedThread()
         self._lock = Lock()
         self._given_up = self._short = False
+        self._headway = Headway()
         self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
         self._tell_first()
         reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
@@ -224,7 +230,10 @@ class _CellWork:
                 if not left and not cut:
                     break
                 for name in left or [cut.pop()]:
-                    self._try(name, self._deadline, thread)
+                    if name in _YIELDING:
+                        self._headway.make_room(lane, _TIMES_ROOM * self._state.bounds[name].seconds, self._over)
+                    if not self._over():
+                        self._try(name, self._deadline, thread)
         finally:
             thread.close()
 
@@ -339,6 +348,10 @@ class _CellWork:
         began = time.perf_counter()
 
         def work() -> BoundResult:
+            with self._headway.at_work(name, self._observer) as observer:
+                return worked(observer)
+
+        def worked(observer: Observer) -> BoundResult:
             asked = BoundLimits(
                 upper,
                 None if state.partition is None else self._reduced.carry(state.partition),
@@ -349,7 +362,7 @@ class _CellWork:
                 jobs=limits.jobs,
                 memory_bytes=limits.memory_bytes,
                 proof_bytes=limits.proof_bytes,
-                observer=self._observer,
+                observer=observer,
                 interrupted=lambda: self._interrupted() or bool(self._closed()) or self._given_up,
                 reduced=self._reduced,
             )

@@ -55,7 +55,7 @@ _MOST_TURNS = 2
 """Times the steps of one search that a chain makes in a turn, at most, where each of its searches ends."""
 
 _STANDSTILL = 2
-"""Rounds that did not help after which there is no hope left."""
+"""Rounds that did not help after which there is no hope left; with a time limit, a promising relaxation is some."""
 
 _SEARCHES = 22
 """At a time, which share the memory: two of each of ten sets, one by a beam, and one for places."""
@@ -236,7 +236,7 @@ class RelaxationLoop:
                 break
             if self.upper - self.lower <= _PROGRESS * gap:
                 idle, woken = 0, False
-            else:
+            elif self._limits.deadline.limit_s is None or not any(chain.promising for chain in self._chains):
                 idle += 1
             if idle == _STANDSTILL and not woken and any(chain.waits for chain in self._chains):
                 self._wake()
