@@ -1,0 +1,1 @@
+"""GraphPipe: pipelines whose stages form any acyclic graph."""

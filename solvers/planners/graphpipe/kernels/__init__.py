@@ -1,0 +1,1 @@
+"""Kernels of planning stage graphs."""

@@ -1,0 +1,44 @@
+"""Bound of a pipeline's iteration, from paths into its stages and what they have to do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.jit import kernel
+
+
+@kernel
+def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: Int64Array) -> int:
+    """Return J, ticks that no simulation of a stage graph beats: paths into stages and what they have to do.
+
+    Parameters
+    ----------
+    order
+        Stages, topologically, int64.
+    costs
+        Ticks of a forward pass, of a backward pass, of all synchronisation, and micro-batches, int64,
+        shape (stages, 4).
+    ends, ticks
+        Source and target of each transfer, and what it takes forward and back, int64, shape (transfers, 2).
+
+    Notes
+    -----
+    The first pass of a stage waits for a forward pass and a transfer of each stage on a path into it. All its passes
+    follow, then the same transfers and backward passes of the path, or its own synchronisation. A channel carries all
+    micro-batches of its sender. For equal stages and free transfers the iteration is J. O(stages · transfers).
+    """
+    stages = len(order)
+    both = np.zeros(stages, dtype=np.int64)
+    forward = np.zeros(stages, dtype=np.int64)
+    bound = 0
+    for x in order:
+        for t in range(len(ends)):
+            if ends[t, 1] == x:
+                y = ends[t, 0]
+                both[x] = max(both[x], both[y] + costs[y, 0] + costs[y, 1] + ticks[t, 0] + ticks[t, 1])
+                forward[x] = max(forward[x], forward[y] + costs[y, 0] + ticks[t, 0])
+                bound = max(bound, costs[y, 3] * ticks[t, 0], costs[x, 3] * ticks[t, 1])
+        load = costs[x, 3] * (costs[x, 0] + costs[x, 1])
+        bound = max(bound, both[x] + load, forward[x] + load + costs[x, 2])
+    return bound

@@ -1,0 +1,131 @@
+"""Ways to run a set of layers as one stage: replicas, micro-batches, orders and configurations, with their costs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.model import Configuration
+from mtpp.training.stage_costs import ScheduledStage
+
+
+class Mix(NamedTuple):
+    """Configurations of some layers together: ticks of both passes, bytes for each micro-batch in flight, and fixed."""
+
+    forward: int
+    backward: int
+    kept: int
+    fixed: int
+    parameters: int
+    chosen: tuple[int, ...]
+
+    def no_worse(self, other: Mix) -> bool:
+        """Tell whether this one costs no more than another in any respect."""
+        return all(ours <= theirs for ours, theirs in zip(self[:5], other[:5], strict=True))
+
+
+@dataclass(frozen=True)
+class StageOption:
+    """A way to run a set of layers.
+
+    Attributes
+    ----------
+    layers
+        Positions in the model.
+    most_in_flight
+        Micro-batches that fit into a device's memory, at least 1.
+    """
+
+    layers: tuple[int, ...]
+    micro_batch: int
+    data_parallel: int
+    interval: int
+    mix: Mix
+    synchronisation: int
+    most_in_flight: int
+
+    def scheduled(self, problem: GraphProblem, in_flight: int) -> ScheduledStage:
+        """Return the stage with so many micro-batches in flight."""
+        chosen: dict[int, Configuration] = {
+            layer: problem.choices[layer][c] for layer, c in zip(self.layers, self.mix.chosen, strict=True)
+        }
+        return ScheduledStage(chosen, self.data_parallel, self.micro_batch, in_flight, self.interval)
+
+
+class StageOptions:
+    """Options of sets of layers, made when they are first asked for.
+
+    Parameters
+    ----------
+    memory_bytes
+        Of a device; None: that of the problem.
+    """
+
+    def __init__(self, problem: GraphProblem, memory_bytes: int | None = None) -> None:
+        self._problem = problem
+        self._memory = problem.memory_bytes if memory_bytes is None else memory_bytes
+        self._known: dict[tuple[tuple[int, ...], int], list[StageOption]] = {}
+        self._mixes: dict[tuple[tuple[int, ...], int], list[Mix]] = {}
+
+    def of(self, layers: tuple[int, ...], size: int) -> Sequence[StageOption]:
+        """Return all options with micro-batches of so many samples that keep one of them in memory at least."""
+        key = layers, size
+        if key not in self._known:
+            self._known[key] = list(self._made(layers, size))
+        return self._known[key]
+
+    def _made(self, layers: tuple[int, ...], size: int) -> Iterable[StageOption]:
+        count = self._problem.mini_batch // size
+        for d in self._problem.degrees(size):
+            for mix in self.mixes(layers, size // d):
+                spare = self._memory - mix.fixed
+                most = count if mix.kept == 0 else min(count, spare // mix.kept)
+                if spare < 0 or most < 1:
+                    continue
+                synchronisation = self._synchronisation(layers, mix, d, size)
+                for interval in self._problem.rules.intervals:
+                    if interval <= most:
+                        yield StageOption(layers, size, d, interval, mix, synchronisation, most)
+
+    def _synchronisation(self, layers: tuple[int, ...], mix: Mix, d: int, size: int) -> int:
+        chosen = {layer: self._problem.choices[layer][c] for layer, c in zip(layers, mix.chosen, strict=True)}
+        return self._problem.costs.synchronisation(ScheduledStage(chosen, d, size, 1))
+
+    def mixes(self, layers: tuple[int, ...], samples: int) -> Sequence[Mix]:
+        """Return the mixes of configurations of some layers that none is better than in every respect.
+
+        Notes
+        -----
+        Fronts of layers are added one by one; their sizes may grow exponentially with layers that have a choice.
+        """
+        key = layers, samples
+        if key not in self._mixes:
+            front = [Mix(0, 0, 0, 0, 0, ())]
+            for layer in layers:
+                front = _front(
+                    Mix(
+                        mix.forward + costs.forward_ticks,
+                        mix.backward + costs.backward_ticks,
+                        mix.kept + costs.memory_bytes,
+                        mix.fixed + one.memory_b,
+                        mix.parameters + one.parameter_bytes,
+                        (*mix.chosen, c),
+                    )
+                    for mix in front
+                    for c, one in enumerate(self._problem.choices[layer])
+                    if not one.micro_batches or samples in one.micro_batches
+                    for costs in [self._problem.costs.passes(one, samples)]
+                )
+            self._mixes[key] = front
+        return self._mixes[key]
+
+
+def _front(mixes: Iterable[Mix]) -> list[Mix]:
+    """Return those that no other is no worse than."""
+    found: list[Mix] = []
+    for mix in sorted(mixes):
+        if not any(other.no_worse(mix) for other in found):
+            found.append(mix)
+    return found

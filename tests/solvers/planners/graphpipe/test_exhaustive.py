@@ -1,0 +1,139 @@
+"""Every stage graph of a small model: optima of the reference, and of an oracle that simulates all plans by events."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_plan_oracles import best_iteration, random_graph_case
+
+from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.training.native import training_model_from_document
+from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch, GraphPipeline
+from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
+from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
+from mtpp.solvers.planners.simulation.simulate import simulate
+from mtpp.training.graph_problem import GraphProblem, GraphRules
+from mtpp.training.model import TrainingModel
+
+
+def _model(document: Any) -> TrainingModel:
+    return training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
+
+
+def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
+    """Return the iteration of a plan by the simulation of its stage graph."""
+    stages = [one.scheduled(problem, count) for one, count in zip(plan.stages, plan.in_flight, strict=True)]
+    assert all(problem.costs.memory_bytes(stage) <= problem.memory_bytes for stage in stages)
+    assert sum(stage.data_parallel for stage in stages) <= problem.devices
+    names = [f"stage {s}" for s in range(len(stages))]
+    return simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential)).iteration
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "optimum_ticks": {},
+    "optimum_least_in_flight_ticks": {"in_flight": "least"},
+    "sequential_optimum_ticks": {"sequential": True},
+    "sequential_least_in_flight_ticks": {"sequential": True, "in_flight": "least"},
+    "per_stage_optimum_ticks": {"per_stage": True},
+}
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_optima_of_the_reference(number: int, shared_reference: Path) -> None:
+    """Any stage graph, one line, sizes by stage, fewest in flight; and the least memory that will do."""
+    case = json.loads((shared_reference / "graphpipe.json").read_text())["models"][number]
+    system = {
+        "devices": case["devices"],
+        "bandwidth_bytes_per_s": case["bandwidth_bytes_per_s"],
+        "mini_batch": case["mini_batch"],
+    }
+    model, sizes = _model(case["model"]), case["micro_batch_sizes"]
+    for key, rules in RULES.items():
+        if key not in case:
+            continue
+        asked = GraphRules(micro_batch_sizes=sizes, **rules)
+        problem = GraphProblem.build(model, memory_bytes=case["memory_bytes"], rules=asked, **system)
+        plan = ExhaustiveSearch(problem).best()
+        assert plan is not None
+        assert plan.iteration == case[key] == _simulated(problem, plan), key
+    for memory, fits in ((case["least_memory_bytes"], True), (case["least_memory_bytes"] - 1, False)):
+        problem = GraphProblem.build(model, memory_bytes=memory, rules=GraphRules(micro_batch_sizes=sizes), **system)
+        assert (ExhaustiveSearch(problem).best() is not None) == fits
+
+
+def test_stages_that_algorithm_1_cannot_make(shared_reference: Path) -> None:
+    """Parts of two branches in one stage, and lines: the optimum over all stage graphs."""
+    for case in json.loads((shared_reference / "graphpipe.json").read_text())["beyond_algorithm_1"]["cases"]:
+        problem = GraphProblem.build(
+            _model(case["model"]),
+            devices=case["devices"],
+            memory_bytes=10**12,
+            bandwidth_bytes_per_s=10**12,
+            mini_batch=case["mini_batch"],
+        )
+        plan = ExhaustiveSearch(problem).best()
+        assert plan is not None
+        assert plan.iteration == case["all_stage_graphs"] == _simulated(problem, plan)
+
+
+def _compare(seed: int) -> bool:
+    document, asked = random_graph_case(seed)
+    rules = GraphRules(
+        micro_batch_sizes=asked["sizes"],
+        per_stage=asked["per_stage"],
+        intervals=asked["intervals"],
+        in_flight="least" if asked["least"] else "any",
+        sequential=asked["sequential"],
+    )
+    problem = GraphProblem.build(
+        _model(document),
+        devices=asked["devices"],
+        memory_bytes=asked["memory_bytes"],
+        bandwidth_bytes_per_s=asked["bandwidth"],
+        mini_batch=asked["mini_batch"],
+        latency_ticks=asked["latency"],
+        rules=rules,
+    )
+    plan, expected = ExhaustiveSearch(problem).best(), best_iteration(document, asked)
+    assert (None if plan is None else plan.iteration) == expected, seed
+    if plan is not None:
+        assert _simulated(problem, plan) == plan.iteration
+    return plan is not None
+
+
+def test_random_models_against_all_plans() -> None:
+    """Memory, latency, lines, sizes by stage and kFkB: the same optimum, or no plan in both."""
+    planned = [_compare(seed) for seed in range(25)]
+    assert 10 < sum(planned) < 25
+
+
+@pytest.mark.slow
+def test_more_random_models_against_all_plans() -> None:
+    """The same for many more."""
+    for seed in range(1_000, 1_250):
+        _compare(seed)
+
+
+def test_the_bound_of_a_pipeline_is_never_above_its_iteration() -> None:
+    """Random stage graphs of any times, sizes and numbers in flight; equal for equal stages and free transfers."""
+    draw = np.random.default_rng(3)
+    ended = 0
+    for _ in range(2_000):
+        count = int(draw.integers(1, 6))
+        sizes = 2 ** draw.integers(0, 3, count)
+        costs = np.zeros((count, 4), dtype=np.int64)
+        costs[:, :3] = draw.integers(0, 9, (count, 3))
+        costs[:, 3] = 8 // sizes
+        ends = np.array([(a, b) for a in range(count) for b in range(a + 1, count) if draw.random() < 0.5])
+        ends = ends.reshape(-1, 2).astype(np.int64)
+        ticks = draw.integers(0, 5, ends.shape)
+        shape = np.stack([sizes, np.ones_like(sizes)], axis=1)
+        time = pipeline_iteration(costs, shape, draw.integers(1, 9, count), ends, ticks)
+        if time >= 0:
+            ended += 1
+            assert path_bound(np.arange(count), costs, ends, ticks) <= time
+    assert ended > 1_000
