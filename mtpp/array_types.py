@@ -7,3 +7,5 @@ from numpy.typing import NDArray
 
 Int32Array = NDArray[np.int32]
 Int64Array = NDArray[np.int64]
+UInt64Array = NDArray[np.uint64]
+Float64Array = NDArray[np.float64]
