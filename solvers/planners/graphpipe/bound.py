@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -109,15 +110,14 @@ class _Chains:
 
     def may_exist(self, ticks: int) -> bool:
         """Tell whether a plan may have an iteration of so many ticks."""
-        problem = self._problem
-        return any(
-            chain_exists(
-                ticks, problem.devices, problem.memory_bytes, *arrays, _MOST_DOWNSETS, _MOST_STEPS
-            )[0] != NO
-            for arrays in self._arguments
-        )  # fmt: skip
+        system = ticks, self._problem.devices, self._problem.memory_bytes
+        for arrays in self._arguments:
+            arguments: tuple[Any, ...] = (*system, *arrays, _MOST_DOWNSETS, _MOST_STEPS)
+            if chain_exists(*arguments)[0] != NO:
+                return True
+        return False
 
-    def _arrays(self, layers: Sequence[int], options: Sequence[_Option]) -> tuple[np.ndarray, ...]:  # type: ignore[type-arg]
+    def _arrays(self, layers: Sequence[int], options: Sequence[_Option]) -> tuple[Any, ...]:
         problem, model, costs = self._problem, self._problem.model, self._problem.costs
         batch = problem.mini_batch
         count = len(layers)

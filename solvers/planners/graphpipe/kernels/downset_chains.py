@@ -40,7 +40,7 @@ def _canonical(
 
 
 @inlined
-def _place(downset: np.uint64, known: UInt64Array, table: Int32Array) -> int:
+def _place(downset: np.uint64, known: UInt64Array, table: Int32Array) -> np.int64:
     """Return where a downset is in the hash table, or the empty place where it belongs."""
     mask = len(table) - 1
     mixed = downset * np.uint64(0x9E3779B97F4A7C15)
