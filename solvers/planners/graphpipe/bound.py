@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NO, chain_exists
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NO, UNKNOWN, chain_exists
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
 from mtpp.training.stage_costs import PassCosts
@@ -33,6 +33,9 @@ _MOST_DOWNSETS = 100_000
 _MOST_STEPS = 1_000_000
 _PRECISION = 2_000
 """Parts of the bound to which it is found."""
+
+_LEFT_OUT = (0.0, 0.005, 0.02, 0.05)
+"""Parts of all work that branches may be left out of, one after the other, where there are too many downsets."""
 
 _LARGEST = 2**61
 _SHRUNK = 1 - 1e-9
@@ -49,36 +52,54 @@ def iteration_bound(problem: GraphProblem, upper: int, stopped: Callable[[], boo
     Notes
     -----
     Exponential in the width of the model at worst; equal branches are interchangeable. Where there are too many
-    downsets, or more than 64 layers, the work of all layers is spread evenly over the devices.
+    downsets, cheap branches are left out, which cannot raise the bound. Of more than 64 layers, the work is spread
+    evenly over the devices.
     """
     low = _least_work(problem)
     if low >= upper:
         return min(low, upper)
     if len(problem.model.layers) > MOST_LAYERS or problem.devices * upper >= _LARGEST:
         return low
-    chains = _Chains(problem)
-    high = upper
-    while high - low > 1 + high // _PRECISION and not stopped():
-        middle = (low + high) // 2
-        if chains.may_exist(middle - 1):
-            high = middle
-        else:
-            low = middle
+    branches = _branches(problem)
+    for share in _LEFT_OUT:
+        chains = _Chains(problem, _without(problem, branches, share))
+        high = upper
+        while high - low > 1 + high // _PRECISION and not stopped():
+            middle = (low + high) // 2
+            if chains.may_exist(middle - 1):
+                high = middle
+            else:
+                low = middle
+        if chains.decided:
+            break
     return low
+
+
+def _without(problem: GraphProblem, branches: Sequence[Sequence[Sequence[int]]], share: float) -> list[list[list[int]]]:
+    """Return groups of equal branches without the cheapest ones, up to that share of all work."""
+    work = [sum(_layer_work(problem, layer) for branch in group for layer in branch) for group in branches]
+    left, dropped = share * sum(work), set()
+    for g in sorted(range(len(work)), key=work.__getitem__):
+        left -= work[g]
+        if left >= 0:
+            dropped.add(g)
+    return [[list(branch) for branch in group] for g, group in enumerate(branches) if g not in dropped]
 
 
 def _least_work(problem: GraphProblem) -> int:
     """Return the iteration if all devices did equal parts of the least work of all layers, rounded up."""
-    total = sum(
-        min(
-            d * (problem.mini_batch // size) * (costs.forward_ticks + costs.backward_ticks)
-            for size in problem.sizes
-            for d in problem.degrees(size)
-            for costs in _possible(problem, problem.choices[layer], size // d)
-        )
-        for layer in range(len(problem.model.layers))
-    )
+    total = sum(_layer_work(problem, layer) for layer in range(len(problem.model.layers)))
     return -(-total // problem.devices)
+
+
+def _layer_work(problem: GraphProblem, layer: int) -> int:
+    """Return the device-ticks that a layer takes at least in an iteration."""
+    return min(
+        d * (problem.mini_batch // size) * (costs.forward_ticks + costs.backward_ticks)
+        for size in problem.sizes
+        for d in problem.degrees(size)
+        for costs in _possible(problem, problem.choices[layer], size // d)
+    )
 
 
 def _possible(problem: GraphProblem, choices: Sequence[Configuration], samples: int) -> list[PassCosts]:
@@ -97,11 +118,23 @@ class _Option:
 
 
 class _Chains:
-    """Chains of downsets of the layers, by size of micro-batches where all stages have the same."""
+    """Chains of downsets of some layers, by size of micro-batches where all stages have the same.
 
-    def __init__(self, problem: GraphProblem) -> None:
+    Parameters
+    ----------
+    branches
+        Groups of equal branches, in a topological order: what is not in them is left out.
+
+    Attributes
+    ----------
+    decided
+        Whether no search was given up.
+    """
+
+    def __init__(self, problem: GraphProblem, branches: Sequence[Sequence[Sequence[int]]]) -> None:
+        self.decided = True
         self._problem = problem
-        self._branches = _branches(problem)
+        self._branches = branches
         layers = [layer for group in self._branches for branch in group for layer in branch]
         self._place = {layer: at for at, layer in enumerate(layers)}
         each = [[_Option(size, d) for d in problem.degrees(size)] for size in problem.sizes]
@@ -113,7 +146,9 @@ class _Chains:
         system = ticks, self._problem.devices, self._problem.memory_bytes
         for arrays in self._arguments:
             arguments: tuple[Any, ...] = (*system, *arrays, _MOST_DOWNSETS, _MOST_STEPS)
-            if chain_exists(*arguments)[0] != NO:
+            answer, _ = chain_exists(*arguments)
+            self.decided &= answer != UNKNOWN
+            if answer != NO:
                 return True
         return False
 
@@ -140,6 +175,8 @@ class _Chains:
         before, after = (np.zeros(count, dtype=np.uint64) for _ in range(2))
         rows: list[list[list[int]]] = [[] for _ in range(count)]
         for edge, (source, target) in zip(model.edges, model.ends, strict=True):
+            if source not in self._place or target not in self._place:
+                continue
             u, v = self._place[source], self._place[target]
             before[v] |= np.uint64(1 << u)
             after[u] |= np.uint64(1 << v)
