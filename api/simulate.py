@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.api.inputs.own_files import refuse_inputs
 from mtpp.api.observer import Observer, listener
 from mtpp.api.output import SavedResult, check_output, write_text_atomically
 from mtpp.api.parameters import path_text, shortened
@@ -14,6 +16,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.plan_training import TrainingPlanResult
+    from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
     from mtpp.training.simulation import Simulation, StageTimes
     from mtpp.training.stage_graph import StageGraph
@@ -88,12 +91,13 @@ def simulate(
     from mtpp.solvers.planners.compiling import compiled_simulation
     from mtpp.solvers.planners.simulation.simulate import simulate as simulated
 
+    heard = listener(observer)
     given = {"model": model, "batch_size": batch_size, "micro_batch_size": micro_batch_size, "time_unit": time_unit}
-    graph, source = _stage_graph(pipeline, {name: value for name, value in given.items() if value is not None})
+    read = _read(pipeline, {name: value for name, value in given.items() if value is not None}, heard)
     if not compiled_simulation():
-        listener(observer).say("compiling (once) …")
-    with attributed(source):
-        return SimulatedPipeline(simulated(graph))
+        heard.say("compiling (once) …")
+    with attributed(read.display):
+        return SimulatedPipeline(simulated(read.graph), read.inputs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,6 +105,7 @@ class SimulatedPipeline(SavedResult):
     """One simulated iteration; shown as the table and the chart that ``mtpp simulate`` prints."""
 
     record: Simulation
+    _inputs: Mapping[str, Path | None] = field(default_factory=dict)
 
     @property
     def iteration_s(self) -> float:
@@ -128,10 +133,11 @@ class SimulatedPipeline(SavedResult):
         Raises
         ------
         InputError
-            If it ends in something else, or cannot be written.
+            If it ends in something else, cannot be written, or is what the pipeline was read from.
         """
         target = path_text(path, "path")
         check_gantt(target, "path")
+        refuse_inputs(target, self._inputs)
         write_text_atomically(target, self.gantt_text(target))
 
     def gantt_text(self, path: str) -> str:
@@ -140,9 +146,9 @@ class SimulatedPipeline(SavedResult):
         from mtpp.views.training.gantt_svg import gantt_html, gantt_svg
         from mtpp.views.training.simulation import simulation_text
 
-        if path.endswith(".svg"):
+        if path.lower().endswith(".svg"):
             return gantt_svg(self.record)
-        if path.endswith(".html"):
+        if path.lower().endswith(".html"):
             return gantt_html(self.record, simulation_text(self.record, "html"))
         return gantt_text(self.record, _TEXT_WIDTH)
 
@@ -152,9 +158,12 @@ class SimulatedPipeline(SavedResult):
         Raises
         ------
         InputError
-            If it cannot be written.
+            If it cannot be written, or is what the pipeline was read from.
         """
-        write_text_atomically(path_text(path, "path"), self.trace_text())
+        target = path_text(path, "path")
+        check_trace(target, "path")
+        refuse_inputs(target, self._inputs)
+        write_text_atomically(target, self.trace_text())
 
     def trace_text(self) -> str:
         """Return the text of such a file."""
@@ -189,14 +198,36 @@ def check_gantt(path: str, parameter: str = "gantt") -> None:
     InputError
         If the ending is none of ``.txt``, ``.svg`` and ``.html``, or the folder is not writable.
     """
-    if not path.endswith(_CHARTS):
+    if not path.lower().endswith(_CHARTS):
         problem = f"{shortened(path)} has none of the endings {', '.join(_CHARTS)}"
         raise InputError(problem, parameter=parameter, remedy="name the file like gantt.svg")
     check_output(path)
 
 
-def _stage_graph(value: Any, given: Mapping[str, Any]) -> tuple[StageGraph, str]:
-    """Return the stage graph of a call, and what messages call its file; *given* is said of a training plan."""
+def check_trace(path: str, parameter: str = "trace") -> None:
+    """Check that a trace can be written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If it is standard output, or the folder is not writable.
+    """
+    if path == "-":
+        raise InputError("goes to a file, not to standard output", parameter=parameter, remedy="name it trace.json")
+    check_output(path)
+
+
+@dataclass(frozen=True)
+class _Read:
+    """A stage graph, what messages call its file, and the files that it was read from."""
+
+    graph: StageGraph
+    display: str
+    inputs: Mapping[str, Path | None] = field(default_factory=dict)
+
+
+def _read(value: Any, given: Mapping[str, Any], observer: Observer) -> _Read:
+    """Read the pipeline of a call; *given* is said of a training plan."""
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.plan_training import TrainingPlanResult
     from mtpp.formats.graphs.graph_format import Content
@@ -207,10 +238,11 @@ def _stage_graph(value: Any, given: Mapping[str, Any]) -> tuple[StageGraph, str]
 
     if isinstance(value, StageGraph):
         _refuse_idle(given)
-        return value, "<stage graph>"
+        again = StageGraph.build(value.name, value.time_unit, value.mini_batch, value.stages, value.transfers)
+        return _Read(again, "<stage graph>")
     if isinstance(value, TrainingPlanResult):
         given = {"model": value.plan.problem.model, **given}
-        return _of_plan(value.document(), given), "<plan>"
+        return _Read(_of_plan(value.document(), given, observer)[0], "<plan>")
     if not isinstance(value, str | bytes | bytearray | memoryview | os.PathLike | Mapping) or not value:
         expected = "give a path, bytes, a document, a StageGraph or a training plan"
         raise InputError(f"{shortened(value)} is no pipeline", parameter="pipeline", remedy=expected)
@@ -218,9 +250,11 @@ def _stage_graph(value: Any, given: Mapping[str, Any]) -> tuple[StageGraph, str]
     content = Content(source)
     if content.is_json and is_training_plan(content.document):
         with attributed(source.display):
-            return _of_plan(content.document, given), source.display
+            graph, model = _of_plan(content.document, given, observer)
+        return _Read(graph, source.display, {"the pipeline": source.path, "its model": model})
+    graph = stage_graph_from_source(source)
     _refuse_idle(given)
-    return stage_graph_from_source(source), source.display
+    return _Read(graph, source.display, {"the pipeline": source.path})
 
 
 def _refuse_idle(given: Mapping[str, Any]) -> None:
@@ -228,8 +262,8 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
         raise InputError("has no effect on a stage graph", parameter=name, remedy="leave it out")
 
 
-def _of_plan(document: Any, given: Mapping[str, Any]) -> StageGraph:
-    """Return the stage graph of a training plan."""
+def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Path | None]:
+    """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
     from mtpp.api.inputs.planned_pipeline import planned_pipeline
     from mtpp.api.parameters import time_unit_or_none, whole
     from mtpp.checker.training.document import check_training_plan
@@ -247,10 +281,13 @@ def _of_plan(document: Any, given: Mapping[str, Any]) -> StageGraph:
             raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
     sizes = [whole(given[name], name) for name in ("batch_size", "micro_batch_size")]
     unit = time_unit_or_none(given.get("time_unit"))
-    return planned_pipeline(document, _model(given["model"], document["time_unit"], unit), *sizes)
+    model, source = _model(given["model"], document["time_unit"], unit)
+    if source is not None and source.sha256 != document["model"]["sha256"]:
+        observer.warn(f"{source.display}: not the file that the plan was made for; its costs are taken")
+    return planned_pipeline(document, model, *sizes), None if source is None else source.path
 
 
-def _model(value: Any, plan_unit: str, unit: str | None) -> TrainingModel:
+def _model(value: Any, plan_unit: str, unit: str | None) -> tuple[TrainingModel, Source | None]:
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.training.plan_model import model_of_plan
     from mtpp.api.training.task import model_parameter
@@ -259,5 +296,6 @@ def _model(value: Any, plan_unit: str, unit: str | None) -> TrainingModel:
 
     supplied = model_parameter(value)
     if isinstance(supplied, TrainingModel):
-        return supplied
-    return model_of_plan(source_of(supplied, None, "model", expected=EXPECTED), plan_unit, unit)
+        return supplied, None
+    source = source_of(supplied, None, "model", expected=EXPECTED)
+    return model_of_plan(source, plan_unit, unit), source

@@ -73,7 +73,7 @@ def mmt(output: str, system: str, quiet: bool, verbose: bool, **sizes: Any) -> N
     """Make branches of Transformer layers that are concatenated at the end, with costs by micro-batch size.
 
     Shapes are those of GraphPipe's evaluation: 256 tokens of width 1024, 16 heads, feed-forward layers of width 4096,
-    float32. Times are a roofline of whole layers, for each size.
+    float32. Times are a roofline of whole layers, for each size, at the system's peak rates: 125 TFLOP/s of a V100.
     """
     from mtpp.api.generate import generate_multi_branch
 

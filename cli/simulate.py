@@ -10,7 +10,12 @@ from mtpp.cli.options.shared import output_options
 
 @click.command("simulate")
 @click.argument("pipeline", type=PIPELINE, metavar="FILE")
-@click.option("--model", type=MODEL, metavar="FILE", help="That a training plan is for.")
+@click.option(
+    "--model",
+    type=MODEL,
+    metavar="FILE",
+    help="Model that a training plan was made for; a plan needs it and both sizes.",
+)
 @click.option("--batch-size", type=click.IntRange(1), metavar="B", help="Of a training plan: samples of an iteration.")
 @click.option(
     "--micro-batch-size",
@@ -43,16 +48,17 @@ def command(
     arrived. Exit code 1: passes wait for each other.
     """
     from mtpp.api.output import check_output
-    from mtpp.api.simulate import check_gantt, simulate
+    from mtpp.api.simulate import check_gantt, check_trace, simulate
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.training.simulation import simulation_text
 
     if gantt is not None:
         check_gantt(gantt)
-    for path in (trace, output):
-        if path not in (None, "-"):
-            check_output(path)
+    if trace is not None:
+        check_trace(trace)
+    if output not in (None, "-"):
+        check_output(output)
     console = Console(quiet=quiet, verbose=verbose)
     simulated = simulate(
         pipeline,

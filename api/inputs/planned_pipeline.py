@@ -37,6 +37,7 @@ def planned_pipeline(
     -----
     Each stage waits for the one before; tensors go straight to the stages that read them.
     """
+    from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts
 
     if not plan["feasible"]:
@@ -50,6 +51,9 @@ def planned_pipeline(
         if batch_size % stage.micro_batch:
             problem = f"micro-batches of {stage.micro_batch:,} samples (stage {s}) do not divide {batch_size:,} samples"
             raise InputError(problem, parameter="batch_size", remedy="give a multiple of all of them")
+    if 2 * sum(batch_size // stage.micro_batch for stage in stages) > MOST_PASSES:
+        problem = f"all stages together have more than {MOST_PASSES:,} passes"
+        raise InputError(problem, parameter="batch_size", remedy="use larger micro-batches")
     costs = PipelineCosts(
         model,
         batch_size,

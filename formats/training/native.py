@@ -87,7 +87,7 @@ def _micro_batch_size(document: dict[str, Any]) -> int | None:
 
 def _sample_count(value: int, where: str) -> int:
     if not 1 <= value < LARGEST_COST:
-        raise InputError("must be at least 1" if value < 1 else "is too large", where=where)
+        raise InputError("must be at least 1" if value < 1 else "must be below 2^62", where=where)
     return value
 
 
@@ -170,6 +170,7 @@ def write_training_model(model: TrainingModel) -> str:
         "version": VERSION,
         "name": model.name,
         "time_unit": model.time_unit,
+        **({} if model.micro_batch_size is None else {"micro_batch_size": model.micro_batch_size}),
         "layers": [
             {
                 "name": layer.name,
@@ -185,8 +186,6 @@ def write_training_model(model: TrainingModel) -> str:
             for edge in model.edges
         ],
     }
-    if model.micro_batch_size is not None:
-        document["micro_batch_size"] = model.micro_batch_size
     for key, value in (("defaults", model.defaults), ("metadata", model.metadata)):
         if value:
             document[key] = dict(value)

@@ -21,6 +21,7 @@ from mtpp.formats.io.json_shape import (
     require_object,
     require_text,
     require_whole,
+    shown,
 )
 from mtpp.formats.io.source import Source
 from mtpp.training.model import TIME_UNITS
@@ -67,6 +68,9 @@ def stage_graph_from_document(document: Any, source: str, name: str = "stage gra
         :meth:`StageGraph.build` refuses.
     """
     with attributed(source):
+        found = document.get("format") if isinstance(document, dict) else None
+        if isinstance(found, str) and found != FORMAT:
+            raise UnrecognisedInput(f"the format is {shown(found)}", where="/format", remedy=f"give {EXPECTED}")
         document = check_header(document, FORMAT, VERSION)
         check_keys(document, "", ("format", "version", "time_unit", "mini_batch", "stages", "transfers"), ("name",))
         unit = require_text(document["time_unit"], "/time_unit")
@@ -110,7 +114,7 @@ def _order(row: dict[str, Any], count: int, where: str) -> Int32Array:
     if "order" in row:
         for key in ("in_flight", "k"):
             if key in row:
-                raise InputError("says what the order does", where=f"{where}/{key}", remedy="give one of them")
+                raise InputError(f"{key} and order are both given", where=f"{where}/{key}", remedy="give one of them")
         try:
             return order_of_text(require_text(row["order"], f"{where}/order"), count)
         except InputError as error:
@@ -133,7 +137,7 @@ def _transfer(row: Any, where: str, unit: str) -> StageTransfer:
 def _positive(value: Any, where: str) -> int:
     number = require_whole(value, where)
     if not 1 <= number < LARGEST_SUM:
-        raise InputError("must be at least 1" if number < 1 else "is too large", where=where)
+        raise InputError("must be at least 1" if number < 1 else "must be below 2^62", where=where)
     return number
 
 

@@ -339,9 +339,10 @@ def _check_sizes(model: TrainingModel) -> None:
         same = choice.micro_batches.get(ours)
         if same is not None and same.forward + same.backward != choice.time_per_sample:
             problem = f"forward and backward add up to {_decimal(same.forward + same.backward)}"
-            remedy = f"they must be the time of {ours} samples, {_decimal(choice.time_per_sample)}"
+            samples = "1 sample" if ours == 1 else f"{ours} samples"
+            remedy = f"they must be the time of {samples}, {_decimal(choice.time_per_sample)}"
             raise model.fault(problem, f"{where}/{ours}", remedy)
 
 
 def _decimal(time: Exact) -> str:
-    return f"{float(time):.15g}" if isinstance(time, Fraction) else str(time)
+    return f"{float(time):.17g}" if isinstance(time, Fraction) else str(time)

@@ -13,7 +13,7 @@ import numpy as np
 from mtpp.array_types import Int32Array
 from mtpp.errors import InputError
 
-MOST_PASSES = 10_000_000
+MOST_PASSES = 4_000_000
 """Passes of all stages together that a simulation takes."""
 
 _PASS = re.compile(r"([FB])([1-9][0-9]{0,9})")

@@ -128,9 +128,16 @@ class Simulation:
         numbers = self.graph.stages[stage].order.tolist()
         return list(map(Span, numbers, self.start[here].tolist(), self.end[here].tolist()))
 
+    @cached_property
+    def _by_channel(self) -> tuple[Int64Array, Int64Array]:
+        """Messages of all channels, one after the other, and where each begins."""
+        order = np.argsort(self.network.channel, kind="stable")
+        return order, np.searchsorted(self.network.channel[order], np.arange(self.network.channels + 1))
+
     def messages(self, channel: int) -> Sequence[Span]:
         """Return the messages of a channel of :attr:`channels`, by the passes that send them, in their order."""
-        at = np.flatnonzero(self.network.channel == channel)
+        order, starts = self._by_channel
+        at = order[starts[channel] : starts[channel + 1]]
         sender = np.searchsorted(self.network.message_start, at, side="right") - 1
         stage = self.channels[channel].source
         numbers = self.graph.stages[stage].order[sender - self.network.row_start[stage]]

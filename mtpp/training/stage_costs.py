@@ -121,7 +121,8 @@ class PipelineCosts:
 
         Notes
         -----
-        What handing a tensor on to several devices that share a layer takes goes over the same link.
+        Bytes that hand a tensor to all devices that share a layer (``forward_sync_bytes``, ``backward_sync_bytes``) are
+        added to the tensor's own.
         """
         place = {layer: s for s, stage in enumerate(stages) for layer in stage.configurations}
         moved: dict[tuple[int, int], tuple[list[int], list[int]]] = {}

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+import numpy as np
+
 from mtpp.array_types import Int32Array
 from mtpp.errors import InputError
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.training.model import TIME_UNITS
 from mtpp.training.pass_order import MOST_PASSES
+
+MOST_MESSAGES = 10_000_000
+"""Micro-batches that all transfers together move, there and back."""
 
 LARGEST_SUM = 2**62
 """All passes, transfers and synchronisations together stay below as many ticks."""
@@ -94,8 +99,8 @@ class StageGraph:
         if time_unit not in TIME_UNITS:
             remedy = f"use one of {', '.join(TIME_UNITS)}"
             raise InputError(f"unknown unit of time {time_unit!r}", where="/time_unit", remedy=remedy)
-        if mini_batch < 1:
-            raise InputError("a mini-batch has at least 1 sample", where="/mini_batch")
+        if not 1 <= mini_batch < LARGEST_SUM:
+            raise InputError("a mini-batch has at least 1 sample, and fewer than 2^62", where="/mini_batch")
         if not stages:
             raise InputError("there are no stages", where="/stages", remedy="give at least one")
         for s, stage in enumerate(stages):
@@ -104,6 +109,9 @@ class StageGraph:
             problem = f"all stages together have more than {MOST_PASSES:,} passes"
             raise InputError(problem, where="/stages", remedy="use larger micro-batches")
         _check_transfers(stages, transfers)
+        if sum(stages[s].micro_batches for one in transfers for s in (one.source, one.target)) > MOST_MESSAGES:
+            problem = f"all transfers together move more than {MOST_MESSAGES:,} micro-batches"
+            raise InputError(problem, where="/transfers", remedy="use larger micro-batches")
         graph = cls(name, time_unit, mini_batch, tuple(stages), tuple(transfers))
         if graph._longest >= LARGEST_SUM:
             problem = "all passes and transfers together reach 2^62 ps (53 days)"
@@ -158,6 +166,10 @@ def _check_stage(stage: PipelineStage, mini_batch: int, where: str) -> None:
             f"{stage.micro_batches:,} micro-batches of {stage.micro_batch:,} samples are not {mini_batch:,} samples"
         )
         raise InputError(problem, where=f"{where}/order")
+    count = stage.micro_batches
+    whole = np.concatenate([np.arange(-count, 0), np.arange(1, count + 1)])
+    if stage.order.dtype != np.int32 or not np.array_equal(np.sort(stage.order), whole):
+        raise InputError("is no order of passes: ±1 to ±M, once each, int32", where=f"{where}/order")
 
 
 def _check_transfers(stages: Sequence[PipelineStage], transfers: Sequence[StageTransfer]) -> None:

@@ -30,6 +30,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
     plan = mtpp.evaluate(path, STAGES).document()
     resnet, stages = sample_path("resnet50"), tmp_path / "stages"
     model = transformer_training(2, hidden=64, heads=4)
+    training = mtpp.plan_training(model, **TRAINING).document()  # type: ignore[arg-type]
     return {
         "bound": {"models": path, "k": 2, "bounds": "simple"},
         "certify": {"models": path, "k": 2, "jobs": 1},
@@ -45,6 +46,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "profile": {"model": resnet, "repeats": 1, "warmup": 0},
         "read": {"source": path},
         "run_pipeline": {"folder": stages, "batches": 1, "warmup": 0},
+        "simulate": {"pipeline": training, "model": model, "batch_size": 840, "micro_batch_size": 1},
         "split": {"model": resnet, "plan": STAGES, "folder": stages},
         "sweep_training": {"model": model, **TRAINING, "devices": [1, 2]},
         "verify": {"result": plan, "model": path},
@@ -72,7 +74,20 @@ FLAGS = {
 }
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {
-    *("model", "models", "source", "plan", "result", "assignment", "path", "folder", "costs", "inputs", "store"),
+    *(
+        "model",
+        "models",
+        "source",
+        "plan",
+        "result",
+        "assignment",
+        "path",
+        "pipeline",
+        "folder",
+        "costs",
+        "inputs",
+        "store",
+    ),
     *("scheduler", "topology"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""

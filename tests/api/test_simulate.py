@@ -138,3 +138,41 @@ def test_bad_calls_with_plans() -> None:
     unknown = {**stages[0], "configurations": dict.fromkeys(stages[0]["configurations"], "none")}
     with pytest.raises(mtpp.InputError, match=r"/stages/0/configurations: .* has no configuration 'none'"):
         mtpp.simulate({**document, "stages": [unknown, *stages[1:]]}, model=model, **sizes)
+
+
+def test_inputs_are_not_written_over(tmp_path: Path) -> None:
+    """Neither the pipeline nor the model of a plan, through a link as well."""
+    path, link = tmp_path / "two.txt", tmp_path / "link.svg"
+    path.write_text(json.dumps(PIPELINE))
+    link.symlink_to(path)
+    simulated = mtpp.simulate(path)
+    for write in (lambda: simulated.gantt(path), lambda: simulated.gantt(link), lambda: simulated.trace(path)):
+        with pytest.raises(mtpp.InputError, match="is the pipeline too"):
+            write()
+    with pytest.raises(mtpp.InputError, match="path: goes to a file"):
+        simulated.trace("-")
+    assert json.loads(path.read_text()) == PIPELINE
+
+
+def test_another_model_than_the_plans_is_told_of(tmp_path: Path) -> None:
+    """The same layers with other costs: their costs are taken, and a warning says so; its file is not written over."""
+    texts = [write_training_model(multi_branch_model("mmt", branches=2, layers=1, seed=seed)) for seed in (1, 2)]
+    paths = [tmp_path / f"{number}.json" for number in range(2)]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    plan = mtpp.plan_training(paths[0], devices=2, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
+    sizes = {"batch_size": 8, "micro_batch_size": 2}
+    with pytest.warns(mtpp.MtppWarning, match="not the file that the plan was made for"):
+        other = mtpp.simulate(plan.document(), model=paths[1], **sizes)
+    assert other.iteration_ticks != mtpp.simulate(plan, **sizes).iteration_ticks
+    with pytest.raises(mtpp.InputError, match="is its model too"):
+        other.trace(paths[1])
+
+
+def test_batches_that_no_simulation_takes() -> None:
+    """Millions of passes are refused before they are made."""
+    model = multi_branch_model("mmt", branches=1, layers=1, micro_batch_sizes=(2,))
+    plan = mtpp.plan_training(model, devices=1, memory="16GiB", bandwidth="25GB/s", max_micro_batches=8)
+    for size in (10**9, 10**24):
+        with pytest.raises(mtpp.InputError, match="batch_size: "):
+            mtpp.simulate(plan, batch_size=size, micro_batch_size=1)

@@ -1,6 +1,6 @@
 """A second simulator of stage graphs, by a clock and a queue of events; and random stage graphs.
 
-It is written from the rules in ``docs/formats.md`` (*Stage graphs*), and shares nothing with the one under test.
+It is written from the rules in ``docs/simulation.md`` (*Rules*), and shares nothing with the one under test.
 """
 
 from __future__ import annotations

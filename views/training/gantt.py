@@ -12,6 +12,9 @@ _FORWARD, _BACKWARD, _BOTH, _SYNCHRONISATION, _IDLE = "░", "█", "▓", "▒"
 _SEVERAL = 3
 """Passes in a column, at least, for it to show that there are some of both kinds."""
 
+_HALF, _VISIBLE = 0.5, 0.05
+"""Part of a column's time that has to be busy for it not to be blank; the second where there are several passes."""
+
 _MOSTLY = 0.8
 """Part of its busy time from which on it shows one kind alone, even so."""
 
@@ -21,8 +24,8 @@ _LEAST_WIDTH = 20
 def gantt_text(simulation: Simulation, width: int) -> str:
     """Return a chart of at most so many columns, if they are enough for stages and at least 20 columns of time.
 
-    A column that is idle for more than half of its time is blank. A pass with room for it begins with the number of its
-    micro-batch.
+    A column of one or two passes that is idle for more than half of its time is blank; one of more passes shows that
+    there are some. A pass with room for it begins with the number of its micro-batch.
 
     Notes
     -----
@@ -78,7 +81,7 @@ class _Cell:
 
     def mark(self, whole: int) -> str:
         total = sum(self.used)
-        if 2 * total < whole or total == 0:
+        if total < (_VISIBLE if self.spans >= _SEVERAL else _HALF) * whole or total == 0:
             return _IDLE
         share, mark = max(zip(self.used, (_SYNCHRONISATION, _FORWARD, _BACKWARD), strict=True))
         return mark if self.spans < _SEVERAL or share >= _MOSTLY * total else _BOTH

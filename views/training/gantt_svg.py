@@ -23,9 +23,16 @@ _CHARACTER = 6.7
 _ROW, _BAR = 26, 22
 _CHANNEL_ROW, _CHANNEL_BAR = 14, 8
 _LEAST_WIDTH = 0.5
-"""Pixels below which spans of one kind that follow each other closely are drawn as one."""
+"""Pixels in which all spans are drawn as one: bars on top of each other, as high as each kind's part of the time."""
+
+_THINNEST, _EDGED = 0.05, 3
+"""Pixels of the thinnest bar, and of those from which on bars have an edge."""
 
 _TICKS = 8
+
+_LONGEST_LABEL = 40
+_MOST_CHANNELS = 64
+"""Channels that are drawn: the busiest."""
 
 _STYLE = (
     "text{font:11px system-ui,sans-serif;fill:#222}.n{text-anchor:middle;font-size:10px}.l{text-anchor:end}"
@@ -38,7 +45,7 @@ def gantt_svg(simulation: Simulation) -> str:
 
     Notes
     -----
-    O(passes + messages); what would be narrower than half a pixel is drawn together with its neighbours.
+    O(passes + messages); what is within half a pixel is drawn together. Of many channels, the busiest are shown.
     """
     return "\n".join(_lines(simulation)) + "\n"
 
@@ -58,8 +65,11 @@ def gantt_html(simulation: Simulation, table: str) -> str:
 
 def _lines(simulation: Simulation) -> Iterator[str]:
     graph, total = simulation.graph, max(1, simulation.iteration)
-    stages = [terminal_safe(graph.label(s)) for s in range(len(graph.stages))]
-    busy = [c for c, one in enumerate(simulation.channels) if one.busy]
+    stages = [_shortened(terminal_safe(graph.label(s))) for s in range(len(graph.stages))]
+    busy = sorted(
+        (c for c, one in enumerate(simulation.channels) if one.busy), key=lambda c: -simulation.channels[c].busy
+    )
+    busy = sorted(busy[:_MOST_CHANNELS])
     channels = [f"{one.source} → {one.target}" for one in (simulation.channels[c] for c in busy)]
     left = int(max(len(name) for name in [*stages, *channels]) * _CHARACTER) + 16
     height = _TOP + len(stages) * _ROW + (len(busy) * _CHANNEL_ROW + 8 if busy else 0) + 28
@@ -87,6 +97,10 @@ def _lines(simulation: Simulation) -> Iterator[str]:
         yield from _bars(simulation.messages(c), left, y, _CHANNEL_BAR, scale, f"transfer {name}", numbers=False)
         y += _CHANNEL_ROW
     yield "</svg>"
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
 def _legend(width: int, *, transfers: bool) -> Iterator[str]:
@@ -120,26 +134,41 @@ def _time(at: int, total: int) -> str:
 def _bars(
     spans: Sequence[Span], left: int, y: int, height: int, scale: float, where: str, *, numbers: bool
 ) -> Iterator[str]:
-    kinds = {0: "synchronisation", 1: "forward", -1: "backward"}
     at = 0
     while at < len(spans):
-        first = last = spans[at]
-        kind = kinds[(first.number > 0) - (first.number < 0)]
+        first = at
+        begin = spans[at].start
         at += 1
-        if first.end == first.start:
-            continue
-        while (last.end - first.start) * scale < _LEAST_WIDTH and at < len(spans):
-            last = spans[at]
+        while at < len(spans) and (spans[at].end - begin) * scale < _LEAST_WIDTH:
             at += 1
-        x, width = left + first.start * scale, (last.end - first.start) * scale
-        colour = _COLOURS[kind if numbers else "transfer"]
-        edge = ' stroke="#fff" stroke-width=".6"' if width > 3 else ""
-        name = pass_name(first.number) if first.number else kind
-        told = f"{name}, {where}: {format_picoseconds(first.start)} to {format_picoseconds(last.end)}"
-        yield (
-            f'<rect x="{x:.2f}" y="{y}" width="{width:.2f}" height="{height}" fill="{colour}"{edge}>'
-            f"<title>{escape(told)}</title></rect>"
-        )
-        label = str(abs(first.number))
-        if numbers and first.number and width > len(label) * _CHARACTER + 2:
-            yield f'<text class="n" x="{x + width / 2:.1f}" y="{y + 15}">{label}</text>'
+        merged = [span for span in spans[first:at] if span.end > span.start]
+        if not merged:
+            continue
+        end = merged[-1].end
+        x, width = left + merged[0].start * scale, (end - merged[0].start) * scale
+        told = f"{_names(merged)}, {where}: {format_picoseconds(merged[0].start)} to {format_picoseconds(end)}"
+        top = float(y)
+        for kind in _COLOURS:
+            busy = sum(span.end - span.start for span in merged if (_kind(span) if numbers else "transfer") == kind)
+            if busy:
+                part = height * busy / (end - merged[0].start)
+                yield _bar(x, top, width, part, kind, told)
+                top += part
+        number = abs(merged[0].number)
+        if numbers and number and len(merged) == 1 and width > len(str(number)) * _CHARACTER + 2:
+            yield f'<text class="n" x="{x + width / 2:.1f}" y="{y + 15}">{number}</text>'
+
+
+def _bar(x: float, y: float, width: float, height: float, kind: str, told: str) -> str:
+    edge = ' stroke="#fff" stroke-width=".6"' if width > _EDGED else ""
+    place = f'x="{x:.2f}" y="{y:.4g}" width="{max(width, _THINNEST):.2f}" height="{height:.4g}"'
+    return f'<rect {place} fill="{_COLOURS[kind]}"{edge}><title>{escape(told)}</title></rect>'
+
+
+def _kind(span: Span) -> str:
+    return "synchronisation" if span.number == 0 else "forward" if span.number > 0 else "backward"
+
+
+def _names(spans: Sequence[Span]) -> str:
+    names = [pass_name(span.number) if span.number else "synchronisation" for span in (spans[0], spans[-1])]
+    return names[0] if len(spans) == 1 else f"{names[0]} … {names[1]}"

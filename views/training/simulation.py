@@ -48,7 +48,11 @@ def simulation_text(simulation: Simulation, output_format: str, terminal: RichCo
         return f"{title}{markdown_text(header, rows)}\n" + "\n".join(lines) + "\n"
     if output_format == "html":
         return html_text(_title(simulation), header, rows, _figures(simulation), left=[1])
-    return _table(simulation, header, rows, terminal or result_terminal())
+    if terminal is not None:
+        return _table(simulation, header, rows, terminal, terminal.width if terminal.is_terminal else _CHART_WIDTH)
+    shown = result_terminal()
+    width = shown.width if shown.is_terminal else _CHART_WIDTH
+    return _table(simulation, header, rows, result_terminal(endless=True), width)
 
 
 def _title(simulation: Simulation) -> str:
@@ -121,7 +125,7 @@ def _channels(busy: list[ChannelTimes], whole: int) -> str:
     return f"busiest {named}" + (f", {len(busy) - _NAMED:,} more" if len(busy) > _NAMED else "")
 
 
-def _table(simulation: Simulation, header: list[str], rows: list[list[str]], console: RichConsole) -> str:
+def _table(simulation: Simulation, header: list[str], rows: list[list[str]], console: RichConsole, width: int) -> str:
     from rich.table import Table
     from rich.text import Text
 
@@ -133,5 +137,5 @@ def _table(simulation: Simulation, header: list[str], rows: list[list[str]], con
     for row in rows:
         table.add_row(*map(safe_text, row))
     figures = figures_grid(_figures(simulation))
-    chart = Text(gantt_text(simulation, console.width if console.is_terminal else _CHART_WIDTH).rstrip("\n"))
+    chart = Text(gantt_text(simulation, width).rstrip("\n"))
     return rendered(console, safe_text(_title(simulation), "bold"), table, "", figures, "", chart)

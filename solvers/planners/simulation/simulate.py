@@ -14,6 +14,7 @@ from mtpp.training.pass_order import pass_name
 from mtpp.training.simulation import Simulation
 from mtpp.training.stage_graph import StageGraph
 
+_REMEDY = "change the orders of passes; with k backward passes in turn, at least k micro-batches have to be in flight"
 _MOST_NAMED = 8
 """Passes of a cycle that a message names."""
 
@@ -44,7 +45,7 @@ def simulate(graph: StageGraph) -> Simulation:
         simulation.sent,
     )
     if done < len(network.duration):
-        raise Deadlock(f"passes wait for each other: {_cycle_text(simulation)}", remedy="change the orders of passes")
+        raise Deadlock(f"passes wait for each other: {_cycle_text(simulation)}", remedy=_REMEDY)
     return simulation
 
 
@@ -79,7 +80,7 @@ def _cycle_text(simulation: Simulation) -> str:
     if len(names) > _MOST_NAMED:
         half = _MOST_NAMED // 2
         names = [*names[:half], f"… {len(names) - _MOST_NAMED} more …", *names[-half:]]
-    return " waits for ".join(names)
+    return " waits for ".join([names[0], ", which waits for ".join(names[1:])])
 
 
 def _cycle(simulation: Simulation) -> list[int]:

@@ -6,12 +6,14 @@ import json
 from copy import deepcopy
 from typing import Any
 
+import numpy as np
 import pytest
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.stage_graph import stage_graph_from_document
-from mtpp.training.stage_graph import StageGraph
+from mtpp.training.pass_order import interleaved_order
+from mtpp.training.stage_graph import PipelineStage, StageGraph, StageTransfer
 
 GOOD = {
     "format": "mtpp-stage-graph",
@@ -61,7 +63,7 @@ BROKEN: list[tuple[tuple[Any, ...], Any, str, str]] = [
     (("stages", 0, "backward"), 4 * 10**15, "/stages", "2^62"),
     (("stages", 0, "in_flight"), 0, "/stages/0/in_flight", "at least 1"),
     (("stages", 0, "k"), 0, "/stages/0/k", "at least 1"),
-    (("stages", 0, "order"), "F1", "/stages/0/in_flight", "says what the order does"),
+    (("stages", 0, "order"), "F1", "/stages/0/in_flight", "in_flight and order are both given"),
     (("stages", 0, "depth"), 1, "/stages/0", "unknown key 'depth'"),
     (("stages", 1, "order"), "F1 B1 F2 B1", "/stages/1/order", "B1 is there twice"),
     (("stages", 1, "order"), "F1 B1 F2", "/stages/1/order", "B2 is missing"),
@@ -99,5 +101,22 @@ def test_missing_orders_duplicates_and_cycles() -> None:
         read({**GOOD, "transfers": [link, link]})
     with pytest.raises(InputError, match=r"/transfers/0: the stages make a cycle: a -> stage 1 -> a"):
         read({**GOOD, "transfers": [link, {**link, "source": 1, "target": 0}]})
-    with pytest.raises(InputError, match="more than 10,000,000 passes"):
+    with pytest.raises(InputError, match="more than 4,000,000 passes"):
         read({**GOOD, "mini_batch": 4 * 10**9})
+
+
+def test_orders_in_memory_are_checked() -> None:
+    """A stage graph that was never in a file has whole orders, of int32, too; messages are counted as well."""
+    for order in ([1, 1, -1, -1], [1, 3, -1, -3], [1, 2, -1, 0]):
+        stage = PipelineStage("a", 1, 1, 1, 0, np.array(order, dtype=np.int32))
+        with pytest.raises(InputError, match="/stages/0/order: is no order of passes"):
+            StageGraph.build("x", "ps", 2, [stage], [])
+    stage = PipelineStage("a", 1, 1, 1, 0, np.array([1, -1], dtype=np.int64))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="int32"):
+        StageGraph.build("x", "ps", 1, [stage], [])
+    with pytest.raises(InputError, match="/mini_batch"):
+        StageGraph.build("x", "ps", 2**70, [], [])
+    many = [PipelineStage(str(s), 1, 1, 1, 0, interleaved_order(20_000, 100)) for s in range(32)]
+    ends = [StageTransfer(a, b, 0, 0) for a in range(32) for b in range(a + 1, 32)]
+    with pytest.raises(InputError, match="/transfers: all transfers together move more than 10,000,000"):
+        StageGraph.build("x", "ps", 20_000, many, ends)

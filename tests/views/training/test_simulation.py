@@ -83,9 +83,44 @@ def test_pictures_hold_every_pass() -> None:
     assert "<table>" in page
 
 
+def test_pictures_show_the_time_of_each_kind() -> None:
+    """The area of each colour is what stages do, however short some passes are; nothing idle is drawn as work."""
+    times = [(10**6, 10**12, 0), (10**12, 10**6, 10**11)]
+    stages = [PipelineStage(f"stage {s}", 1, *one, interleaved_order(30, 2 - s)) for s, one in enumerate(times)]
+    transfers = [StageTransfer(0, 1, 10**6, 10**10)]
+    sparse = simulate(StageGraph.build("x", "ps", 30, stages, transfers))
+    for simulation in (sparse, line(20_000, synchronisation=10**5)):
+        picture = gantt_svg(simulation)
+        for kind, colour, busy in (
+            ("forward", "#56B4E9", lambda one: one.micro_batches * one.forward_ticks),
+            ("backward", "#009E73", lambda one: one.micro_batches * one.backward_ticks),
+            ("synchronisation", "#CC79A7", lambda one: one.synchronisation_ticks),
+        ):
+            drawn = re.findall(
+                rf'y="(\S+)" width="(\S+)" height="(\S+)" fill="{colour}"><title>|'
+                rf'y="(\S+)" width="(\S+)" height="(\S+)" fill="{colour}" stroke',
+                picture,
+            )
+            area = sum(float(one[1] or one[4]) * float(one[2] or one[5]) for one in drawn)
+            expected = 1200 * 22 * sum(map(busy, simulation.graph.stages)) / simulation.iteration
+            assert area == pytest.approx(expected, abs=0.02 * expected + 22 * 0.1 * 60), kind
+    assert "F1, stage 0: 0 ps to 1.000 µs" in gantt_svg(sparse)
+
+
+def test_a_stage_that_mostly_waits_is_seen() -> None:
+    """Many short passes in a column show, though the stage is idle for most of it."""
+    stages = [
+        PipelineStage(f"stage {s}", 1, 10 + 90 * s, 20 + 180 * s, 0, interleaved_order(500, 2 - s)) for s in (0, 1)
+    ]
+    simulation = simulate(StageGraph.build("x", "ps", 500, stages, [StageTransfer(0, 1, 0, 0)]))
+    row = gantt_text(simulation, 100).splitlines()[0]
+    assert simulation.stages[0].busy < 0.11 * simulation.iteration
+    assert row.count(" ") < 20
+
+
 def test_a_large_picture_is_small() -> None:
     """Passes that are narrower than half a pixel share rectangles."""
-    assert gantt_svg(line(20_000)).count("<rect") < 3 * 2 * 1200 * 2 + 10
+    assert gantt_svg(line(20_000)).count("<rect") < 3 * 2 * 1200 * 2 * 1.1
 
 
 def test_traces_are_events_side_by_side() -> None:
