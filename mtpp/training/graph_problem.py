@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, TrainingModel
@@ -64,6 +63,8 @@ class GraphProblem:
         Samples b of micro-batches that stages may have, ascending; each divides B.
     choices
         By layer: its configurations on one device that may be used.
+    listed
+        Samples on one device that all layers have costs of, ascending; None: any number.
     """
 
     costs: PipelineCosts
@@ -72,6 +73,7 @@ class GraphProblem:
     rules: GraphRules
     sizes: Sequence[int]
     choices: Sequence[Sequence[Configuration]]
+    listed: Sequence[int] | None
 
     @classmethod
     def build(
@@ -117,8 +119,8 @@ class GraphProblem:
         )
         choices = [_usable(model, layer, rules) for layer in range(len(model.layers))]
         listed = _common_sizes(model, choices)
-        problem = cls(costs, devices, memory_bytes, rules, _sizes(mini_batch, listed, rules), choices)
-        problem._check_degrees(listed)
+        problem = cls(costs, devices, memory_bytes, rules, _sizes(mini_batch, listed, rules), choices, listed)
+        problem._check_degrees()
         return problem
 
     @property
@@ -131,37 +133,33 @@ class GraphProblem:
         """B, in samples."""
         return self.costs.mini_batch
 
-    @cached_property
-    def listed(self) -> Sequence[int] | None:
-        """Samples on one device that all layers have costs of, ascending; None: any number."""
-        return _common_sizes(self.model, self.choices)
-
     def degrees(self, size: int) -> Sequence[int]:
         """Return the degrees d of data parallelism for micro-batches of so many samples, ascending."""
         most = min(self.devices, size) if self.rules.data_parallel else 1
-        listed = None if self.listed is None else set(self.listed)
-        return [d for d in range(1, most + 1) if size % d == 0 and (listed is None or size // d in listed)]
+        return [d for d in range(1, most + 1) if size % d == 0 and (self.listed is None or size // d in self.listed)]
 
-    def _check_degrees(self, listed: Sequence[int] | None) -> None:
+    def _check_degrees(self) -> None:
         if any(self.degrees(size) for size in self.sizes):
             return
-        known = ", ".join(map(str, listed or ()))
+        known = ", ".join(map(str, self.listed or ()))
         problem = f"no size of micro-batches can be used: the model has costs of {known} samples on a device"
         raise InputError(problem, parameter="micro_batch_sizes", remedy="give some of them")
 
 
 def _times_of(model: TrainingModel, given: int | None) -> int:
+    """Return the samples that the times of a model are of: as it says, or as the caller does."""
     stated = model.micro_batch_size
-    if stated is None and given is None:
-        remedy = "give the samples that its times are of"
-        raise InputError("the model does not say of how many samples its times are", parameter="micro_batch_size",
-                         remedy=remedy)  # fmt: skip
     if given is not None and given < 1:
         raise InputError(f"must be above zero, not {given}", parameter="micro_batch_size")
-    if stated is not None and given not in (None, stated):
+    if stated is None:
+        if given is None:
+            problem = "the model does not say of how many samples its times are"
+            raise InputError(problem, parameter="micro_batch_size", remedy="give them")
+        return given
+    if given not in (None, stated):
         problem = f"the model's times are of {stated} samples"
         raise InputError(problem, parameter="micro_batch_size", remedy="leave it out; the file says so")
-    return stated or given or 1
+    return stated
 
 
 def _usable(model: TrainingModel, layer: int, rules: GraphRules) -> list[Configuration]:

@@ -30,7 +30,7 @@ _THINNEST, _EDGED = 0.05, 3
 
 _TICKS = 8
 
-_LONGEST_LABEL = 40
+_LONGEST_LABEL = 52
 _MOST_CHANNELS = 64
 """Channels that are drawn: the busiest."""
 

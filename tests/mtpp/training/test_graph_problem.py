@@ -1,0 +1,68 @@
+"""GraphPipe's planning problem: sizes and degrees that are left, and what leaves none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mtpp.errors import InputError
+from mtpp.training.graph_problem import GraphProblem, GraphRules
+from mtpp.training.model import Configuration, Layer, SampleCosts, TrainingModel
+
+SYSTEM = {"devices": 4, "memory_bytes": 100, "bandwidth_bytes_per_s": 10, "mini_batch": 12}
+
+
+def _layer(name: str, sizes: tuple[int, ...], *, recomputes: bool = False, degree: int = 1) -> Layer:
+    table = {size: SampleCosts(size, 2 * size, 1) for size in sizes}
+    return Layer(name, name, {degree: [Configuration("one", 6, 1, 1, 1, recomputes=recomputes, micro_batches=table)]})
+
+
+def _problem(*layers: Layer, size: int | None = 2, **changes: Any) -> GraphProblem:
+    model = TrainingModel.build("m", "ps", layers, [], micro_batch_size=size)
+    return GraphProblem.build(model, **{**SYSTEM, **changes})
+
+
+def test_sizes_and_degrees() -> None:
+    """Sizes that all layers have costs of and that divide the mini-batch; degrees that leave such a size."""
+    problem = _problem(_layer("a", (1, 2, 3, 4, 5)), _layer("b", (1, 2, 4, 5, 6)))
+    assert problem.listed == [1, 2, 4, 5]
+    assert problem.sizes == [1, 2, 4]
+    assert [problem.degrees(size) for size in (1, 2, 4, 12)] == [[1], [1, 2], [1, 2, 4], [3]]
+    alone = _problem(_layer("a", (1, 2, 4)), rules=GraphRules(data_parallel=False))
+    assert alone.degrees(4) == [1]
+
+
+def test_models_without_sizes() -> None:
+    """Powers of two that divide the mini-batch, and degrees that divide those; the caller says what times are of."""
+    problem = _problem(_layer("a", ()), size=None, micro_batch_size=3)
+    assert problem.listed is None
+    assert problem.sizes == [1, 2, 4]
+    assert problem.degrees(4) == [1, 2, 4]
+    assert problem.costs.times_of == 3
+    asked = _problem(_layer("a", ()), rules=GraphRules(micro_batch_sizes=(6, 3)))
+    assert asked.sizes == [3, 6]
+    assert asked.degrees(6) == [1, 2, 3]
+
+
+@pytest.mark.parametrize(
+    ("layers", "changes", "said"),
+    [
+        ((_layer("a", (2,)), _layer("b", (4,))), {}, "layer 'b' has costs of no size"),
+        ((_layer("a", (8,)),), {}, "batch_size: none of the sizes"),
+        ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(5,))}, "micro_batch_sizes: .*do not divide"),
+        ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(1,))}, "micro_batch_sizes: no size"),
+        ((_layer("a", ()),), {"size": None}, "micro_batch_size: the model does not say"),
+        ((_layer("a", ()),), {"micro_batch_size": 3}, "micro_batch_size: the model's times are of 2"),
+        ((_layer("a", (2,), recomputes=True),), {"rules": GraphRules(recompute=False)}, "no configuration for t = 1"),
+        ((_layer("a", (), degree=2),), {}, "layer 'a' has no configuration for t = 1"),
+        ((_layer("a", (2,)),), {"devices": 0}, "devices: must be above zero"),
+        ((_layer("a", (2,)),), {"latency_ticks": -1}, "latency: "),
+        ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(0,))}, "kfkb: "),
+    ],
+)
+def test_what_cannot_be_planned(layers: tuple[Layer, ...], changes: dict[str, Any], said: str) -> None:
+    """The message names the parameter, or the layer."""
+    with pytest.raises(InputError) as caught:
+        _problem(*layers, **changes)
+    assert caught.match(said.replace(": ", "›?: ", 1) if caught.value.parameter else said)
