@@ -60,7 +60,7 @@ def iteration_bound(problem: GraphProblem, upper: int, stopped: Callable[[], boo
         return min(low, upper)
     if len(problem.model.layers) > MOST_LAYERS or problem.devices * upper >= _LARGEST:
         return low
-    branches = _branches(problem)
+    branches = equal_branches(problem)
     for share in _LEFT_OUT:
         chains = _Chains(problem, _without(problem, branches, share))
         high = upper
@@ -217,7 +217,7 @@ class _Chains:
         )
 
 
-def _branches(problem: GraphProblem) -> list[list[list[int]]]:
+def equal_branches(problem: GraphProblem) -> list[list[list[int]]]:
     """Return groups of equal branches in a topological order: chains of layers with the same costs and neighbours."""
     model = problem.model
     count = len(model.layers)

@@ -76,13 +76,36 @@ class StageOptions:
             self._known[key] = list(self._made(layers, size))
         return self._known[key]
 
+    def chosen(self, layers: tuple[int, ...], size: int, d: int, chosen: tuple[int, ...]) -> StageOption | None:
+        """Return layers in given configurations as a 1F1B stage, None if memory does not hold one micro-batch."""
+        problem = self._problem
+        ones = [problem.choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
+        costs = [problem.costs.passes(one, size // d) for one in ones]
+        mix = Mix(
+            sum(one.forward_ticks for one in costs),
+            sum(one.backward_ticks for one in costs),
+            sum(one.memory_bytes for one in costs),
+            sum(one.memory_b for one in ones),
+            sum(one.parameter_bytes for one in ones),
+            chosen,
+        )
+        most = self._most_in_flight(mix, size)
+        if most < 1:
+            return None
+        return StageOption(layers, size, d, 1, mix, self._synchronisation(layers, mix, d, size), most)
+
+    def _most_in_flight(self, mix: Mix, size: int) -> int:
+        """Return how many micro-batches of some layers memory holds, at most those of an iteration."""
+        count, spare = self._problem.mini_batch // size, self._memory - mix.fixed
+        if spare < 0:
+            return 0
+        return count if mix.kept == 0 else min(count, spare // mix.kept)
+
     def _made(self, layers: tuple[int, ...], size: int) -> Iterable[StageOption]:
-        count = self._problem.mini_batch // size
         for d in self._problem.degrees(size):
             for mix in self.mixes(layers, size // d):
-                spare = self._memory - mix.fixed
-                most = count if mix.kept == 0 else min(count, spare // mix.kept)
-                if spare < 0 or most < 1:
+                most = self._most_in_flight(mix, size)
+                if most < 1:
                     continue
                 synchronisation = self._synchronisation(layers, mix, d, size)
                 for interval in self._problem.rules.intervals:

@@ -102,9 +102,11 @@ def test_equal_branches_are_interchangeable(
         bandwidth_bytes_per_s=12_500_000_000,
         mini_batch=batch,
     )
-    groups = bound_module._branches(problem)
+    groups = bound_module.equal_branches(problem)
     together = iteration_bound(problem, FAR)
-    monkeypatch.setattr(bound_module, "_branches", lambda problem: [[branch] for group in groups for branch in group])
+    monkeypatch.setattr(
+        bound_module, "equal_branches", lambda problem: [[branch] for group in groups for branch in group]
+    )
     assert iteration_bound(problem, FAR) == together
     assert max(map(len, groups)) == (1 if "seed" in sizes else 3)
 

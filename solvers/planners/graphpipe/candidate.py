@@ -1,0 +1,183 @@
+"""Candidate plan: stages with exact costs, the numbers of micro-batches in flight that they may have, and its time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
+from mtpp.solvers.planners.graphpipe.stage_options import StageOption
+from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.in_flight import least_before
+
+_ROUNDS = 3
+"""Times at most that the numbers in flight of all stages are looked at one by one."""
+
+
+@dataclass(frozen=True)
+class GraphPipeline:
+    """Stages with what they have in flight, in the order of the line where they form one."""
+
+    stages: Sequence[StageOption]
+    in_flight: Sequence[int]
+    iteration: int
+
+
+class PipelineCandidate:
+    """Stages, without the numbers of micro-batches in flight.
+
+    Attributes
+    ----------
+    fits
+        Whether sizes of neighbours divide each other, and memory holds the fewest in flight.
+    bound
+        J.
+    """
+
+    def __init__(self, problem: GraphProblem, stages: Sequence[StageOption]) -> None:
+        self.stages = stages
+        self._problem = problem
+        self._ends, self._ticks = self._transfers()
+        self._readers: list[list[int]] = [[] for _ in stages]
+        for a, b in self._ends:
+            self._readers[a].append(int(b))
+        self.fits = self._sizes_divide() and next(iter(self._counts(least=True)), None) is not None
+        count = len(stages)
+        self._costs = np.array(
+            [
+                (one.mix.forward, one.mix.backward, one.synchronisation, problem.mini_batch // one.micro_batch)
+                for one in stages
+            ],
+            dtype=np.int64,
+        )
+        self._sizes = np.array([(one.micro_batch, one.interval) for one in stages], dtype=np.int64)
+        self.bound = int(path_bound(np.arange(count), self._costs, self._ends, self._ticks)) if self.fits else 0
+
+    def _transfers(self) -> tuple[Int64Array, Int64Array]:
+        problem, stages = self._problem, self.stages
+        stage_of = {layer: s for s, stage in enumerate(stages) for layer in stage.layers}
+        moved: dict[tuple[int, int], list[int]] = {}
+        for edge, (u, v) in zip(problem.model.edges, problem.model.ends, strict=True):
+            if stage_of[u] != stage_of[v]:
+                moved.setdefault((stage_of[u], stage_of[v]), []).append(edge.communication_bytes)
+        if problem.rules.sequential:
+            for s in range(len(stages) - 1):
+                moved.setdefault((s, s + 1), [])
+        ticks = []
+        for (a, b), sizes in moved.items():
+            width = min(stages[a].data_parallel, stages[b].data_parallel)
+            ticks.append([problem.costs.transfer(sizes, stages[s].micro_batch, width) for s in (a, b)])
+        ends = np.array(list(moved), dtype=np.int64).reshape(-1, 2)
+        return ends, np.array(ticks, dtype=np.int64).reshape(-1, 2)
+
+    def _sizes_divide(self) -> bool:
+        pairs = ((self.stages[a].micro_batch, self.stages[b].micro_batch) for a, b in self._ends)
+        return all(max(pair) % min(pair) == 0 for pair in pairs)
+
+    def counts(self, rule: str) -> Iterator[tuple[int, ...]]:
+        """Return the numbers of micro-batches in flight that the stages may have."""
+        return self._counts(least=rule == "least")
+
+    def _counts(self, *, least: bool) -> Iterator[tuple[int, ...]]:
+        """Go through the numbers in flight, from the last stage to the first; the fewest come first."""
+        stages = self.stages
+        chosen = [0] * len(stages)
+
+        def choose(s: int) -> Iterator[tuple[int, ...]]:
+            if s < 0:
+                yield tuple(chosen)
+                return
+            one = stages[s]
+            fewest = self._needed(s, chosen)
+            for count in range(fewest, (fewest if least else one.most_in_flight) + 1):
+                if count > one.most_in_flight:
+                    return
+                chosen[s] = count
+                yield from choose(s - 1)
+
+        return choose(len(stages) - 1)
+
+    def _needed(self, s: int, counts: Sequence[int]) -> int:
+        """Return the fewest micro-batches that a stage has to have in flight, given those of the stages behind it."""
+        one = self.stages[s]
+        needed = one.interval * one.micro_batch
+        for y in self._readers[s]:
+            other = self.stages[y]
+            kept = counts[y] * other.micro_batch
+            needed = max(needed, least_before(one.micro_batch, one.interval, other.micro_batch, other.interval, kept))
+        return min(-(-needed // one.micro_batch), self._problem.mini_batch // one.micro_batch)
+
+    def time(self, in_flight: Sequence[int]) -> int:
+        """Return the simulated iteration in ticks, −1 if passes wait for each other."""
+        counts = np.array(in_flight, dtype=np.int64)
+        return int(pipeline_iteration(self._costs, self._sizes, counts, self._ends, self._ticks))
+
+    def best_in_flight(self) -> GraphPipeline | None:
+        """Return the pipeline with numbers in flight that are good: as few, or as many as memory allows, and between.
+
+        None if passes wait for each other however many there are.
+
+        Notes
+        -----
+        O(log M + stages) simulations.
+        """
+        fewest = next(iter(self._counts(least=True)))
+        tried = [fewest] if self._problem.rules.in_flight == "least" else self._levels(fewest)
+        timed = [GraphPipeline(self.stages, counts, time) for counts in tried if (time := self.time(counts)) >= 0]
+        if not timed:
+            return None
+        best = min(timed, key=lambda one: one.iteration)
+        if self._problem.rules.in_flight == "least":
+            return best
+        for _ in range(_ROUNDS):
+            before = best.iteration
+            for s in range(len(self.stages)):
+                for step in (1, -1):
+                    counts = list(best.in_flight)
+                    counts[s] += step
+                    if best.iteration > self.bound and self._allowed(counts, fewest):
+                        time = self.time(counts)
+                        if 0 <= time < best.iteration:
+                            best = GraphPipeline(self.stages, tuple(counts), time)
+            if best.iteration == before:
+                break
+        return best
+
+    def _levels(self, fewest: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the fewest in flight, the most, and between them the fewest and 1, 2, 4, … more in each stage."""
+        most, levels = self._most(fewest), [tuple(fewest)]
+        more = 1
+        while levels[-1] != most:
+            counts = tuple(min(few + more, many) for few, many in zip(fewest, most, strict=True))
+            if self._allowed(counts, fewest) and counts != levels[-1]:
+                levels.append(counts)
+            if counts == most:
+                break
+            more *= 2
+        return levels
+
+    def _most(self, fewest: Sequence[int]) -> tuple[int, ...]:
+        """Return as many micro-batches in flight as memory allows, of all stages together, for sizes that are equal.
+
+        A stage has to have more than those behind it, or all there are.
+        """
+        counts = [stage.most_in_flight for stage in self.stages]
+        for s in range(len(self.stages)):
+            batches = self._problem.mini_batch // self.stages[s].micro_batch
+            for a, b in self._ends:
+                if a == s and counts[a] < batches:
+                    counts[b] = min(counts[b], counts[a] - 1)
+        return tuple(counts) if self._allowed(counts, fewest) else tuple(fewest)
+
+    def _allowed(self, counts: Sequence[int], fewest: Sequence[int]) -> bool:
+        """Tell whether the stages may have so many micro-batches in flight."""
+        for s, one in enumerate(self.stages):
+            if not fewest[s] <= counts[s] <= one.most_in_flight:
+                return False
+            if counts[s] < self._needed(s, counts):
+                return False
+        return True
