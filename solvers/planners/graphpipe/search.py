@@ -121,10 +121,15 @@ def _model(problem: GraphProblem, size: int, degrees: Sequence[int]) -> Annealed
         costs.bandwidth_bytes_per_s,
         costs.latency_ticks,
     ]
+    forward, backward, kept = map(np.ascontiguousarray, passes)
+    fixed, parameters = map(np.ascontiguousarray, held)
     return AnnealedModel(
-        np.array(degrees, dtype=np.int64),
-        *(np.ascontiguousarray(one) for one in passes),
-        *(np.ascontiguousarray(one) for one in held),
+        replicas=np.array(degrees, dtype=np.int64),
+        forward=forward,
+        backward=backward,
+        kept=kept,
+        fixed=fixed,
+        parameters=parameters,
         choices=np.array([len(here) for here in problem.choices], dtype=np.int64),
         edges=np.array(problem.model.ends, dtype=np.int64).reshape(-1, 2),
         moved=np.array(moved, dtype=np.int64),

@@ -24,11 +24,20 @@ def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: In
 
     Notes
     -----
-    The first pass of a stage waits for a forward pass and a transfer of each stage on a path into it. All its passes
-    follow, then the same transfers and backward passes of the path, or its own synchronisation. A channel carries all
+    The first pass of a stage waits for a forward pass and a transfer of each stage on a path into it. From then on it
+    takes as long as all its passes, or as its passes of one micro-batch, the transfers there and back, and what a stage
+    behind it takes. Its synchronisation follows, or the backward passes of the path into it. A channel carries all
     micro-batches of its sender. For equal stages and free transfers the iteration is J. O(stages · transfers).
     """
     stages = len(order)
+    taken = np.zeros(stages, dtype=np.int64)  # from the first forward to the last backward pass
+    for i in range(stages - 1, -1, -1):
+        x = order[i]
+        taken[x] = costs[x, 3] * (costs[x, 0] + costs[x, 1])
+        for t in range(len(ends)):
+            if ends[t, 0] == x:
+                behind = taken[ends[t, 1]] + ticks[t, 0] + ticks[t, 1]
+                taken[x] = max(taken[x], costs[x, 0] + costs[x, 1] + behind)
     both = np.zeros(stages, dtype=np.int64)
     forward = np.zeros(stages, dtype=np.int64)
     bound = 0
@@ -39,6 +48,5 @@ def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: In
                 both[x] = max(both[x], both[y] + costs[y, 0] + costs[y, 1] + ticks[t, 0] + ticks[t, 1])
                 forward[x] = max(forward[x], forward[y] + costs[y, 0] + ticks[t, 0])
                 bound = max(bound, costs[y, 3] * ticks[t, 0], costs[x, 3] * ticks[t, 1])
-        load = costs[x, 3] * (costs[x, 0] + costs[x, 1])
-        bound = max(bound, both[x] + load, forward[x] + load + costs[x, 2])
+        bound = max(bound, both[x] + taken[x], forward[x] + taken[x] + costs[x, 2])
     return bound

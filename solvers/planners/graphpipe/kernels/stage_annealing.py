@@ -103,6 +103,8 @@ def _cost(
             order[ready] = s
             ready += 1
     both = np.zeros(stages)
+    taken = np.zeros(stages)  # from the first forward to the last backward pass
+    synchronised = np.zeros(stages)
     forward = np.zeros(stages)
     bound, busy = 0.0, 0.0
     at = 0
@@ -112,7 +114,8 @@ def _cost(
         d = model.replicas[degree[x]]
         load = float(batches * (sums[x, 0] + sums[x, 1]))
         gradients = 2e12 * (d - 1) * sums[x, 4] / (d * bandwidth)
-        bound = max(bound, both[x] + load, forward[x] + load + gradients)
+        bound = max(bound, both[x] + load)
+        taken[x], synchronised[x] = load, gradients
         busy += d * load
         for y in range(stages):
             if crossing[x, y] >= 0:
@@ -133,10 +136,14 @@ def _cost(
         for y in range(stages):
             if crossing[x, y] >= 0:
                 in_flight[x] = max(in_flight[x], min(in_flight[y] + 1, batches))
+                width = min(model.replicas[degree[x]], model.replicas[degree[y]])
+                moved = latency + 1e12 * crossing[x, y] / (bandwidth * width)
+                taken[x] = max(taken[x], sums[x, 0] + sums[x, 1] + 2 * moved + taken[y])
+        bound = max(bound, forward[x] + taken[x] + synchronised[x])
         over += max(0.0, (sums[x, 3] + float(in_flight[x]) * sums[x, 2]) / memory - 1)
     if over > 0:
-        return bound * (_OVERFULL + over)
-    return bound + _SPARE * busy / devices
+        return float(bound * (_OVERFULL + over))
+    return float(bound + _SPARE * busy / devices)
 
 
 @inlined
@@ -161,8 +168,8 @@ def _neighbour_stage(model: AnnealedModel, stage: Int64Array, layer: int, near: 
     """Return the stage of a neighbour of a layer with probability *near*, else that of any layer."""
     first, last = model.neighbour_start[layer], model.neighbour_start[layer + 1]
     if last > first and np.random.random() < near:
-        return stage[model.neighbours[np.random.randint(first, last)]]
-    return stage[np.random.randint(len(stage))]
+        return int(stage[model.neighbours[np.random.randint(first, last)]])
+    return int(stage[np.random.randint(len(stage))])
 
 
 @kernel
