@@ -111,9 +111,9 @@ class GraphProblem:
             if value < 1:
                 raise InputError(f"must be above zero, not {value}", parameter=name)
         if latency_ticks < 0:
-            raise InputError("must be at least zero", parameter="latency")
+            raise InputError("must be at least zero", source="the latency")
         if not rules.intervals or min(rules.intervals) < 1 or max(rules.intervals) > MOST_INTERVALS:
-            raise InputError(f"must be whole numbers from 1 to {MOST_INTERVALS}", parameter="kfkb")
+            raise InputError(f"must be whole numbers from 1 to {MOST_INTERVALS}", source="k of the kFkB orders")
         costs = PipelineCosts(
             model, mini_batch, bandwidth_bytes_per_s, _times_of(model, micro_batch_size), latency_ticks
         )

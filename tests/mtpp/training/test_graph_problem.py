@@ -57,8 +57,8 @@ def test_models_without_sizes() -> None:
         ((_layer("a", (2,), recomputes=True),), {"rules": GraphRules(recompute=False)}, "no configuration for t = 1"),
         ((_layer("a", (), degree=2),), {}, "layer 'a' has no configuration for t = 1"),
         ((_layer("a", (2,)),), {"devices": 0}, "devices: must be above zero"),
-        ((_layer("a", (2,)),), {"latency_ticks": -1}, "latency: "),
-        ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(0,))}, "kfkb: "),
+        ((_layer("a", (2,)),), {"latency_ticks": -1}, "the latency: "),
+        ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(0,))}, "k of the kFkB orders: "),
     ],
 )
 def test_what_cannot_be_planned(layers: tuple[Layer, ...], changes: dict[str, Any], said: str) -> None:

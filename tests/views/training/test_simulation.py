@@ -104,7 +104,7 @@ def test_pictures_show_the_time_of_each_kind() -> None:
             area = sum(float(one[1] or one[4]) * float(one[2] or one[5]) for one in drawn)
             expected = 1200 * 22 * sum(map(busy, simulation.graph.stages)) / simulation.iteration
             assert area == pytest.approx(expected, abs=0.02 * expected + 22 * 0.1 * 60), kind
-    assert "F1, stage 0: 0 ps to 1.000 µs" in gantt_svg(sparse)
+    assert "F1 … F2, stage 0: 0 ps to 2.000 µs" in gantt_svg(sparse)
 
 
 def test_a_stage_that_mostly_waits_is_seen() -> None:
