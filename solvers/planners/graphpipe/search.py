@@ -12,7 +12,7 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.inference.topological import first_come_order
-from mtpp.solvers.planners.graphpipe.bound import equal_branches
+from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import IMPOSSIBLE, AnnealedModel, anneal_stages
 from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
@@ -58,7 +58,9 @@ def _annealed(problem: GraphProblem, options: StageOptions, size: int) -> Iterat
     if not degrees:
         return
     model = _model(problem, size, degrees)
-    order = [layer for group in equal_branches(problem) for branch in group for layer in branch]
+    order = [
+        layer for group in equal_branches(problem.model, layer_kinds(problem)) for branch in group for layer in branch
+    ]
     fastest = _fastest(model)
     for i, d in enumerate(degrees):
         cut = _cut(fastest[i], order, problem.devices // d)

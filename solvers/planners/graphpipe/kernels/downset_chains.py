@@ -2,52 +2,59 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from mtpp.array_types import Float64Array, Int32Array, Int64Array, UInt64Array
+from mtpp.array_types import Int32Array, Int64Array, UInt64Array
 from mtpp.solvers.jit import inlined, kernel
 
 NO, YES, UNKNOWN = 0, 1, 2
 """Whether there is a chain; unknown where there were too many downsets or steps."""
 
-
-@inlined
-def _canonical(
-    downset: np.uint64, group_start: Int64Array, branch_start: Int64Array, branch_length: Int64Array
-) -> np.uint64:
-    """Return the same downset up to equal branches: of each group, those with more layers come first."""
-    one = np.uint64(1)
-    for g in range(len(group_start) - 1):
-        first, last = group_start[g], group_start[g + 1]
-        if last - first < 2:
-            continue
-        length = branch_length[first]
-        counts = np.zeros(length + 1, dtype=np.int64)
-        for b in range(first, last):
-            reached = 0
-            while reached < length and (downset >> np.uint64(branch_start[b] + reached)) & one:
-                reached += 1
-            counts[reached] += 1
-        reached = length
-        for b in range(first, last):
-            while counts[reached] == 0:
-                reached -= 1
-            counts[reached] -= 1
-            for i in range(length):
-                bit = one << np.uint64(branch_start[b] + i)
-                downset = downset | bit if i < reached else downset & ~bit
-    return downset
+_FIRST_ROOM = 256
+"""Downsets that there is room for at first: a power of 2."""
 
 
 @inlined
-def _place(downset: np.uint64, known: UInt64Array, table: Int32Array) -> np.int64:
+def _longer(array: Any) -> Any:
+    """Return an array with twice the rows."""
+    longer = np.empty((2 * array.shape[0], *array.shape[1:]), dtype=array.dtype)
+    longer[: array.shape[0]] = array
+    return longer
+
+
+@inlined
+def _place(code: UInt64Array, codes: UInt64Array, table: Int32Array) -> np.int64:
     """Return where a downset is in the hash table, or the empty place where it belongs."""
     mask = len(table) - 1
-    mixed = downset * np.uint64(0x9E3779B97F4A7C15)
-    at = np.int64((mixed ^ (mixed >> np.uint64(32))) & np.uint64(mask))
-    while table[at] >= 0 and known[table[at]] != downset:
+    mixed = np.uint64(0)
+    for w in range(len(code)):
+        mixed = (mixed ^ code[w]) * np.uint64(0x9E3779B97F4A7C15)
+        mixed ^= mixed >> np.uint64(32)
+    at = np.int64(mixed & np.uint64(mask))
+    while table[at] >= 0:
+        same = True
+        for w in range(len(code)):
+            if codes[table[at], w] != code[w]:
+                same = False
+        if same:
+            break
         at = (at + 1) & mask
     return at
+
+
+@inlined
+def _keep_reaches(reaches: Int32Array, now: Int64Array, group_start: Int64Array) -> None:
+    """Write the layers reached of each branch, those of equal branches in descending order."""
+    for g in range(len(group_start) - 1):
+        first, last = group_start[g], group_start[g + 1]
+        for b in range(first, last):
+            reached, at = now[b], b
+            while at > first and reaches[at - 1] < reached:
+                reaches[at] = reaches[at - 1]
+                at -= 1
+            reaches[at] = reached
 
 
 @kernel
@@ -56,54 +63,59 @@ def chain_exists(
     devices: int,
     memory_bytes: int,
     replicas: Int64Array,
-    loads: Int64Array,
-    kept: Int64Array,
-    fixed: Int64Array,
-    parameters: Int64Array,
-    gradient_ticks: Float64Array,
-    least_work: Int64Array,
-    before: UInt64Array,
-    entering: Int64Array,
-    edges: Int64Array,
-    arrival: Int64Array,
-    after: UInt64Array,
     group_start: Int64Array,
-    branch_start: Int64Array,
-    branch_length: Int64Array,
-    branch: Int64Array,
+    start: Int64Array,
+    sums: Int64Array,
+    works: Int64Array,
+    passed: Int64Array,
+    inner: Int64Array,
+    entering: Int64Array,
+    sources: Int64Array,
+    entrances: Int64Array,
+    leaving: Int64Array,
+    targets: Int64Array,
+    code_word: Int64Array,
+    code_value: UInt64Array,
     most_downsets: int,
     most_steps: int,
 ) -> tuple[int, int]:
-    """Tell whether stages that could each end in time, on so many devices in all, make up a model of up to 64 layers.
+    """Tell whether stages that could each end in time, on so many devices in all, make up a model of branches.
+
+    A branch is a path of layers that only its first layer enters from outside and only its last layer leaves, so a
+    downset is the number of layers that it has of each branch. *Positions* are those numbers, 0 to length, of one
+    branch after the other.
 
     Parameters
     ----------
     ticks, devices, memory_bytes
         Of the iteration, of all stages together, and on each device.
     replicas
-        d of each option, ascending within those of one size of micro-batches, int64, shape (options,).
-    loads
-        What a layer makes a stage do in an iteration, by option, int64, shape (options, layers).
-    kept
-        Bytes for the fewest micro-batches in flight, of a stage with none behind it and with one, int64,
-        shape (2, options, layers).
-    fixed
-        Bytes whatever is in flight, int64, shape (layers,).
-    parameters
-        Bytes of each layer, int64.
-    gradient_ticks
-        That synchronising a byte takes by option, float64, not above the exact value.
-    least_work
-        Device-ticks that each layer takes at least, whatever its stage, int64, shape (layers,).
-    before, after
-        Layers that each one reads from and is read by, uint64.
-    entering, edges
-        CSR of the edges into each layer, and for each its source, and what it takes at least to hand a micro-batch over
-        and back by option, int64, shape (edges, 1 + options · 2): both ways, then forward alone.
-    arrival
-        When the passes of each layer on a path could have ended, both ways and forward alone, int64, shape (2, layers).
-    group_start, branch_start, branch_length, branch
-        Groups of equal branches, where each branch begins and how long it is; and the branch of each layer.
+        d of each option, int64, shape (options,).
+    group_start
+        First branch of each group of equal branches, and the number of branches, int64. Branches are in a topological
+        order.
+    start
+        First position of each branch, and the number of positions, int64, shape (branches + 1,).
+    sums
+        Of the layers of a branch before a position, by option: ticks of an iteration; the same with synchronisation;
+        bytes with the fewest micro-batches in flight of a stage that none is behind; and of one that is read by
+        another. int64, shape (positions, options, 4).
+    works
+        Of the same layers: device-ticks and device-bytes that they take at least in any stage, int64,
+        shape (positions, 2).
+    passed
+        Of the same layers: ticks that they delay all layers outside of their stage and the stages before, both ways and
+        forward; 0 unless stages form a line. int64, shape (positions, 2).
+    inner
+        When a stage that begins at a position within a branch could begin, both ways and forward, int64,
+        shape (positions, options, 2).
+    entering, sources, entrances
+        CSR of the edges into each branch, the branches that they come from, and when a stage that such an edge enters
+        could begin, int64, shape (edges, options, 2).
+    leaving, targets
+        CSR of the edges out of each branch, and the branches that they go to.
+    code_word, code_value
+        What a position adds to which word of the code of a downset; equal branches add the same. uint64.
 
     Returns
     -------
@@ -112,130 +124,202 @@ def chain_exists(
     Notes
     -----
     Dynamic programming over downsets, smallest first, with the fewest devices of each; a stage is what a downset has
-    more than another. A partial chain is given up when the work left needs more devices than there are. Layers are in a
-    topological order in which branches are contiguous, and equal branches follow each other.
+    more than another. A step adds layers of one branch to a stage. What a stage takes only grows with its layers, so
+    that those that take too much end the branch. A partial chain is given up when the work left, in device-ticks or
+    device-bytes, is more than the devices left have; a stage, when it leaves too much even with all that it may still
+    get. Of equal branches that a downset has as much of, the first ones get more. The code of a downset tells it from
+    all others but for the order of equal branches, so downsets are compared without error.
     """
-    options, layers = loads.shape
-    one, none = np.uint64(1), np.uint64(0)
-    full = (~none) >> np.uint64(64 - layers)
-    known = np.empty(most_downsets, dtype=np.uint64)
-    fewest = np.empty(most_downsets, dtype=np.int64)
-    following = np.full(most_downsets, -1, dtype=np.int32)  # another downset of as many layers
-    newest = np.full(layers + 1, -1, dtype=np.int32)
-    size = 1
-    while size < 2 * most_downsets:
-        size *= 2
-    table = np.full(size, -1, dtype=np.int32)
-    known[0], fewest[0], newest[0] = none, 0, 0
-    table[_place(none, known, table)] = 0
-    count = 1
-    all_work = least_work.sum()
-    follows = np.zeros(len(branch_start), dtype=np.bool_)  # an equal branch
+    branches, options = len(start) - 1, len(replicas)
+    words = np.int64(code_word.max() + 1)
+    room = _FIRST_ROOM
+    codes = np.empty((room, words), dtype=np.uint64)
+    reaches = np.empty((room, branches), dtype=np.int32)
+    fewest = np.empty(room, dtype=np.int64)
+    following = np.empty(room, dtype=np.int32)  # another downset of as many layers
+    table = np.full(2 * room, -1, dtype=np.int32)
+    length = np.empty(branches, dtype=np.int64)
+    follows = np.ones(branches, dtype=np.bool_)  # an equal branch
+    all_ticks, all_bytes, layers = 0, 0, 0
+    for p in range(branches):
+        length[p] = start[p + 1] - start[p] - 1
+        layers += length[p]
+        all_ticks += works[start[p + 1] - 1, 0]
+        all_bytes += works[start[p + 1] - 1, 1]
     for g in range(len(group_start) - 1):
-        follows[group_start[g] + 1 : group_start[g + 1]] = True
-    cursor = np.zeros(layers + 2, dtype=np.int64)
-    stage = np.zeros(layers + 2, dtype=np.uint64)
-    total = np.zeros((layers + 2, options), dtype=np.int64)
-    bytes_kept = np.zeros((layers + 2, 2, options), dtype=np.int64)
-    sums = np.zeros((layers + 2, 2), dtype=np.int64)  # fixed bytes, parameters
-    works = np.zeros(layers + 2, dtype=np.int64)
-    enters = np.zeros((layers + 2, 2, options), dtype=np.int64)
+        follows[group_start[g]] = False
+    newest = np.full(layers + 1, -1, dtype=np.int32)
+    code = np.zeros(words, dtype=np.uint64)
+    codes[0], reaches[0], fewest[0], newest[0], following[0] = np.uint64(0), 0, 0, 0, -1
+    table[_place(code, codes, table)] = 0
+    count = 1
+    # of the downset that is expanded
+    old = np.empty(branches, dtype=np.int64)
+    now = np.empty(branches, dtype=np.int64)
+    waiting = np.empty(branches, dtype=np.int64)  # edges from branches that are not whole yet
+    pending = np.empty(branches, dtype=np.int64)  # the same before there is a stage
+    rest = np.zeros((branches + 1, 2), dtype=np.int64)
+    enter = np.zeros((branches, options, 2), dtype=np.int64)
+    # of the stage, by the number of its branches
+    cursor = np.zeros(branches + 2, dtype=np.int64)
+    most = np.zeros(branches + 2, dtype=np.int64)
+    active = np.zeros(branches + 2, dtype=np.bool_)
+    alive = np.zeros(branches + 2, dtype=np.bool_)
+    whole = np.zeros(branches + 2, dtype=np.bool_)
+    horizon = np.zeros(branches + 2, dtype=np.int64)
+    opened = np.zeros(branches + 2, dtype=np.int64)  # edges out of the stage
+    added = np.zeros(branches + 2, dtype=np.int64)
+    gained = np.zeros((branches + 2, 2), dtype=np.int64)
+    least = np.zeros(branches + 2, dtype=np.int64)  # devices
+    usable = np.zeros((branches + 2, options), dtype=np.bool_)
+    total = np.zeros((branches + 2, options, 4), dtype=np.int64)
+    begin = np.zeros((branches + 2, options, 2), dtype=np.int64)
     steps = 0
     for level in range(layers):
         at = newest[level]
         while at >= 0:
-            downset, used = known[at], fewest[at]
+            here, used = at, fewest[at]
             at = following[at]
-            done = 0
-            for v in range(layers):
-                if (downset >> np.uint64(v)) & one:
-                    done += least_work[v]
-            if all_work - done > (devices - used) * ticks:
+            left, forward_left, ticks_done, bytes_done = ticks, ticks, 0, 0
+            for p in range(branches):
+                old[p] = now[p] = reaches[here, p]
+                q = start[p] + old[p]
+                ticks_done += works[q, 0]
+                bytes_done += works[q, 1]
+                left -= passed[q, 0]
+                forward_left -= passed[q, 1]
+            slack = (devices - used) * left - (all_ticks - ticks_done)
+            spare = (devices - used) * memory_bytes - (all_bytes - bytes_done)
+            if left < 0 or slack < 0 or spare < 0:
                 continue
-            depth = 0
-            cursor[0] = 0
-            works[0] = done
-            while depth >= 0:
-                v = cursor[depth]
-                if v >= layers:
-                    depth -= 1
+            horizon[0] = -1
+            for p in range(branches - 1, -1, -1):
+                q = start[p] + old[p]
+                for kind in range(2):
+                    rest[p, kind] = rest[p + 1, kind] + works[start[p + 1] - 1, kind] - works[q, kind]
+                waiting[p] = 0
+                if old[p] == length[p]:
                     continue
-                cursor[depth] = v + 1
-                bit = one << np.uint64(v)
-                inside = stage[depth]
-                if (downset | inside) & bit or before[v] & ~(downset | inside):
-                    continue
-                b = branch[v]
-                if follows[b]:
-                    mask = (one << np.uint64(branch_length[b])) - one
-                    ours = (downset >> np.uint64(branch_start[b])) & mask
-                    theirs = (downset >> np.uint64(branch_start[b - 1])) & mask
-                    same = np.uint64(v - branch_start[b] + branch_start[b - 1])
-                    if ours == theirs and not (inside >> same) & one:
+                for o in range(options):
+                    enter[p, o, 0], enter[p, o, 1] = (inner[q, o, 0], inner[q, o, 1]) if old[p] > 0 else (0, 0)
+                if old[p] == 0:
+                    for e in range(entering[p], entering[p + 1]):
+                        if now[sources[e]] < length[sources[e]]:
+                            waiting[p] += 1
+                            continue
+                        for o in range(options):
+                            enter[p, o, 0] = max(enter[p, o, 0], entrances[e, o, 0])
+                            enter[p, o, 1] = max(enter[p, o, 1], entrances[e, o, 1])
+                pending[p] = waiting[p]
+                if waiting[p] == 0:
+                    horizon[0] = max(horizon[0], p)
+            least[0] = devices + 1
+            for o in range(options):
+                usable[0, o] = used + replicas[o] <= devices
+                begin[0, o, 0], begin[0, o, 1] = ticks - left, ticks - forward_left
+                if usable[0, o]:
+                    least[0] = min(least[0], replicas[o])
+            depth, cursor[1], active[1] = 1, -1, False
+            while depth > 0:
+                up, p = depth - 1, cursor[depth]
+                if active[depth]:
+                    if whole[depth]:
+                        whole[depth] = False
+                        for e in range(leaving[p], leaving[p + 1]):
+                            waiting[targets[e]] += 1
+                    if alive[depth] and now[p] < most[depth]:
+                        now[p] += 1
+                    else:
+                        now[p] = old[p]
+                        active[depth] = False
+                if not active[depth]:
+                    p += 1
+                    while p <= horizon[up]:
+                        if (
+                            least[up] * left - gained[up, 0] - rest[p, 0] > slack
+                            or least[up] * memory_bytes - gained[up, 1] - rest[p, 1] > spare
+                        ):
+                            p = branches
+                            break
+                        if old[p] < length[p] and waiting[p] == 0:
+                            most[depth] = length[p]
+                            if follows[p] and old[p] == old[p - 1]:
+                                most[depth] = now[p - 1]
+                            if most[depth] > old[p]:
+                                break
+                        p += 1
+                    if p > horizon[up]:
+                        depth -= 1
                         continue
+                    cursor[depth], active[depth] = p, True
+                    now[p] = old[p] + 1
                 steps += 1
                 if steps > most_steps:
                     return UNKNOWN, steps
-                deeper = depth + 1
-                sums[deeper, 0] = sums[depth, 0] + fixed[v]
-                sums[deeper, 1] = sums[depth, 1] + parameters[v]
-                works[deeper] = works[depth] + least_work[v]
-                inside |= bit
-                leaves = False
-                for u in range(layers):
-                    if (inside >> np.uint64(u)) & one and after[u] & ~inside:
-                        leaves = True
-                        break
-                possible = False
-                best = -1
+                q, from_q = start[p] + now[p], start[p] + old[p]
+                gained[depth, 0] = gained[up, 0] + works[q, 0] - works[from_q, 0]
+                gained[depth, 1] = gained[up, 1] + works[q, 1] - works[from_q, 1]
+                added[depth] = added[up] + now[p] - old[p]
+                opened[depth] = opened[up] - pending[p]
+                opened[depth] += leaving[p + 1] - leaving[p] if now[p] == length[p] else len(targets) + 1
+                best = least[depth] = devices + 1
                 for o in range(options):
-                    total[deeper, o] = total[depth, o] + loads[o, v]
-                    bytes_kept[deeper, 0, o] = bytes_kept[depth, 0, o] + kept[0, o, v]
-                    bytes_kept[deeper, 1, o] = bytes_kept[depth, 1, o] + kept[1, o, v]
-                    both, forward = enters[depth, 0, o], enters[depth, 1, o]
-                    for e in range(entering[v], entering[v + 1]):
-                        u = edges[e, 0]
-                        if not (inside >> np.uint64(u)) & one:
-                            both = max(both, arrival[0, u] + edges[e, 1 + o])
-                            forward = max(forward, arrival[1, u] + edges[e, 1 + options + o])
-                    enters[deeper, 0, o] = both
-                    enters[deeper, 1, o] = forward
-                    d = replicas[o]
-                    if used + d > devices or both + total[deeper, o] > ticks:
+                    usable[depth, o] = usable[up, o]
+                    if not usable[up, o]:
                         continue
-                    if sums[deeper, 0] + bytes_kept[deeper, 0, o] > memory_bytes:
-                        continue
-                    possible = True
-                    if sums[deeper, 0] + bytes_kept[deeper, 1 if leaves else 0, o] > memory_bytes:
-                        continue
-                    gradients = np.int64(sums[deeper, 1] * gradient_ticks[o])
-                    if forward + total[deeper, o] + gradients <= ticks and (best < 0 or d < replicas[best]):
-                        best = o
-                if not possible:
+                    for kind in range(4):
+                        total[depth, o, kind] = total[up, o, kind] + sums[q, o, kind] - sums[from_q, o, kind]
+                    begin[depth, o, 0] = max(begin[up, o, 0], enter[p, o, 0])
+                    begin[depth, o, 1] = max(begin[up, o, 1], enter[p, o, 1])
+                    usable[depth, o] = (
+                        begin[depth, o, 0] + total[depth, o, 0] <= ticks
+                        and begin[depth, o, 1] + total[depth, o, 1] <= ticks
+                        and total[depth, o, 2] <= memory_bytes
+                    )
+                    if usable[depth, o]:
+                        least[depth] = min(least[depth], replicas[o])
+                        if opened[depth] == 0 or total[depth, o, 3] <= memory_bytes:
+                            best = min(best, replicas[o])
+                alive[depth] = least[depth] <= devices
+                if not alive[depth]:
                     continue
-                if best >= 0:
-                    needed = used + replicas[best]
-                    if all_work - works[deeper] <= (devices - needed) * ticks:
-                        larger = downset | inside
-                        if larger == full:
-                            return YES, steps
-                        larger = _canonical(larger, group_start, branch_start, branch_length)
-                        place = _place(larger, known, table)
-                        if table[place] >= 0:
-                            fewest[table[place]] = min(fewest[table[place]], needed)
-                        elif count == most_downsets:
-                            return UNKNOWN, steps
-                        else:
-                            members = 0
-                            rest = larger
-                            while rest:
-                                rest &= rest - one
-                                members += 1
-                            known[count], fewest[count] = larger, needed
-                            following[count] = newest[members]
-                            newest[members] = table[place] = count
-                            count += 1
-                stage[deeper] = inside
-                cursor[deeper] = v + 1
-                depth = deeper
+                if (
+                    best <= devices
+                    and best * left - gained[depth, 0] <= slack
+                    and best * memory_bytes - gained[depth, 1] <= spare
+                ):
+                    if level + added[depth] == layers:
+                        return YES, steps
+                    code[:] = codes[here]
+                    for k in range(1, depth + 1):
+                        q, from_q = start[cursor[k]] + now[cursor[k]], start[cursor[k]] + old[cursor[k]]
+                        code[code_word[q]] += code_value[q]
+                        code[code_word[from_q]] -= code_value[from_q]
+                    place = _place(code, codes, table)
+                    if table[place] >= 0:
+                        fewest[table[place]] = min(fewest[table[place]], used + best)
+                    elif count == most_downsets:
+                        return UNKNOWN, steps
+                    else:
+                        if count == room:
+                            room *= 2
+                            codes, reaches = _longer(codes), _longer(reaches)
+                            fewest, following = _longer(fewest), _longer(following)
+                            table = np.full(2 * room, -1, dtype=np.int32)
+                            for i in range(count):
+                                table[_place(codes[i], codes, table)] = i
+                            place = _place(code, codes, table)
+                        codes[count], fewest[count] = code, used + best
+                        _keep_reaches(reaches[count], now, group_start)
+                        following[count] = newest[level + added[depth]]
+                        newest[level + added[depth]] = table[place] = count
+                        count += 1
+                horizon[depth] = horizon[up]
+                if now[p] == length[p]:
+                    whole[depth] = True
+                    for e in range(leaving[p], leaving[p + 1]):
+                        waiting[targets[e]] -= 1
+                        horizon[depth] = max(horizon[depth], targets[e])
+                depth += 1
+                cursor[depth], active[depth] = p, False
     return NO, steps

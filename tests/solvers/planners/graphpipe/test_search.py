@@ -48,7 +48,7 @@ def test_multi_modal_transformers_are_close_to_the_bound(devices: int, mini_batc
     plan = search_stage_graphs(problem)
     assert plan is not None
     assert _simulated(problem, plan) == plan.iteration
-    assert plan.iteration <= ratio * iteration_bound(problem, plan.iteration)
+    assert plan.iteration <= ratio * iteration_bound(problem, plan.iteration).value
     least = search_stage_graphs(replace(problem, rules=replace(problem.rules, in_flight="least")))
     assert least is not None
     assert plan.iteration <= least.iteration

@@ -1,0 +1,215 @@
+"""Chains of downsets of a model's layers whose stages keep to time, memory and devices, for one list of options.
+
+The stages of any plan, in a topological order, are a chain of downsets of layers. A stage S with option o (a size of
+micro-batches and a number of replicas) begins no sooner than the passes on any path into it, and they end after it. So
+in time T it keeps to
+
+* M · t(S) ≤ T − the longest path into S, forward and back, and
+* M · t(S) + synchronisation ≤ T − the longest forward path into S,
+
+where layers on the path take what they take at their fastest, and the tensors that enter S cross a link. Where stages
+form a line, all layers of the stages before are on the path. Its memory holds the fewest micro-batches in flight that
+any stage may have: one, or two if a stage is behind it. If no chain of such stages gets by with K devices, no plan has
+an iteration of T ticks. Layers may be left out, with their edges: the others of any plan are a chain still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from mtpp.array_types import Int64Array, UInt64Array
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NO, chain_exists
+from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts, StageOption
+
+LARGEST = 2**61
+"""Above all sums of costs."""
+
+_MOST_DOWNSETS = 100_000
+
+
+class ChainSearch:
+    """Chains of downsets of some layers, whose stages have one of some options.
+
+    Parameters
+    ----------
+    groups
+        Of equal branches, in a topological order: layers that are not in them are left out.
+    devices
+        K.
+    most_ticks, most_bytes
+        The largest that :meth:`exists` is asked about; their product with K is below :data:`LARGEST`.
+
+    Attributes
+    ----------
+    least_ticks, least_bytes
+        Of the iteration and of a device if all devices had equal parts of the least work and bytes, rounded up.
+    """
+
+    def __init__(
+        self,
+        costs: LeastCosts,
+        groups: Sequence[Sequence[Sequence[int]]],
+        options: Sequence[StageOption],
+        devices: int,
+        most_ticks: int,
+        most_bytes: int,
+    ) -> None:
+        self._costs, self._options, self._devices = costs, options, devices
+        self._groups = groups
+        self._layers = [layer for group in groups for branch in group for layer in branch]
+        self._most = most_ticks + 1, most_bytes + 1
+        self._works = costs.work(options), costs.device_bytes(options)
+        all_ticks, all_bytes = (sum(works[layer] for layer in self._layers) for works in self._works)
+        self.least_ticks, self.least_bytes = -(-all_ticks // devices), -(-all_bytes // devices)
+        self._arrays: tuple[Any, ...] = ()
+
+    def exists(self, ticks: int, memory_bytes: int, most_steps: int) -> tuple[int, int]:
+        """Tell whether there is a chain; and the steps made, which are at most so many.
+
+        Returns
+        -------
+        ``NO``, ``YES`` or ``UNKNOWN`` of :mod:`~mtpp.solvers.planners.graphpipe.kernels.downset_chains`, and the steps.
+        """
+        if self.least_ticks > ticks or self.least_bytes > memory_bytes:
+            return NO, 0
+        self._arrays = self._arrays or self._build()
+        downsets: int = min(_MOST_DOWNSETS, most_steps + 1)
+        arguments: tuple[Any, ...] = (ticks, self._devices, memory_bytes, *self._arrays, downsets, most_steps)
+        answer, steps = chain_exists(*arguments)
+        return answer, steps
+
+    def _build(self) -> tuple[Any, ...]:
+        branches = [branch for group in self._groups for branch in group]
+        ends = np.cumsum([0, *(len(branch) + 1 for branch in branches)], dtype=np.int64)
+        sums = np.zeros((int(ends[-1]), len(self._options), 4), dtype=np.int64)
+        for o, option in enumerate(self._options):
+            for kind, cost in enumerate(self._kinds_of_sums(option)):
+                sums[:, o, kind] = self._prefixes(branches, cost, self._most[kind // 2])
+        works, passed = (np.zeros((int(ends[-1]), 2), dtype=np.int64) for _ in range(2))
+        for kind in range(2):
+            works[:, kind] = self._prefixes(branches, self._works[kind].__getitem__, LARGEST)
+            if self._costs.sequential:
+                passed[:, kind] = self._prefixes(branches, self._fastest(kind), self._most[0])
+        inner, entering, leaving = self._beginnings(branches, ends)
+        return (
+            np.array([option.replicas for option in self._options], dtype=np.int64),
+            np.cumsum([0, *map(len, self._groups)], dtype=np.int64),
+            ends,
+            sums,
+            works,
+            passed,
+            inner,
+            *entering,
+            *leaving,
+            *self._codes(),
+        )
+
+    def _kinds_of_sums(self, option: StageOption) -> Sequence[Callable[[int], int]]:
+        costs = self._costs
+        return (
+            lambda layer: costs.load(layer, option),
+            lambda layer: costs.load(layer, option) + costs.synchronisation(layer, option),
+            lambda layer: costs.memory(layer, option, False),
+            lambda layer: costs.memory(layer, option, True),
+        )
+
+    def _fastest(self, kind: int) -> Callable[[int], int]:
+        """Return the ticks of a layer's passes of a micro-batch at their fastest: 0 both, 1 forward."""
+        passes = self._costs.passes
+        if kind == 0:
+            return lambda layer: min(passes(layer, option).both for option in self._options)
+        return lambda layer: min(passes(layer, option).forward for option in self._options)
+
+    def _prefixes(self, branches: Sequence[Sequence[int]], cost: Callable[[int], int], most: int) -> list[int]:
+        """Return sums over the layers of each branch before each position; larger costs than *most* count as that."""
+        known: dict[int, int] = {}
+        found = []
+        for branch in branches:
+            total = 0
+            found.append(total)
+            for layer in branch:
+                kind = self._costs.kinds[layer]
+                if kind not in known:
+                    known[kind] = min(cost(layer), most)
+                total += known[kind]
+                found.append(total)
+        return found
+
+    def _beginnings(
+        self, branches: Sequence[Sequence[int]], ends: Int64Array
+    ) -> tuple[Int64Array, tuple[Int64Array, ...], tuple[Int64Array, ...]]:
+        """Return when stages that an edge enters begin: of edges within branches; and of those into and out of them."""
+        model, costs = self._costs.model, self._costs
+        branch_of = {layer: p for p, branch in enumerate(branches) for layer in branch}
+        position = {layer: int(ends[p]) + i for p, branch in enumerate(branches) for i, layer in enumerate(branch)}
+        into: dict[int, list[tuple[int, int]]] = {layer: [] for layer in self._layers}
+        for edge, (u, v) in zip(model.edges, model.ends, strict=True):
+            if u in into and v in into:
+                into[v].append((u, edge.communication_bytes))
+        sizes = {option.size for option in self._options}
+        arrival: dict[int, tuple[int, int]] = {}
+        both, forward = self._fastest(0), self._fastest(1)
+        inner = np.zeros((int(ends[-1]), len(self._options), 2), dtype=np.int64)
+        rows: list[list[tuple[int, list[list[int]]]]] = [[] for _ in branches]
+        leaving: list[list[int]] = [[] for _ in branches]
+        for v in self._layers:
+            arrival[v] = (
+                max((arrival[u][0] for u, _ in into[v]), default=0) + both(v),
+                max((arrival[u][1] for u, _ in into[v]), default=0) + forward(v),
+            )
+            for u, moved in into[v]:
+                row = []
+                for option in self._options:  # the sender of the forward pass may have any size
+                    there = min(costs.transfer(moved, size, option.replicas) for size in sizes)
+                    back = costs.transfer(moved, option.size, option.replicas)
+                    times = arrival[u][0] + there + back, arrival[u][1] + there
+                    row.append([min(time, self._most[0]) for time in times])
+                if branch_of[u] == branch_of[v]:
+                    inner[position[v]] = row
+                else:
+                    rows[branch_of[v]].append((branch_of[u], row))
+                    leaving[branch_of[u]].append(branch_of[v])
+        entrances = np.array([row for here in rows for _, row in here], dtype=np.int64)
+        return (
+            inner,
+            (*_columns([[u for u, _ in here] for here in rows]), entrances.reshape(-1, len(self._options), 2)),
+            _columns(leaving),
+        )
+
+    def _codes(self) -> tuple[Int64Array, UInt64Array]:
+        """Return what positions add to which word of a downset's code.
+
+        Notes
+        -----
+        A branch without an equal writes the layers reached as a number; of equal branches, it is counted how many have
+        reached each layer and no further.
+        """
+        words: list[int] = []
+        values: list[int] = []
+        word = used = 0
+        for group in self._groups:
+            length = len(group[0])
+            if len(group) == 1:
+                fields, bits = [0] * length, length.bit_length()
+                amounts = list(range(1, length + 1))
+            else:
+                fields, bits, amounts = list(range(length)), len(group).bit_length(), [1] * length
+            places = []
+            for _ in range(max(fields) + 1):
+                if used + bits > 64:
+                    word, used = word + 1, 0
+                places.append((word, used))
+                used += bits
+            here = [places[i] for i in fields]
+            words += [0, *(w for w, _ in here)] * len(group)
+            values += [0, *(amount << shift for amount, (_, shift) in zip(amounts, here, strict=True))] * len(group)
+        return np.array(words, dtype=np.int64), np.array(values, dtype=np.uint64)
+
+
+def _columns(rows: Sequence[Sequence[int]]) -> tuple[Int64Array, Int64Array]:
+    """Return rows of different lengths in CSR form."""
+    starts = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    return starts, np.array([one for row in rows for one in row], dtype=np.int64)
