@@ -11,23 +11,23 @@ from typing import NamedTuple
 
 from mtpp.solvers.planners.graphpipe.branches import cheap_layers, equal_branches
 from mtpp.solvers.planners.graphpipe.chain_search import LARGEST, ChainSearch
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NO
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, UNKNOWN
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.solvers.threads import Threads
 from mtpp.training.graph_problem import GraphProblem
 
-_MOST_STEPS = 400_000
-"""Of one search, and"""
-_ALL_STEPS = 4_000_000
-"""of all searches together, about."""
+_MOST_STEPS = 150_000
+"""Of a search for the least ticks of one size of micro-batches, and"""
+_RAISING_STEPS = 600_000
+"""of all that raise a bound, about."""
 
 _PRECISION = 2_000
-"""Parts of the bound to which it is found."""
-
-_FIRST_STRIDE = 32
 """Parts of the bound that it is raised by at first."""
 
-_LEFT_OUT = (0.1, 0.05, 0.02, 0.005, 0.0)
+_TOGETHER = 2
+"""Sizes of micro-batches that are searched at once."""
+
+_LEFT_OUT = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """Parts of all work that may be left out, one after the other."""
 
 
@@ -64,29 +64,36 @@ def iteration_bound(
 
     Notes
     -----
-    Exponential in the width of the model at worst; equal branches are interchangeable. Steps are limited: first with
-    cheap layers left out, which cannot raise the bound, then with ever fewer.
+    Exponential in the width of the model at worst; equal branches are interchangeable. Steps are limited: ever more
+    layers are left out, which cannot raise the bound, until the least ticks of all chains are found. Steps that are
+    left try to raise the bound with fewer layers left out.
     """
     costs = LeastCosts(problem)
     work = costs.work([one for options in costs.options for one in options])
-    low = min(upper, -(-sum(work) // problem.devices))
-    if low >= upper or _too_large(problem, upper):
-        return PipelineBound(low, "work")
-    found = PipelineBound(low, "work")
+    found = PipelineBound(min(upper, -(-sum(work) // problem.devices)), "work")
+    if found.value >= upper or _too_large(problem, upper):
+        return found
+    choices = dict.fromkeys([frozenset(), *cheap_layers(problem.model, costs.kinds, work, _LEFT_OUT)])
     with Threads(threads) as pool:
-        bisection = _Bisection(len(costs.options), low, upper, pool, stopped)
-        for left_out in dict.fromkeys(cheap_layers(problem.model, costs.kinds, work, _LEFT_OUT)):
+        tried = []
+        for left_out in choices:
             groups = equal_branches(problem.model, costs.kinds, left_out)
-            value = bisection.value_of(
-                [
-                    ChainSearch(costs, groups, options, problem.devices, upper, problem.memory_bytes)
-                    for options in costs.options
-                ],
-                problem.memory_bytes,
-            )
-            if value > found.value:
-                found = PipelineBound(value, "chains", tuple(sorted(left_out)))
+            searches = _Sizes(costs, groups, problem, upper, pool, stopped)
+            value = searches.least()
+            if value is not None:
+                found = _better(found, value, left_out)
+                break
+            tried.append((left_out, searches))
+        steps = _RAISING_STEPS
+        for left_out, searches in reversed(tried):
+            value, made = searches.raised(found.value, steps)
+            steps -= made
+            found = _better(found, value, left_out)
     return found
+
+
+def _better(found: PipelineBound, ticks: int, left_out: frozenset[int]) -> PipelineBound:
+    return PipelineBound(ticks, "chains", tuple(sorted(left_out))) if ticks > found.value else found
 
 
 def _too_large(problem: GraphProblem, upper: int) -> bool:
@@ -95,61 +102,68 @@ def _too_large(problem: GraphProblem, upper: int) -> bool:
     return terms * max(upper, problem.memory_bytes) >= LARGEST
 
 
-def _ask(search: ChainSearch, ticks: int, memory_bytes: int) -> tuple[int, int]:
-    return search.exists(ticks, memory_bytes, _MOST_STEPS)
-
-
-class _Bisection:
-    """Bisection of the iteration, size by size of micro-batches.
-
-    Parameters
-    ----------
-    sizes
-        Number of searches, whose bounds are at least *low* each.
+class _Sizes:
+    """Chains by size of micro-batches, where all stages have the same.
 
     Notes
     -----
-    One size at a time, that of the least work first, up to what a size before is known to reach at most: one search
-    settles most of the others.
+    Those of the least work first, and later ones only up to what is known to be reached. What is asked of searches that
+    run at once is set before, so that nothing depends on which thread is ahead.
     """
 
-    def __init__(self, sizes: int, low: int, upper: int, pool: Threads, stopped: Callable[[], bool]) -> None:
-        self._lows = [low] * sizes
-        self._upper, self._pool, self._stopped = upper, pool, stopped
-        self._steps_left = _ALL_STEPS
+    def __init__(
+        self,
+        costs: LeastCosts,
+        groups: Sequence[Sequence[Sequence[int]]],
+        problem: GraphProblem,
+        upper: int,
+        pool: Threads,
+        stopped: Callable[[], bool],
+    ) -> None:
+        searches = [
+            ChainSearch(costs, groups, options, problem.devices, upper, problem.memory_bytes)
+            for options in costs.options
+        ]
+        self._searches = sorted(searches, key=lambda search: search.least_ticks)
+        self._memory_bytes, self._upper, self._pool, self._stopped = problem.memory_bytes, upper, pool, stopped
 
-    def value_of(self, searches: Sequence[ChainSearch], memory_bytes: int) -> int:
-        """Return ticks for one less than which no search finds a chain, where each leaves out no more than before."""
-        for s, search in enumerate(searches):
-            self._lows[s] = min(self._upper, max(self._lows[s], search.least_ticks))
+    def least(self) -> int | None:
+        """Return the least ticks of a chain, at most the upper bound; None if that takes too many steps."""
         high = self._upper
-        pending = sorted(range(len(searches)), key=self._lows.__getitem__)
-        while pending and self._goes_on():
-            first, *others = pending
-            self._raise(searches[first], first, high, memory_bytes)
-            high = self._lows[first]
-            others = [s for s in others if self._lows[s] < high]
-            ask = partial(_ask, ticks=high - 1, memory_bytes=memory_bytes)
-            done = self._pool.map(ask, [searches[s] for s in others])
-            self._steps_left -= sum(steps for _, steps in done)
-            pending = []
-            for s, (answer, _) in zip(others, done, strict=True):
-                if answer == NO:
-                    self._lows[s] = high
-                else:
-                    pending.append(s)
-        return min(self._lows)
+        first, *others = self._searches
+        waves = [others[s : s + _TOGETHER] for s in range(0, len(others), _TOGETHER)]
+        for wave in [[first], *waves]:
+            if self._stopped():
+                return None
+            for ticks, _ in self._ask(wave, high - 1):
+                if ticks == UNKNOWN:
+                    return None
+                high = high if ticks == NONE else min(high, ticks)
+        return high
 
-    def _raise(self, search: ChainSearch, s: int, high: int, memory_bytes: int) -> None:
-        low = self._lows[s]
-        stride = 1 + low // _FIRST_STRIDE  # less ticks take fewer steps
-        while high - low > 1 + high // _PRECISION and self._goes_on():
-            middle = min(low + stride, (low + high) // 2)
-            answer, steps = search.exists(middle - 1, memory_bytes, min(_MOST_STEPS, self._steps_left))
-            self._steps_left -= steps
-            low, high = (middle, high) if answer == NO else (low, middle)
-            stride *= 2
-        self._lows[s] = low
+    def raised(self, low: int, most_steps: int) -> tuple[int, int]:
+        """Return *low*, or more ticks for one less than which there is no chain either; and the steps made.
 
-    def _goes_on(self) -> bool:
-        return self._steps_left > 0 and not self._stopped()
+        Notes
+        -----
+        A size that does not allow for more is the first to be asked about next time.
+        """
+        stride, made = 1 + low // _PRECISION, 0
+        while low < self._upper and made < most_steps and not self._stopped():
+            high = min(self._upper, low + stride)
+            for s, search in enumerate(self._searches):
+                ((ticks, steps),) = self._ask([search], high - 1)
+                made += steps
+                if ticks != NONE:
+                    self._searches.insert(0, self._searches.pop(s))
+                    return low, made
+            low, stride = high, 2 * stride
+        return low, made
+
+    def _ask(self, searches: Sequence[ChainSearch], most_ticks: int) -> list[tuple[int, int]]:
+        ask = partial(_least, most_ticks=most_ticks, memory_bytes=self._memory_bytes)
+        return self._pool.map(ask, searches)
+
+
+def _least(search: ChainSearch, most_ticks: int, memory_bytes: int) -> tuple[int, int]:
+    return search.least(most_ticks, memory_bytes, _MOST_STEPS)

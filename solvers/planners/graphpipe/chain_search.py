@@ -21,13 +21,15 @@ from typing import Any
 import numpy as np
 
 from mtpp.array_types import Int64Array, UInt64Array
-from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NO, chain_exists
+from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, least_ticks
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts, StageOption
 
 LARGEST = 2**61
 """Above all sums of costs."""
 
 _MOST_DOWNSETS = 100_000
+_MOST_ENTRIES = 2**24
+"""Downsets times numbers of devices."""
 
 
 class ChainSearch:
@@ -40,7 +42,7 @@ class ChainSearch:
     devices
         K.
     most_ticks, most_bytes
-        The largest that :meth:`exists` is asked about; their product with K is below :data:`LARGEST`.
+        The largest that :meth:`least` is asked about; their product with K is below :data:`LARGEST`.
 
     Attributes
     ----------
@@ -66,20 +68,26 @@ class ChainSearch:
         self.least_ticks, self.least_bytes = -(-all_ticks // devices), -(-all_bytes // devices)
         self._arrays: tuple[Any, ...] = ()
 
-    def exists(self, ticks: int, memory_bytes: int, most_steps: int) -> tuple[int, int]:
-        """Tell whether there is a chain; and the steps made, which are at most so many.
+    def least(self, most_ticks: int, memory_bytes: int, most_steps: int, enough_ticks: int = 0) -> tuple[int, int]:
+        """Return the least ticks of a chain, up to so many, and the steps made, which are at most so many.
+
+        Parameters
+        ----------
+        enough_ticks
+            Any chain with no more ticks will do.
 
         Returns
         -------
-        ``NO``, ``YES`` or ``UNKNOWN`` of :mod:`~mtpp.solvers.planners.graphpipe.kernels.downset_chains`, and the steps.
+        Ticks, or ``NONE`` or ``UNKNOWN`` of :mod:`~mtpp.solvers.planners.graphpipe.kernels.downset_chains`; and steps.
         """
-        if self.least_ticks > ticks or self.least_bytes > memory_bytes:
-            return NO, 0
+        if self.least_ticks > most_ticks or self.least_bytes > memory_bytes:
+            return NONE, 0
         self._arrays = self._arrays or self._build()
-        downsets: int = min(_MOST_DOWNSETS, most_steps + 1)
-        arguments: tuple[Any, ...] = (ticks, self._devices, memory_bytes, *self._arrays, downsets, most_steps)
-        answer, steps = chain_exists(*arguments)
-        return answer, steps
+        downsets = min(_MOST_DOWNSETS, _MOST_ENTRIES // (self._devices + 1) + 1)
+        system = most_ticks, enough_ticks, self._devices, memory_bytes
+        arguments: tuple[Any, ...] = (*system, *self._arrays, downsets, most_steps)
+        ticks, steps = least_ticks(*arguments)
+        return ticks, steps
 
     def _build(self) -> tuple[Any, ...]:
         branches = [branch for group in self._groups for branch in group]

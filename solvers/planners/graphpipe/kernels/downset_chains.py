@@ -1,65 +1,24 @@
-"""Fewest devices for a chain of downsets whose stages could end in time: what every stage graph needs at least."""
+"""Least time in which all stages of some chain of downsets could end: no stage graph takes less."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
-from mtpp.array_types import Int32Array, Int64Array, UInt64Array
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.array_types import Int64Array, UInt64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.planners.graphpipe.kernels.downset_table import keep_reaches, longer, place
 
-NO, YES, UNKNOWN = 0, 1, 2
-"""Whether there is a chain; unknown where there were too many downsets or steps."""
+NONE, UNKNOWN = -1, -2
+"""There is no chain; or it is unknown, for there were too many downsets or steps."""
 
 _FIRST_ROOM = 256
 """Downsets that there is room for at first: a power of 2."""
 
 
-@inlined
-def _longer(array: Any) -> Any:
-    """Return an array with twice the rows."""
-    longer = np.empty((2 * array.shape[0], *array.shape[1:]), dtype=array.dtype)
-    longer[: array.shape[0]] = array
-    return longer
-
-
-@inlined
-def _place(code: UInt64Array, codes: UInt64Array, table: Int32Array) -> np.int64:
-    """Return where a downset is in the hash table, or the empty place where it belongs."""
-    mask = len(table) - 1
-    mixed = np.uint64(0)
-    for w in range(len(code)):
-        mixed = (mixed ^ code[w]) * np.uint64(0x9E3779B97F4A7C15)
-        mixed ^= mixed >> np.uint64(32)
-    at = np.int64(mixed & np.uint64(mask))
-    while table[at] >= 0:
-        same = True
-        for w in range(len(code)):
-            if codes[table[at], w] != code[w]:
-                same = False
-        if same:
-            break
-        at = (at + 1) & mask
-    return at
-
-
-@inlined
-def _keep_reaches(reaches: Int32Array, now: Int64Array, group_start: Int64Array) -> None:
-    """Write the layers reached of each branch, those of equal branches in descending order."""
-    for g in range(len(group_start) - 1):
-        first, last = group_start[g], group_start[g + 1]
-        for b in range(first, last):
-            reached, at = now[b], b
-            while at > first and reaches[at - 1] < reached:
-                reaches[at] = reaches[at - 1]
-                at -= 1
-            reaches[at] = reached
-
-
 @kernel
-def chain_exists(
-    ticks: int,
+def least_ticks(
+    most_ticks: int,
+    enough_ticks: int,
     devices: int,
     memory_bytes: int,
     replicas: Int64Array,
@@ -79,16 +38,18 @@ def chain_exists(
     most_downsets: int,
     most_steps: int,
 ) -> tuple[int, int]:
-    """Tell whether stages that could each end in time, on so many devices in all, make up a model of branches.
+    """Return the least ticks in which stages, on so many devices in all, could each end that make up a model.
 
-    A branch is a path of layers that only its first layer enters from outside and only its last layer leaves, so a
+    The model is made of branches: paths of layers entered from outside only at the first and left only at the last. A
     downset is the number of layers that it has of each branch. *Positions* are those numbers, 0 to length, of one
     branch after the other.
 
     Parameters
     ----------
-    ticks, devices, memory_bytes
-        Of the iteration, of all stages together, and on each device.
+    most_ticks, enough_ticks
+        More ticks are of no interest, nor are less than these.
+    devices, memory_bytes
+        Of all stages together, and on each device.
     replicas
         d of each option, int64, shape (options,).
     group_start
@@ -119,23 +80,24 @@ def chain_exists(
 
     Returns
     -------
-    :data:`NO`, :data:`YES` or :data:`UNKNOWN`, and the steps made.
+    The ticks, :data:`NONE` or :data:`UNKNOWN`; and the steps made.
 
     Notes
     -----
-    Dynamic programming over downsets, smallest first, with the fewest devices of each; a stage is what a downset has
-    more than another. A step adds layers of one branch to a stage. What a stage takes only grows with its layers, so
-    that those that take too much end the branch. A partial chain is given up when the work left, in device-ticks or
-    device-bytes, is more than the devices left have; a stage, when it leaves too much even with all that it may still
-    get. Of equal branches that a downset has as much of, the first ones get more. The code of a downset tells it from
-    all others but for the order of equal branches, so downsets are compared without error.
+    Dynamic programming over downsets, smallest first, with the least ticks of each by number of devices; a stage is
+    what a downset has more than another. A step adds layers of one branch to a stage. What a stage takes only grows
+    with its layers, so that a branch ends where it takes too much. A partial chain is given up when the work left, in
+    device-ticks or device-bytes, is more than the devices left have in the most ticks of interest; a stage, when it
+    leaves too much even with all that it may still get. Of equal branches that a downset has as much of, the first
+    ones get more. The code of a downset tells it from all others but for the order of equal branches, so downsets are
+    compared without error. Space is O(downsets · (branches + devices)).
     """
     branches, options = len(start) - 1, len(replicas)
     words = np.int64(code_word.max() + 1)
     room = _FIRST_ROOM
     codes = np.empty((room, words), dtype=np.uint64)
     reaches = np.empty((room, branches), dtype=np.int32)
-    fewest = np.empty(room, dtype=np.int64)
+    best = np.empty((room, devices + 1), dtype=np.int64)  # ticks, with no more devices
     following = np.empty(room, dtype=np.int32)  # another downset of as many layers
     table = np.full(2 * room, -1, dtype=np.int32)
     length = np.empty(branches, dtype=np.int64)
@@ -150,9 +112,10 @@ def chain_exists(
         follows[group_start[g]] = False
     newest = np.full(layers + 1, -1, dtype=np.int32)
     code = np.zeros(words, dtype=np.uint64)
-    codes[0], reaches[0], fewest[0], newest[0], following[0] = np.uint64(0), 0, 0, 0, -1
-    table[_place(code, codes, table)] = 0
+    codes[0], reaches[0], best[0], newest[0], following[0] = np.uint64(0), 0, 0, 0, -1
+    table[place(code, codes, table)] = 0
     count = 1
+    never = most_ticks + 1
     # of the downset that is expanded
     old = np.empty(branches, dtype=np.int64)
     now = np.empty(branches, dtype=np.int64)
@@ -171,15 +134,24 @@ def chain_exists(
     added = np.zeros(branches + 2, dtype=np.int64)
     gained = np.zeros((branches + 2, 2), dtype=np.int64)
     least = np.zeros(branches + 2, dtype=np.int64)  # devices
+    ends = np.zeros(options, dtype=np.int64)
     usable = np.zeros((branches + 2, options), dtype=np.bool_)
     total = np.zeros((branches + 2, options, 4), dtype=np.int64)
     begin = np.zeros((branches + 2, options, 2), dtype=np.int64)
-    steps = 0
+    steps, found = 0, never
+    stair_devices = np.empty(devices + 1, dtype=np.int64)
+    stair_ticks = np.empty(devices + 1, dtype=np.int64)
     for level in range(layers):
         at = newest[level]
         while at >= 0:
-            here, used = at, fewest[at]
-            at = following[at]
+            here, at, stairs = at, following[at], 0
+            ticks = min(most_ticks, found - 1)
+            for used in range(devices + 1):
+                if best[here, used] <= ticks and (stairs == 0 or best[here, used] < stair_ticks[stairs - 1]):
+                    stair_devices[stairs], stair_ticks[stairs] = used, best[here, used]
+                    stairs += 1
+            if stairs == 0:
+                continue
             left, forward_left, ticks_done, bytes_done = ticks, ticks, 0, 0
             for p in range(branches):
                 old[p] = now[p] = reaches[here, p]
@@ -188,6 +160,7 @@ def chain_exists(
                 bytes_done += works[q, 1]
                 left -= passed[q, 0]
                 forward_left -= passed[q, 1]
+            used = stair_devices[0]
             slack = (devices - used) * left - (all_ticks - ticks_done)
             spare = (devices - used) * memory_bytes - (all_bytes - bytes_done)
             if left < 0 or slack < 0 or spare < 0:
@@ -262,7 +235,8 @@ def chain_exists(
                 added[depth] = added[up] + now[p] - old[p]
                 opened[depth] = opened[up] - pending[p]
                 opened[depth] += leaving[p + 1] - leaving[p] if now[p] == length[p] else len(targets) + 1
-                best = least[depth] = devices + 1
+                least[depth] = devices + 1
+                fits = False
                 for o in range(options):
                     usable[depth, o] = usable[up, o]
                     if not usable[up, o]:
@@ -271,49 +245,63 @@ def chain_exists(
                         total[depth, o, kind] = total[up, o, kind] + sums[q, o, kind] - sums[from_q, o, kind]
                     begin[depth, o, 0] = max(begin[up, o, 0], enter[p, o, 0])
                     begin[depth, o, 1] = max(begin[up, o, 1], enter[p, o, 1])
-                    usable[depth, o] = (
-                        begin[depth, o, 0] + total[depth, o, 0] <= ticks
-                        and begin[depth, o, 1] + total[depth, o, 1] <= ticks
-                        and total[depth, o, 2] <= memory_bytes
-                    )
+                    end = max(begin[depth, o, 0] + total[depth, o, 0], begin[depth, o, 1] + total[depth, o, 1])
+                    usable[depth, o] = end <= ticks and total[depth, o, 2] <= memory_bytes
                     if usable[depth, o]:
                         least[depth] = min(least[depth], replicas[o])
-                        if opened[depth] == 0 or total[depth, o, 3] <= memory_bytes:
-                            best = min(best, replicas[o])
+                        ends[o] = end if opened[depth] == 0 or total[depth, o, 3] <= memory_bytes else never
+                        fits |= ends[o] < never
                 alive[depth] = least[depth] <= devices
                 if not alive[depth]:
                     continue
                 if (
-                    best <= devices
-                    and best * left - gained[depth, 0] <= slack
-                    and best * memory_bytes - gained[depth, 1] <= spare
+                    fits
+                    and least[depth] * left - gained[depth, 0] <= slack
+                    and least[depth] * memory_bytes - gained[depth, 1] <= spare
                 ):
-                    if level + added[depth] == layers:
-                        return YES, steps
                     code[:] = codes[here]
                     for k in range(1, depth + 1):
                         q, from_q = start[cursor[k]] + now[cursor[k]], start[cursor[k]] + old[cursor[k]]
                         code[code_word[q]] += code_value[q]
                         code[code_word[from_q]] -= code_value[from_q]
-                    place = _place(code, codes, table)
-                    if table[place] >= 0:
-                        fewest[table[place]] = min(fewest[table[place]], used + best)
-                    elif count == most_downsets:
-                        return UNKNOWN, steps
-                    else:
+                    empty = place(code, codes, table)
+                    larger = table[empty]
+                    if larger < 0:
+                        if count == most_downsets:
+                            return UNKNOWN, steps
                         if count == room:
                             room *= 2
-                            codes, reaches = _longer(codes), _longer(reaches)
-                            fewest, following = _longer(fewest), _longer(following)
+                            codes, reaches = longer(codes), longer(reaches)
+                            best, following = longer(best), longer(following)
                             table = np.full(2 * room, -1, dtype=np.int32)
                             for i in range(count):
-                                table[_place(codes[i], codes, table)] = i
-                            place = _place(code, codes, table)
-                        codes[count], fewest[count] = code, used + best
-                        _keep_reaches(reaches[count], now, group_start)
-                        following[count] = newest[level + added[depth]]
-                        newest[level + added[depth]] = table[place] = count
+                                table[place(codes[i], codes, table)] = i
+                            empty = place(code, codes, table)
+                        larger = count
+                        codes[larger], best[larger] = code, never
+                        keep_reaches(reaches[larger], now, group_start)
+                        following[larger] = newest[level + added[depth]]
+                        newest[level + added[depth]] = table[empty] = larger
                         count += 1
+                    for o in range(options):
+                        if not usable[depth, o] or ends[o] > ticks:
+                            continue
+                        for i in range(stairs):
+                            needed = replicas[o] + stair_devices[i] - used
+                            if (
+                                used + needed > devices
+                                or needed * left - gained[depth, 0] > slack
+                                or needed * memory_bytes - gained[depth, 1] > spare
+                            ):
+                                break
+                            best[larger, used + needed] = min(best[larger, used + needed], max(ends[o], stair_ticks[i]))
+                            if stair_ticks[i] <= ends[o]:
+                                break
+                    if level + added[depth] == layers:
+                        for needed in range(devices + 1):
+                            found = min(found, best[larger, needed])
+                        if found <= enough_ticks:
+                            return found, steps
                 horizon[depth] = horizon[up]
                 if now[p] == length[p]:
                     whole[depth] = True
@@ -322,4 +310,4 @@ def chain_exists(
                         horizon[depth] = max(horizon[depth], targets[e])
                 depth += 1
                 cursor[depth], active[depth] = p, False
-    return NO, steps
+    return (NONE if found == never else found), steps
