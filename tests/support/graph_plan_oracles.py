@@ -139,12 +139,17 @@ def _topological(count: int, ends: set[tuple[int, int]]) -> list[int] | None:
     return order
 
 
-def random_graph_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Draw a model of two to four layers, and devices that are often short of memory."""
+def random_graph_case(
+    seed: int, *, most_layers: int = 4, configurations: int = 1
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Draw a model of two to four layers, or up to more, and devices that are often short of memory.
+
+    Of two *configurations*, the second keeps less and takes longer, unlike what :func:`best_iteration` reads.
+    """
     draw = random.Random(seed)
     sizes = (1, 2, 4)
     layers = []
-    count = draw.randint(2, 4)
+    count = draw.randint(2, most_layers)
     for v in range(count):
         rate, start, kept = draw.randint(1, 9), draw.randint(0, 9), draw.choice((0, 10, 40))
         backward = draw.choice((1, 2))
@@ -164,7 +169,10 @@ def random_graph_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
             "memory_bytes": draw.choice((0, 50, 100)),
             "micro_batches": table,
         }
-        layers.append({"name": f"v{v}", "configurations": {"1": [one]}})
+        choices = [one]
+        if configurations == 2:
+            choices.append(_frugal(one))
+        layers.append({"name": f"v{v}", "configurations": {"1": choices}})
     edges = [
         {"source": f"v{a}", "target": f"v{b}", "bytes": draw.choice((0, 4, 30))}
         for a in range(count)
@@ -193,3 +201,19 @@ def random_graph_case(seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
         "intervals": draw.choice(((1,), (1,), (1, 2))),
     }
     return model, asked
+
+
+def _frugal(one: dict[str, Any]) -> dict[str, Any]:
+    """Return a configuration that keeps half as much as another, and passes forward twice."""
+    table = {
+        size: {**costs, "backward": costs["backward"] + costs["forward"], "memory_bytes": costs["memory_bytes"] // 2}
+        for size, costs in one["micro_batches"].items()
+    }
+    return {
+        **one,
+        "id": "frugal",
+        "time": table["2"]["forward"] + table["2"]["backward"],
+        "memory_bytes_per_micro_batch": table["2"]["memory_bytes"],
+        "recompute": True,
+        "micro_batches": table,
+    }

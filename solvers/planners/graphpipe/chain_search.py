@@ -27,6 +27,7 @@ from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts, StageOption
 LARGEST = 2**61
 """Above all sums of costs."""
 
+_WORD_BITS = 64
 _MOST_DOWNSETS = 100_000
 _MOST_ENTRIES = 2**24
 """Downsets times numbers of devices."""
@@ -42,7 +43,8 @@ class ChainSearch:
     devices
         K.
     most_ticks, most_bytes
-        The largest that :meth:`least` is asked about; their product with K is below :data:`LARGEST`.
+        The largest that :meth:`least` is asked about. What takes more is counted as one more; the sum of that over all
+        layers, and K times that, have to be below :data:`LARGEST`. With None for the ticks, nothing takes time.
 
     Attributes
     ----------
@@ -56,14 +58,15 @@ class ChainSearch:
         groups: Sequence[Sequence[Sequence[int]]],
         options: Sequence[StageOption],
         devices: int,
-        most_ticks: int,
+        most_ticks: int | None,
         most_bytes: int,
     ) -> None:
         self._costs, self._options, self._devices = costs, options, devices
         self._groups = groups
         self._layers = [layer for group in groups for branch in group for layer in branch]
-        self._most = most_ticks + 1, most_bytes + 1
-        self._works = costs.work(options), costs.device_bytes(options)
+        self._most = 0 if most_ticks is None else most_ticks + 1, most_bytes + 1
+        ticks = [0] * len(costs.kinds) if most_ticks is None else costs.work(options)
+        self._works = ticks, costs.device_bytes(options)
         all_ticks, all_bytes = (sum(works[layer] for layer in self._layers) for works in self._works)
         self.least_ticks, self.least_bytes = -(-all_ticks // devices), -(-all_bytes // devices)
         self._arrays: tuple[Any, ...] = ()
@@ -207,7 +210,7 @@ class ChainSearch:
                 fields, bits, amounts = list(range(length)), len(group).bit_length(), [1] * length
             places = []
             for _ in range(max(fields) + 1):
-                if used + bits > 64:
+                if used + bits > _WORD_BITS:
                     word, used = word + 1, 0
                 places.append((word, used))
                 used += bits

@@ -121,6 +121,24 @@ class LeastCosts:
         """Return the bytes that each layer takes at least of all devices together."""
         return self._by_kind(lambda layer: min(one.replicas * self.memory(layer, one, False) for one in options))
 
+    def layer_bytes(self) -> int:
+        """Return the bytes that some layer takes at least on a device, with one micro-batch in flight."""
+        samples = {option.samples for options in self.options for option in options}
+        needs = (
+            min(
+                one.memory_b + self._problem.costs.passes(one, count).memory_bytes
+                for one in choices
+                for count in samples
+                if not one.micro_batches or count in one.micro_batches
+            )
+            for choices in self._problem.choices
+        )
+        return max(needs)
+
+    def whole_bytes(self, options: Sequence[StageOption]) -> int:
+        """Return the bytes that a single stage of all layers takes at least on a device."""
+        return min(sum(self.memory(layer, one, False) for layer in range(len(self.kinds))) for one in options)
+
     def _by_kind(self, cost: Callable[[int], int]) -> list[int]:
         known = {kind: cost(self.kinds.index(kind)) for kind in set(self.kinds)}
         return [known[kind] for kind in self.kinds]
