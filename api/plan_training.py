@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from traceback import clear_frames
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
 from mtpp.api.output import SavedResult
-from mtpp.api.parameters import deadline_of
-from mtpp.api.training.parameters import batch_parameters, request_of, system_parameters
+from mtpp.api.parameters import choice, deadline_of
+from mtpp.api.training.graph_result import GraphPlanResult
+from mtpp.api.training.graph_task import (
+    IDLE,
+    OWN,
+    GraphPlanRequest,
+    graph_request,
+    plan_graph_task,
+    read_graph_task,
+    refuse_idle,
+    whole_numbers,
+)
+from mtpp.api.training.parameters import CHOICES, batch_parameters, request_of, system_parameters
+from mtpp.api.training.running import run_planner
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS
 
 if TYPE_CHECKING:
     import os
@@ -46,11 +58,17 @@ def plan_training(
     tensor_parallel: bool = True,
     recompute: bool = True,
     knapsack: str = "exact",
+    latency: str | int | None = None,
+    micro_batch_sizes: Iterable[int] | None = None,
+    per_stage_micro_batch: bool = False,
+    kfkb: Iterable[int] = (1,),
+    in_flight: str = "any",
+    sequential: bool = False,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
     observer: Observer | None = None,
-) -> TrainingPlanResult:
+) -> TrainingPlanResult | GraphPlanResult:
     """Plan how to train a model on K devices, and prove how close to the best plan that is.
 
     Parameters
@@ -67,11 +85,15 @@ def plan_training(
     topology
         Networks within networks, in place of *devices* and *bandwidth*: a TOML file, or levels of devices.
     planner
-        ``piper`` for stages of any kind, or a baseline of equal stages: ``equi``, ``pipedream-2bw``.
+        ``piper`` for stages of any kind in a line, or a baseline of equal stages: ``equi``, ``pipedream-2bw``. These
+        make least the time that the slowest stage takes for a micro-batch. ``graphpipe`` for stages that form any
+        acyclic graph: it makes least the time of an iteration.
     max_micro_batches
         N: degrees of data parallelism add up to at most N.
     batch_size, micro_batch_size, gradient_accumulation
-        Sizes in samples, and passes to an update (by default 1), that give N = ⌊B / (g · b)⌋ in its place.
+        Sizes in samples, and passes to an update (by default 1), that give N = ⌊B / (g · b)⌋ in its place. With
+        ``graphpipe``, *batch_size* is the mini-batch of an iteration, and *micro_batch_size* says what the model's
+        times are of, where the model does not.
     exact_micro_batches
         Degrees of data parallelism add up to exactly N.
     convention
@@ -80,6 +102,19 @@ def plan_training(
         Schemes that plans may use.
     knapsack
         Choose configurations of layers as well as possible (``exact``), or by bang per buck (``heuristic``).
+    latency
+        With ``graphpipe``, as all that follow: of each transfer, picoseconds or a text such as ``"10us"``.
+    micro_batch_sizes
+        Samples b of micro-batches to try; None: those that the model has costs of, or powers of two, as far as they
+        divide the mini-batch.
+    per_stage_micro_batch
+        Let stages have micro-batches of different sizes.
+    kfkb
+        Numbers k of backward passes that follow each other, and of forward passes; 1 is 1F1B.
+    in_flight
+        Micro-batches in flight: ``any`` number, or the ``least`` that costs no throughput with free transfers.
+    sequential
+        One line of stages, each waiting for the one before.
     time_unit
         Of times in a file that names none: ps, ns, us, ms or s.
     time_limit_s
@@ -91,8 +126,9 @@ def plan_training(
 
     Returns
     -------
-    The best plan found. With the planner ``piper``, without limits and with the exact knapsack it is optimal; in any
-    case ``ratio`` is a proven bound on its distance to the optimum.
+    The best plan found. With the planner ``piper``, without limits and with the exact knapsack it is optimal, and with
+    ``graphpipe`` for models of few layers; in any case ``ratio`` is a proven bound on its distance to the optimum. That
+    of ``graphpipe`` is a :class:`GraphPlanResult`.
 
     Raises
     ------
@@ -117,6 +153,37 @@ def plan_training(
     ['embedding', 'head', 'layer 0', 'layer 1']
     """
     deadline = deadline_of(time_limit_s)
+    own = {
+        "latency": latency,
+        "micro_batch_sizes": micro_batch_sizes,
+        "per_stage_micro_batch": per_stage_micro_batch,
+        "kfkb": whole_numbers(kfkb, "kfkb"),
+        "in_flight": in_flight,
+        "sequential": sequential,
+    }
+    if choice(planner, "planner", CHOICES["planner"]) in GRAPH_PLANNERS:
+        idle = {
+            "topology": topology,
+            "max_micro_batches": max_micro_batches,
+            "gradient_accumulation": gradient_accumulation,
+            "exact_micro_batches": exact_micro_batches,
+            "convention": convention,
+            "knapsack": knapsack,
+            "tensor_parallel": tensor_parallel,
+        }
+        refuse_idle(idle, IDLE, planner)
+        flat = system_parameters(devices=devices, memory=memory, bandwidth=bandwidth, topology=None, micro_batches=None)
+        given = {
+            **own,
+            "batch_size": batch_size,
+            "micro_batch_size": micro_batch_size,
+            "data_parallel": data_parallel,
+            "recompute": recompute,
+            "time_unit": time_unit,
+            "jobs": jobs,
+        }
+        return _plan_graph(graph_request(model, flat, deadline, given), listener(observer))
+    refuse_idle(own, OWN, planner)
     system = system_parameters(
         devices=devices,
         memory=memory,
@@ -143,6 +210,17 @@ def plan_training(
     if planned.no_plan is not None:
         raise no_plan_error(planned.no_plan, planned.task.source.display)
     return TrainingPlanResult(planned.sealed())
+
+
+def _plan_graph(request: GraphPlanRequest, observer: Observer) -> GraphPlanResult:
+    with reading_given(request.model, "model", request.deadline):
+        task = read_graph_task(request, observer)
+    planned = plan_graph_task(task, request, observer)
+    if planned.no_plan is not None:
+        from mtpp.views.training.graph_plan import no_graph_plan_text
+
+        raise Infeasible(no_graph_plan_text(planned.no_plan), source=planned.source.display)
+    return GraphPlanResult(planned)
 
 
 @dataclass(frozen=True)
@@ -314,22 +392,13 @@ def _in_time(
     task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
 ) -> AnyTrainingPlan | NoPlan:
     """Return the result of a planner, or that there is no plan where it does not come back in time."""
-    from mtpp.host.memory_limit import limited_memory, spare_memory
-    from mtpp.host.overrun import Overrun, run_in_time
     from mtpp.solvers.planners.limits import NoPlan
 
-    if limits.deadline.limit_s is None and not limited_memory():
-        return run(limits)
-    try:
-        return run_in_time(lambda: run(limits), limits.deadline, lambda: limits.stop)
-    except Overrun as overrun:
-        stopped = overrun.stopped
-    except MemoryError as error:
-        clear_frames(error.__traceback__)  # or they would keep what has used it up
-        stopped = StopReason.MEMORY_LIMIT
-    spare_memory()
-    reason = "the memory did not suffice" if stopped == StopReason.MEMORY_LIMIT else "none was found in the time"
-    return NoPlan(task.flat, task.planner.name, False, None, stopped, reason)
+    result = run_planner(lambda: run(limits), limits)
+    if not isinstance(result, StopReason):
+        return result
+    reason = "the memory did not suffice" if result == StopReason.MEMORY_LIMIT else "none was found in the time"
+    return NoPlan(task.flat, task.planner.name, False, None, result, reason)
 
 
 def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], AnyTrainingPlan | NoPlan]:

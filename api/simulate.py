@@ -16,18 +16,20 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.plan_training import TrainingPlanResult
+    from mtpp.api.training.graph_result import GraphPlanResult
     from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
     from mtpp.training.simulation import Simulation, StageTimes
     from mtpp.training.stage_graph import StageGraph
 
 _CHARTS = (".txt", ".svg", ".html")
+_PLANNED = "give the model that the plan is for"
 _TEXT_WIDTH = 160
 """Columns of a chart in a text file."""
 
 
 def simulate(
-    pipeline: str | os.PathLike[str] | bytes | Mapping[str, Any] | StageGraph | TrainingPlanResult,
+    pipeline: str | os.PathLike[str] | bytes | Mapping[str, Any] | StageGraph | TrainingPlanResult | GraphPlanResult,
     *,
     model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel | None = None,
     batch_size: int | None = None,
@@ -51,7 +53,7 @@ def simulate(
     model
         That a training plan is for, as :func:`mtpp.plan_training` takes it; one in memory brings its own.
     batch_size, micro_batch_size
-        Of a training plan: samples of an iteration, and those that a device takes at once; d replicas make
+        Of a training plan of version 1: samples of an iteration, and those that a device takes at once; d replicas make
         micro-batches of d times as many.
     time_unit
         Of times in a model that names none, by default that of the plan.
@@ -230,6 +232,7 @@ def _read(value: Any, given: Mapping[str, Any], observer: Observer) -> _Read:
     """Read the pipeline of a call; *given* is said of a training plan."""
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.plan_training import TrainingPlanResult
+    from mtpp.api.training.graph_result import GraphPlanResult
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.verifiable import is_training_plan
@@ -240,7 +243,7 @@ def _read(value: Any, given: Mapping[str, Any], observer: Observer) -> _Read:
         _refuse_idle(given)
         again = StageGraph.build(value.name, value.time_unit, value.mini_batch, value.stages, value.transfers)
         return _Read(again, "<stage graph>")
-    if isinstance(value, TrainingPlanResult):
+    if isinstance(value, TrainingPlanResult | GraphPlanResult):
         given = {"model": value.plan.problem.model, **given}
         return _Read(_of_plan(value.document(), given, observer)[0], "<plan>")
     if not isinstance(value, str | bytes | bytearray | memoryview | os.PathLike | Mapping) or not value:
@@ -264,27 +267,45 @@ def _refuse_idle(given: Mapping[str, Any]) -> None:
 
 def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Path | None]:
     """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
+    from mtpp.api.inputs.planned_graph import planned_graph
     from mtpp.api.inputs.planned_pipeline import planned_pipeline
     from mtpp.api.parameters import time_unit_or_none, whole
     from mtpp.checker.training.document import check_training_plan
     from mtpp.formats.io.json_shape import check_header
+    from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
     from mtpp.training.plan import FORMAT, VERSION
 
-    check_header(document, FORMAT, VERSION)
+    graph = document.get("version") == GRAPH_VERSION
+    check_header(document, FORMAT, GRAPH_VERSION if graph else VERSION)
     check_training_plan(document, ())
+    unit = time_unit_or_none(given.get("time_unit"))
+    if graph:
+        for name in ("batch_size", "micro_batch_size"):
+            if name in given:
+                raise InputError("says the plan itself", parameter=name, remedy="leave it out")
+        if "model" not in given:
+            raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
+        model, source = _checked_model(given["model"], document, unit, observer)
+        return planned_graph(document, model), None if source is None else source.path
     for name, remedy in (
-        ("model", "give the model that the plan is for"),
+        ("model", _PLANNED),
         ("batch_size", "give the samples of an iteration"),
         ("micro_batch_size", "give the samples that a device takes at once"),
     ):
         if name not in given:
             raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
     sizes = [whole(given[name], name) for name in ("batch_size", "micro_batch_size")]
-    unit = time_unit_or_none(given.get("time_unit"))
-    model, source = _model(given["model"], document["time_unit"], unit)
+    model, source = _checked_model(given["model"], document, unit, observer)
+    return planned_pipeline(document, model, *sizes), None if source is None else source.path
+
+
+def _checked_model(
+    value: Any, document: Any, unit: str | None, observer: Observer
+) -> tuple[TrainingModel, Source | None]:
+    model, source = _model(value, document["time_unit"], unit)
     if source is not None and source.sha256 != document["model"]["sha256"]:
         observer.warn(f"{source.display}: not the file that the plan was made for; its costs are taken")
-    return planned_pipeline(document, model, *sizes), None if source is None else source.path
+    return model, source
 
 
 def _model(value: Any, plan_unit: str, unit: str | None) -> tuple[TrainingModel, Source | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -46,7 +46,7 @@ def planned_pipeline(
         problem = "a plan for several levels of devices cannot be simulated"
         raise InputError(problem, where="/system/topology", remedy="plan for one level")
     stages = [_stage(row, f"/stages/{s}", model, micro_batch_size) for s, row in enumerate(plan["stages"])]
-    _check_layers(stages, model)
+    check_layers(stages, model)
     for s, stage in enumerate(stages):
         if batch_size % stage.micro_batch:
             problem = f"micro-batches of {stage.micro_batch:,} samples (stage {s}) do not divide {batch_size:,} samples"
@@ -60,12 +60,24 @@ def planned_pipeline(
         plan["system"]["bandwidth_bytes_per_s"],
         micro_batch_size if model.micro_batch_size is None else model.micro_batch_size,
     )
-    return costs.stage_graph(stages, [_name(stage, model) for stage in stages], line=True)
+    return costs.stage_graph(stages, [costs.stage_name(stage) for stage in stages], line=True)
 
 
 def _stage(row: Mapping[str, Any], where: str, model: TrainingModel, samples: int) -> ScheduledStage:
     from mtpp.training.stage_costs import ScheduledStage
 
+    d = row["data_parallel"]
+    return ScheduledStage(stage_configurations(row, model, where), d, d * samples, row["in_flight"])
+
+
+def stage_configurations(row: Mapping[str, Any], model: TrainingModel, where: str) -> dict[int, Configuration]:
+    """Return what each layer of a stage runs as, by its position in the model; *where* is the stage's place.
+
+    Raises
+    ------
+    InputError
+        If a layer is not the model's, is there twice, or has no such configuration.
+    """
     chosen: dict[int, Configuration] = {}
     for i, layer in enumerate(row["layers"]):
         place = f"{where}/layers/{i}"
@@ -75,8 +87,7 @@ def _stage(row: Mapping[str, Any], where: str, model: TrainingModel, samples: in
         if number in chosen:
             raise InputError(f"layer {layer!r} is there twice", where=place)
         chosen[number] = _configuration(row, layer, model, where)
-    d = row["data_parallel"]
-    return ScheduledStage(chosen, d, d * samples, row["in_flight"])
+    return chosen
 
 
 def _configuration(row: Mapping[str, Any], layer: LayerId, model: TrainingModel, where: str) -> Configuration:
@@ -89,8 +100,14 @@ def _configuration(row: Mapping[str, Any], layer: LayerId, model: TrainingModel,
     raise InputError(problem, where=f"{where}/configurations", remedy="give the model that the plan is for")
 
 
-def _check_layers(stages: list[ScheduledStage], model: TrainingModel) -> None:
-    """Check that each layer is in one stage."""
+def check_layers(stages: Sequence[ScheduledStage], model: TrainingModel) -> None:
+    """Check that each layer is in one stage.
+
+    Raises
+    ------
+    InputError
+        If one is in several, or in none.
+    """
     placed: dict[int, int] = {}
     for s, stage in enumerate(stages):
         for layer in stage.configurations:
@@ -101,11 +118,3 @@ def _check_layers(stages: list[ScheduledStage], model: TrainingModel) -> None:
         if layer not in placed:
             problem = f"layer {one.name!r} of the model is in no stage"
             raise InputError(problem, where="/stages", remedy="give the model that the plan is for")
-
-
-def _name(stage: ScheduledStage, model: TrainingModel) -> str:
-    """Return the first and the last layer of a stage."""
-    place = {layer: at for at, layer in enumerate(model.order)}
-    ordered = sorted(stage.configurations, key=place.__getitem__)
-    first, last = (model.layers[ordered[at]].name for at in (0, -1))
-    return first if len(ordered) == 1 else f"{first} … {last}"

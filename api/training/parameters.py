@@ -9,7 +9,8 @@ from mtpp.api.parameters import choice, flag, path_text, quantity, time_unit_or_
 from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
-from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS
+from mtpp.training.graph_problem import IN_FLIGHT
 from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
 from mtpp.training.problem import CONVENTIONS, Schemes
 
@@ -20,7 +21,12 @@ if TYPE_CHECKING:
 
 MOST_DEVICES = 1_000_000
 
-CHOICES = {"planner": tuple(PLANNERS), "convention": CONVENTIONS, "knapsack": KNAPSACKS}
+CHOICES = {
+    "planner": (*PLANNERS, *GRAPH_PLANNERS),
+    "convention": CONVENTIONS,
+    "knapsack": KNAPSACKS,
+    "in_flight": IN_FLIGHT,
+}
 """Values that parameters may have, the default first."""
 
 
@@ -49,7 +55,7 @@ def request_of(
             flag(parameters["exact_micro_batches"], "exact_micro_batches"),
             Schemes(**schemes),
         ),
-        choice(parameters["planner"], "planner", CHOICES["planner"]),
+        choice(parameters["planner"], "planner", tuple(PLANNERS)),
         choice(parameters["knapsack"], "knapsack", CHOICES["knapsack"]),
         time_unit_or_none(parameters["time_unit"]),
         deadline,

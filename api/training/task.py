@@ -125,7 +125,7 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
     from mtpp.solvers.planners.registry import PLANNERS
     from mtpp.views.training.training_results import TrainingTask
 
-    model, source = _model_of(request)
+    model, source = read_training_model(request.model, request.time_unit)
     system = request.system
     problem = _problem(request, model, source)
     assert system.micro_batches is not None
@@ -138,17 +138,30 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
     return TrainingTask(replace(source, data=b""), problem, system.micro_batches, planner, request.knapsack)
 
 
-def _model_of(request: TrainingPlanRequest) -> tuple[TrainingModel, Source]:
+def read_training_model(
+    supplied: str | bytes | Mapping[str, Any] | TrainingModel, time_unit: str | None
+) -> tuple[TrainingModel, Source]:
+    """Return the model of a request, and where it is from.
+
+    Parameters
+    ----------
+    time_unit
+        Of times in a file that names none.
+
+    Raises
+    ------
+    InputError
+        If the model is broken.
+    """
     from mtpp.api.inputs.reading import source_of
     from mtpp.formats.io.source import source_of_bytes
     from mtpp.formats.training.models import EXPECTED, training_model_from_source
     from mtpp.formats.training.native import write_training_model
 
-    supplied = request.model
     if isinstance(supplied, TrainingModel):
         return supplied, source_of_bytes(write_training_model(supplied).encode(), "<model>")
     source = source_of(supplied, None, "model", expected=EXPECTED)
-    return training_model_from_source(source, request.time_unit), source
+    return training_model_from_source(source, time_unit), source
 
 
 def model_parameter(value: Any) -> str | bytes | Mapping[str, Any] | TrainingModel:

@@ -12,10 +12,12 @@ from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
-from mtpp.cli.options.values import parse_whole_numbers
+from mtpp.cli.options.values import parse_whole_numbers, whole_numbers
 from mtpp.errors import InputError
+from mtpp.training.graph_problem import MOST_INTERVALS
 
 if TYPE_CHECKING:
+    from mtpp.api.training.graph_task import GraphPlanRequest
     from mtpp.api.training.task import TrainingPlanRequest, TrainingSystem
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -23,14 +25,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 DEFAULT = "default"
 """Value of ``--sweep`` without a list."""
 
+SCHEMES = ("data_parallel", "tensor_parallel", "recompute")
+"""Parameters that the options ``--no-data-parallel`` and so on are the opposites of."""
+
 _MOST_MICRO_BATCHES = 10**9
+_MOST_SAMPLES = 10**9
 
 
 def planner_option() -> Callable[[F], F]:
     """Add ``--planner``."""
     return click.option(
         "--planner", type=click.Choice(CHOICES["planner"]), show_default=True, default=CHOICES["planner"][0],
-        help="Any stages, or the equal ones of two baselines.",
+        help="Any stages, the equal ones of two baselines, or a graph of stages.",
     )  # fmt: skip
 
 
@@ -49,7 +55,8 @@ def system_options() -> Callable[[F], F]:
             help="Degrees of data parallelism add up to at most N.",
         ),
         click.option(
-            "--batch-size", type=click.IntRange(1), metavar="B", help="Largest safe batch; gives N = ⌊B / (g · b)⌋."
+            "--batch-size", type=click.IntRange(1), metavar="B",
+            help="Largest safe batch, which gives N = ⌊B / (g · b)⌋; of graphpipe: samples of an iteration.",
         ),
         click.option(
             "--micro-batch-size", type=click.IntRange(1), metavar="b", help="Samples that the layers' times are of."
@@ -72,6 +79,29 @@ def rule_options() -> Callable[[F], F]:
         click.option("--no-data-parallel", is_flag=True, help="Only d = 1."),
         click.option("--no-tensor-parallel", is_flag=True, help="Only t = 1."),
         click.option("--no-recompute", is_flag=True, help="No configurations that compute activations twice."),
+    )  # fmt: skip
+
+
+def graph_options() -> Callable[[F], F]:
+    """Add what says which plans the planner graphpipe may make."""
+    return stack(
+        click.option("--latency", metavar="TIME", help="Of graphpipe: of each transfer, such as 10us [default: 0]."),
+        click.option(
+            "--micro-batch-sizes", callback=whole_numbers(_MOST_SAMPLES), metavar="LIST",
+            help="Of graphpipe: samples of micro-batches to try [default: those of the model, or powers of two].",
+        ),
+        click.option(
+            "--per-stage-micro-batch", is_flag=True, help="Of graphpipe: stages may differ in their micro-batches."
+        ),
+        click.option(
+            "--kfkb", callback=whole_numbers(MOST_INTERVALS), metavar="LIST",
+            help="Of graphpipe: numbers of forward and of backward passes in turn [default: 1].",
+        ),
+        click.option(
+            "--in-flight", type=click.Choice(CHOICES["in_flight"]), show_default=True, default=CHOICES["in_flight"][0],
+            help="Of graphpipe: any number of micro-batches, or the least that costs nothing with free transfers.",
+        ),
+        click.option("--sequential", is_flag=True, help="Of graphpipe: one line of stages."),
     )  # fmt: skip
 
 
@@ -112,13 +142,42 @@ def _numbers(ctx: click.Context, param: click.Parameter, text: str | None) -> li
 
 def training_request(model: str, options: Mapping[str, Any]) -> TrainingPlanRequest:
     """Return the request that all these options make; a limit counts from the start of the process."""
+    from mtpp.api.training.graph_task import OWN, refuse_idle
     from mtpp.api.training.parameters import request_of
     from mtpp.cli.terminal.clock import deadline_from_start
 
     names = ("planner", "knapsack", "convention", "exact_micro_batches", "time_unit", "jobs")
-    schemes = {name: not options[f"no_{name}"] for name in ("data_parallel", "tensor_parallel", "recompute")}
+    schemes = {name: not options[f"no_{name}"] for name in SCHEMES}
+    try:
+        refuse_idle({**{name: options[name] for name in OWN}, "kfkb": options["kfkb"] or (1,)}, OWN, options["planner"])
+    except InputError as error:
+        raise click.UsageError(error.told(flag_of)) from None
     parameters = {**{name: options[name] for name in names}, **schemes}
     return request_of(model, _system(options), deadline_from_start(options["time_limit"]), parameters)
+
+
+def graph_request_of(model: str, options: Mapping[str, Any]) -> GraphPlanRequest:
+    """Return the request that all these options make for the planner graphpipe.
+
+    Raises
+    ------
+    click.UsageError
+        If an option means nothing to it.
+    """
+    from mtpp.api.training.graph_task import IDLE, graph_request, refuse_idle
+    from mtpp.api.training.parameters import system_parameters
+    from mtpp.cli.terminal.clock import deadline_from_start
+
+    given = {**options, **{name: not options[f"no_{name}"] for name in SCHEMES}, "kfkb": options["kfkb"] or (1,)}
+    try:
+        refuse_idle({name: given[name] for name in IDLE}, IDLE, options["planner"])
+    except InputError as error:
+        raise click.UsageError(error.told(flag_of)) from None
+    if options["sweep"] is not None:
+        raise InputError("the planner graphpipe has none", parameter="sweep", remedy="use ‹planner› piper")
+    names = ("devices", "memory", "bandwidth")
+    system = system_parameters(**{name: options[name] for name in names}, topology=None, micro_batches=None)
+    return graph_request(model, system, deadline_from_start(options["time_limit"]), given)
 
 
 def _system(options: Mapping[str, Any]) -> TrainingSystem:

@@ -138,6 +138,11 @@ class GraphProblem:
         most = min(self.devices, size) if self.rules.data_parallel else 1
         return [d for d in range(1, most + 1) if size % d == 0 and (self.listed is None or size // d in self.listed)]
 
+    def runnable(self, layers: Sequence[int], chosen: Sequence[int], samples: int) -> bool:
+        """Tell whether layers have costs of so many samples on a device, in the configurations chosen of each."""
+        ones = (self.choices[layer][c] for layer, c in zip(layers, chosen, strict=True))
+        return all(not one.micro_batches or samples in one.micro_batches for one in ones)
+
     def _check_degrees(self) -> None:
         if any(self.degrees(size) for size in self.sizes):
             return

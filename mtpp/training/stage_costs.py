@@ -106,6 +106,12 @@ class PipelineCosts:
         kept = sum(self.passes(one, stage.samples).memory_bytes for one in stage.configurations.values())
         return sum(one.memory_b for one in stage.configurations.values()) + stage.in_flight * kept
 
+    def stage_name(self, stage: ScheduledStage) -> str:
+        """Return the first and the last layer of a stage, from sources to sinks."""
+        ordered = [layer for layer in self.model.order if layer in stage.configurations]
+        first, last = (self.model.layers[ordered[at]].name for at in (0, -1))
+        return first if len(ordered) == 1 else f"{first} … {last}"
+
     def stage_graph(self, stages: Sequence[ScheduledStage], names: Sequence[str], *, line: bool = False) -> StageGraph:
         """Return the stage graph of a pipeline, whose layers are each in one of the stages.
 

@@ -7,9 +7,11 @@ from itertools import product
 from typing import Any
 
 from mtpp.solvers.jit import on_disk
+from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
-from mtpp.solvers.planners.registry import PLANNERS, PlannerEntry
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, PlannerEntry
 from mtpp.training.device_tree import DeviceTree, Level
+from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.problem import PlanningProblem
@@ -74,19 +76,54 @@ def compiled_simulation() -> bool:
     return on_disk(pass_times) and on_disk(stage_passes)
 
 
+_GRAPHPIPE = tuple(
+    f"mtpp.solvers.planners.{name}"
+    for name in ("graphpipe.annealed_pipelines", "graphpipe.chain_search", "graphpipe.candidate", "simulation.simulate")
+)
+"""Modules that call the kernels of the planner of stage graphs."""
+
+
+def compiled_graph_planner() -> bool:
+    """Return whether the kernels of the planner of stage graphs have machine code on disk; only a forecast."""
+    called = [value for caller in _GRAPHPIPE for value in vars(import_module(caller)).values()]
+    return all(on_disk(value) for value in called if hasattr(value, "py_func"))
+
+
+def load_graph_planner() -> None:
+    """Have the kernels of the planner of stage graphs ready."""
+    for memory in (_ENOUGH_MEMORY, _TOO_LITTLE_MEMORY):
+        for planner in GRAPH_PLANNERS.values():
+            planner.load()(tiny_graph_problem(memory), Limits())
+
+
 def load_planners() -> int:
     """Have the kernels of all planners ready, those of the simulation included; return the number of planners."""
     load_simulation()
+    load_graph_planner()
     for entry in PLANNERS.values():
         for nested in (False, True):
             load_planner(entry, nested=nested)
-    return len(PLANNERS)
+    return len(PLANNERS) + len(GRAPH_PLANNERS)
 
 
 def tiny_planning_problem(memory: int) -> PlanningProblem:
     """Return a small problem of planning a training pipeline on devices of so many bytes."""
     model = _tiny_model()
     return PlanningProblem.build(model, devices=4, memory_bytes=memory, bandwidth_bytes_per_s=10**9, micro_batches=4)
+
+
+def tiny_graph_problem(memory: int) -> GraphProblem:
+    """Return a small problem of planning a stage graph on devices of so many bytes."""
+    layers = [Layer(i, str(i), {1: [Configuration(str(c), 4 + c, 1, 2 - c, 2) for c in range(2)]}) for i in range(10)]
+    edges = [Edge(i, j, 1) for i in range(8) for j in (i + 1, i + 2)]
+    return GraphProblem.build(
+        TrainingModel.build("warmup", "ns", layers, edges),
+        devices=2,
+        memory_bytes=10 * memory,
+        bandwidth_bytes_per_s=10**9,
+        mini_batch=4,
+        micro_batch_size=1,
+    )
 
 
 def tiny_nested_problem(memory: int) -> NestedProblem:

@@ -10,10 +10,14 @@ from typing import TYPE_CHECKING, cast
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
+    from mtpp.solvers.limits import Limits
+    from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
+    from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.nested_plan import NestedPlan
     from mtpp.training.nested_problem import NestedProblem
 
     NestedPlanner = Callable[[NestedProblem, PlanLimits], NestedPlan | NoPlan]
+    GraphPlanner = Callable[[GraphProblem, Limits], GraphPlan | NoGraphPlan]
 
 DEFAULT = "piper"
 
@@ -83,4 +87,42 @@ PLANNERS = {
         ),
     )
 }
-"""All planners, in the order in which help lists them."""
+"""Planners of the time per sample, in the order in which help lists them."""
+
+
+@dataclass(frozen=True)
+class GraphPlannerEntry:
+    """A planner of the time of an iteration.
+
+    Attributes
+    ----------
+    summary
+        One line of help.
+    guarantee
+        What its result is optimal among.
+    module
+        Module whose function ``plan`` it is; imported on first use, for it brings numba.
+    """
+
+    name: str
+    summary: str
+    guarantee: str
+    module: str
+
+    def load(self) -> GraphPlanner:
+        """Import the planner and return it."""
+        return cast("GraphPlanner", import_module(self.module).plan)
+
+
+GRAPH_PLANNERS = {
+    entry.name: entry
+    for entry in (
+        GraphPlannerEntry(
+            "graphpipe",
+            "stages that form any acyclic graph, by the simulated time of an iteration (Jeon et al. 2025)",
+            "optimal on small models, within a proven ratio on all",
+            "mtpp.solvers.planners.graphpipe.planner",
+        ),
+    )
+}
+"""Planners of the time of an iteration."""

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.results.training_plan import level_one
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
@@ -17,6 +17,7 @@ from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
     counted,
     least_memory_text,
@@ -35,25 +36,10 @@ if TYPE_CHECKING:
     from mtpp.training.plan import LayerStage
     from mtpp.views.training.training_results import Planned
 
-_NAME_WIDTHS = (19, 21, 41)
-"""Characters for the first and the last layer of a stage, whose names lose their middle: the fewest on narrow and on
-wide terminals, and the most."""
-
-_WIDE = 100
-
 _CSV = (
     "stage", "layers", "first", "last", "data_parallel", "tensor_parallel", "devices", "in_flight", "memory_bytes",
     "compute", "edges", "gradients", "communication", "time", "utilization", "configurations", "time_unit",
 )  # fmt: skip
-
-
-class _Column(NamedTuple):
-    """A column of the table of stages; those with the highest *spare* are the first to go where room is short."""
-
-    name: str
-    cells: list[str]
-    spare: int = 0
-    left: bool = False
 
 
 def training_plan_text(planned: Planned, output_format: str, terminal: RichConsole | None = None) -> str:
@@ -95,7 +81,7 @@ def _title(planned: Planned) -> str:
     return f"{terminal_safe(model.name)}: {sizes} on {system_text(planned.task)}{times}"
 
 
-def _columns(plan: AnyTrainingPlan) -> list[_Column]:
+def _columns(plan: AnyTrainingPlan) -> list[StageColumn]:
     limit = level_one(plan.problem).memory_bytes
     _, ticks = unit_of(plan.time_per_sample)
     stages, figures = plan.stages, plan.figures
@@ -107,22 +93,22 @@ def _columns(plan: AnyTrainingPlan) -> list[_Column]:
 
     mixes = [terminal_safe(_mix(plan, stage)) for stage in stages]
     return [
-        _Column("stage", [str(i) for i in range(len(stages))]),
-        _Column("layers", [str(len(stage.layers)) for stage in stages]),
-        _Column("first … last", [terminal_safe(_ends(plan, stage)) for stage in stages], left=True),
-        _Column("d", [str(stage.data_parallel) for stage in stages]),
-        _Column("t", [str(stage.tensor_parallel) for stage in stages]),
-        *([_Column("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
-        _Column("devices", [str(count) for count in _devices(plan)], 6),
-        _Column("in flight", [str(one.in_flight) for one in figures], 5),
-        _Column("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
-        _Column(f"of {size_text(limit)}", [_share(one.memory_bytes, limit) for one in figures]),
-        _Column("compute", times("compute"), 1),
-        _Column("edges", times("edges"), 2),
-        _Column("gradients", times("gradients"), 3),
-        _Column("time", times("time")),
-        _Column("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
-        *([] if _alike(plan) else [_Column("configurations", mixes, 7, left=True)]),
+        StageColumn("stage", [str(i) for i in range(len(stages))]),
+        StageColumn("layers", [str(len(stage.layers)) for stage in stages]),
+        StageColumn("first … last", [terminal_safe(_ends(plan, stage)) for stage in stages], left=True),
+        StageColumn("d", [str(stage.data_parallel) for stage in stages]),
+        StageColumn("t", [str(stage.tensor_parallel) for stage in stages]),
+        *([StageColumn("copies", list(map(str, plan.replicas)))] if isinstance(plan, NestedPlan) else []),
+        StageColumn("devices", [str(count) for count in _devices(plan)], 6),
+        StageColumn("in flight", [str(one.in_flight) for one in figures], 5),
+        StageColumn("memory", [format_bytes(one.memory_bytes) for one in figures], 4),
+        StageColumn(f"of {size_text(limit)}", [_share(one.memory_bytes, limit) for one in figures]),
+        StageColumn("compute", times("compute"), 1),
+        StageColumn("edges", times("edges"), 2),
+        StageColumn("gradients", times("gradients"), 3),
+        StageColumn("time", times("time")),
+        StageColumn("busy", [_share(one.time, plan.time_per_sample) for one in figures]),
+        *([] if _alike(plan) else [StageColumn("configurations", mixes, 7, left=True)]),
     ]  # fmt: skip
 
 
@@ -275,13 +261,13 @@ def _csv_rows(plan: AnyTrainingPlan) -> list[list[Any]]:
     return rows
 
 
-def _table(planned: Planned, columns: list[_Column], console: RichConsole) -> str:
+def _table(planned: Planned, columns: list[StageColumn], console: RichConsole) -> str:
     from rich.table import Table
 
     title, figures = safe_text(_title(planned), "bold"), figures_grid
     if not columns:
         return rendered(console, title, figures(_figures(planned)))
-    shown, dropped = _fitting(columns, console.width)
+    shown, dropped = fitting_columns(columns, console.width)
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for column in shown:
         table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
@@ -294,40 +280,3 @@ def _table(planned: Planned, columns: list[_Column], console: RichConsole) -> st
     if left_out:
         lines.append(("not shown", f"{', '.join(left_out)}: the terminal is too narrow"))
     return rendered(console, title, table, "", figures(lines))
-
-
-def _fitting(columns: list[_Column], width: int) -> tuple[list[_Column], list[str]]:
-    """Shorten the names of layers and leave columns out until the table fits; return it and what is left out."""
-    dropped: list[str] = []
-    *fewest, most = _NAME_WIDTHS
-    least = fewest[width >= _WIDE]
-    while True:
-        widths = [max(len(column.name), *map(len, column.cells)) + 2 for column in columns]
-        over = sum(widths) - 2 - width
-        (names,) = (i for i, column in enumerate(columns) if column.name == "first … last")
-        room = min(widths[names] - 2 - over, most)
-        if over <= 0 and room >= widths[names] - 2:
-            return columns, dropped
-        if room >= least or not any(column.spare for column in columns):
-            cells = [_shortened(cell, max(room, least)) for cell in columns[names].cells]
-            columns[names] = columns[names]._replace(cells=cells)
-            return columns, dropped
-        first = max(columns, key=lambda column: column.spare)
-        dropped.append(first.name)
-        columns = [column for column in columns if column is not first]
-
-
-def _shortened(ends: str, limit: int) -> str:
-    """Shorten ``first … last`` to *limit* characters, each name by itself in its middle."""
-    if len(ends) <= limit:
-        return ends
-    names = ends.split(" … ")
-    room = (limit - 3) // 2 if len(names) == 2 else limit
-    return " … ".join(_middle_out(name, room) for name in names)
-
-
-def _middle_out(name: str, limit: int) -> str:
-    if len(name) <= limit:
-        return name
-    kept = limit - 1
-    return f"{name[: kept // 2]}…{name[len(name) - (kept - kept // 2) :]}"

@@ -13,9 +13,13 @@ from mtpp.solvers.planners.graphpipe.stage_options import StageOption
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.in_flight import least_before
+from mtpp.training.model import Configuration
 
 _ROUNDS = 3
 """Times at most that the numbers in flight of all stages are looked at one by one."""
+
+_NEAR = 1.005
+"""Times an iteration that is to be beaten: pipelines above are not varied."""
 
 
 @dataclass(frozen=True)
@@ -58,21 +62,32 @@ class PipelineCandidate:
         self.bound = int(path_bound(np.arange(count), self._costs, self._ends, self._ticks)) if self.fits else 0
 
     def _transfers(self) -> tuple[Int64Array, Int64Array]:
+        """Return the ends of all transfers, and what they take forward and back."""
         problem, stages = self._problem, self.stages
-        stage_of = {layer: s for s, stage in enumerate(stages) for layer in stage.layers}
-        moved: dict[tuple[int, int], list[int]] = {}
+        stage_of: dict[int, int] = {}
+        runs_as: dict[int, Configuration] = {}
+        for s, stage in enumerate(stages):
+            for layer, c in zip(stage.layers, stage.mix.chosen, strict=True):
+                stage_of[layer], runs_as[layer] = s, problem.choices[layer][c]
+        moved: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
         for edge, (u, v) in zip(problem.model.edges, problem.model.ends, strict=True):
             if stage_of[u] != stage_of[v]:
-                moved.setdefault((stage_of[u], stage_of[v]), []).append(edge.communication_bytes)
+                forward, backward = moved.setdefault((stage_of[u], stage_of[v]), ([], []))
+                forward.append(edge.communication_bytes + runs_as[v].forward_sync_bytes.get(edge.source, 0))
+                backward.append(edge.communication_bytes + runs_as[u].backward_sync_bytes.get(edge.target, 0))
         if problem.rules.sequential:
             for s in range(len(stages) - 1):
-                moved.setdefault((s, s + 1), [])
+                moved.setdefault((s, s + 1), ([], []))
         ticks = []
-        for (a, b), sizes in moved.items():
-            width = min(stages[a].data_parallel, stages[b].data_parallel)
-            ticks.append([problem.costs.transfer(sizes, stages[s].micro_batch, width) for s in (a, b)])
-        ends = np.array(list(moved), dtype=np.int64).reshape(-1, 2)
-        return ends, np.array(ticks, dtype=np.int64).reshape(-1, 2)
+        for ends, sizes in moved.items():
+            width = min(stages[s].data_parallel for s in ends)
+            ticks.append(
+                [
+                    problem.costs.transfer(size, stages[s].micro_batch, width)
+                    for s, size in zip(ends, sizes, strict=True)
+                ]
+            )
+        return (np.array(list(moved), dtype=np.int64).reshape(-1, 2), np.array(ticks, dtype=np.int64).reshape(-1, 2))
 
     def _sizes_divide(self) -> bool:
         pairs = ((self.stages[a].micro_batch, self.stages[b].micro_batch) for a, b in self._ends)
@@ -116,10 +131,28 @@ class PipelineCandidate:
         counts = np.array(in_flight, dtype=np.int64)
         return int(pipeline_iteration(self._costs, self._sizes, counts, self._ends, self._ticks))
 
-    def best_in_flight(self) -> GraphPipeline | None:
+    def timed(self, in_flight: Sequence[int]) -> GraphPipeline | None:
+        """Return the pipeline with so many micro-batches in flight, simulated; None if its rules forbid them.
+
+        By the rule of the fewest it has those, whatever is asked for.
+        """
+        if not self.fits:
+            return None
+        fewest = next(iter(self._counts(least=True)))
+        counts = fewest if self._problem.rules.in_flight == "least" else tuple(in_flight)
+        time = self.time(counts) if self._allowed(counts, fewest) else -1
+        return GraphPipeline(self.stages, counts, time) if time >= 0 else None
+
+    def best_in_flight(self, below: int | None = None) -> GraphPipeline | None:
         """Return the pipeline with numbers in flight that are good: as few, or as many as memory allows, and between.
 
         None if passes wait for each other however many there are.
+
+        Parameters
+        ----------
+        below
+            Ticks that are of no interest when they are reached: numbers are varied one by one only where a pipeline
+            comes near. None: always.
 
         Notes
         -----
@@ -131,7 +164,7 @@ class PipelineCandidate:
         if not timed:
             return None
         best = min(timed, key=lambda one: one.iteration)
-        if self._problem.rules.in_flight == "least":
+        if self._problem.rules.in_flight == "least" or (below is not None and best.iteration > _NEAR * below):
             return best
         for _ in range(_ROUNDS):
             before = best.iteration
@@ -145,6 +178,26 @@ class PipelineCandidate:
                             best = GraphPipeline(self.stages, tuple(counts), time)
             if best.iteration == before:
                 break
+        return best
+
+    def with_fewer_in_flight(self, found: GraphPipeline) -> GraphPipeline:
+        """Return the pipeline with as few micro-batches in flight as do not make its iteration longer, about.
+
+        Notes
+        -----
+        O(log M) simulations.
+        """
+        fewest = next(iter(self._counts(least=True)))
+        low, high = 0, max(count - few for count, few in zip(found.in_flight, fewest, strict=True))
+        best = found
+        while low < high:
+            more = (low + high) // 2
+            counts = tuple(min(few + more, count) for few, count in zip(fewest, found.in_flight, strict=True))
+            time = self.time(counts) if self._allowed(counts, fewest) else -1
+            if 0 <= time <= found.iteration:
+                best, high = GraphPipeline(self.stages, counts, time), more
+            else:
+                low = more + 1
         return best
 
     def _levels(self, fewest: Sequence[int]) -> list[tuple[int, ...]]:

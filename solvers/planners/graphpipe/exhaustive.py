@@ -8,13 +8,19 @@ iteration found, nothing is left that could be.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
-from itertools import permutations, product
+from collections.abc import Callable, Iterator, Sequence
+from itertools import permutations
 
 from mtpp.inference.topological import first_come_order
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
-from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
+from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
 from mtpp.training.graph_problem import GraphProblem
+
+MOST_LAYERS = 8
+"""Of a model whose stage graphs can all be looked at."""
+
+_MOST_CANDIDATES = 50_000
+_MOST_SIMULATIONS = 100_000
 
 
 class ExhaustiveSearch:
@@ -22,34 +28,81 @@ class ExhaustiveSearch:
 
     Parameters
     ----------
-    memory_bytes
-        Of a device; None: that of the problem.
+    ended
+        Whether to give up.
+
+    Attributes
+    ----------
+    complete
+        Whether the last search looked at all plans.
 
     Notes
     -----
     Set partitions of n layers (203 for six, 4,140 for eight), times degrees, sizes and configurations.
     """
 
-    def __init__(self, problem: GraphProblem, memory_bytes: int | None = None) -> None:
+    def __init__(self, problem: GraphProblem, ended: Callable[[], bool] = lambda: False) -> None:
         self._problem = problem
-        self._options = StageOptions(problem, memory_bytes)
+        self._options = StageOptions(problem)
+        self._ended = ended
+        self._below: int | None = None
+        self.complete = True
 
-    def best(self) -> GraphPipeline | None:
-        """Return the plan with the shortest iteration, None if none fits into memory."""
-        candidates = [(found.bound, i, found) for i, found in enumerate(self._candidates())]
-        heapq.heapify(candidates)
-        best: GraphPipeline | None = None
-        while candidates:
-            bound, _, found = heapq.heappop(candidates)
-            if best is not None and bound >= best.iteration:
+    def best(self, known: GraphPipeline | None = None) -> GraphPipeline | None:
+        """Return the plan with the shortest iteration, None if none fits into memory.
+
+        Parameters
+        ----------
+        known
+            A plan, which is returned if none is faster.
+        """
+        best, left = known, _MOST_SIMULATIONS
+        for bound, _, found in self._by_bound(None if known is None else known.iteration):
+            if (best is not None and bound >= best.iteration) or self._gave_up():
                 break
             for in_flight in found.counts(self._problem.rules.in_flight):
+                left -= 1
+                if left < 0:
+                    self.complete = False
+                    return best
                 time = found.time(in_flight)
                 if time >= 0 and (best is None or time < best.iteration):
                     best = GraphPipeline(found.stages, in_flight, time)
                     if time == bound:
                         break
         return best
+
+    def first_that_fits(self) -> GraphPipeline | None:
+        """Return a plan that fits into memory and ends, None if there is none."""
+        self.complete, self._below = True, None
+        for i, found in enumerate(self._candidates()):
+            for in_flight in found.counts(self._problem.rules.in_flight):
+                time = found.time(in_flight)
+                if time >= 0:
+                    return GraphPipeline(found.stages, in_flight, time)
+            if i == _MOST_CANDIDATES:
+                self.complete = False
+            if self._gave_up():
+                break
+        return None
+
+    def _gave_up(self) -> bool:
+        self.complete = self.complete and not self._ended()
+        return not self.complete
+
+    def _by_bound(self, below: int | None) -> Iterator[tuple[int, int, PipelineCandidate]]:
+        """Go through all plans from the least J upwards."""
+        self.complete, self._below = True, below
+        candidates = []
+        for i, found in enumerate(self._candidates()):
+            if below is None or found.bound < below:
+                candidates.append((found.bound, i, found))
+            if i == _MOST_CANDIDATES or self._gave_up():
+                self.complete = False
+                break
+        heapq.heapify(candidates)
+        while candidates:
+            yield heapq.heappop(candidates)
 
     def _candidates(self) -> Iterator[PipelineCandidate]:
         problem = self._problem
@@ -67,16 +120,34 @@ class ExhaustiveSearch:
         """Return every way to run groups of layers as stages, which are in a topological order."""
         problem = self._problem
         if problem.rules.per_stage:
-            each = [[one for size in problem.sizes for one in self._options.of(group, size)] for group in groups]
+            each = [[one for size in problem.sizes for one in self._worth(group, size)] for group in groups]
             choices = [each]
         else:
-            choices = [[list(self._options.of(group, size)) for group in groups] for size in problem.sizes]
+            choices = [[list(self._worth(group, size)) for group in groups] for size in problem.sizes]
         for each in choices:
-            for stages in product(*each):
-                if sum(stage.data_parallel for stage in stages) <= problem.devices:
-                    candidate = PipelineCandidate(problem, stages)
-                    if candidate.fits:
-                        yield candidate
+            for stages in _within(each, problem.devices):
+                candidate = PipelineCandidate(problem, stages)
+                if candidate.fits:
+                    yield candidate
+
+    def _worth(self, group: tuple[int, ...], size: int) -> Iterator[StageOption]:
+        """Go through the options of a stage whose passes alone do not take as long as a known plan."""
+        for one in self._options.of(group, size):
+            passes = self._problem.mini_batch // size * (one.mix.forward + one.mix.backward)
+            if self._below is None or passes < self._below:
+                yield one
+
+
+def _within(each: Sequence[Sequence[StageOption]], devices: int) -> Iterator[list[StageOption]]:
+    """Go through choices of one option for each stage that need no more devices than there are."""
+    if not each:
+        yield []
+        return
+    for one in each[0]:
+        left = devices - one.data_parallel - (len(each) - 1)
+        if left >= 0:
+            for rest in _within(each[1:], left + len(each) - 1):
+                yield [one, *rest]
 
 
 def _partitions(items: Sequence[int], most: int) -> Iterator[list[tuple[int, ...]]]:

@@ -55,17 +55,10 @@ class StageOption:
 
 
 class StageOptions:
-    """Options of sets of layers, made when they are first asked for.
+    """Options of sets of layers, made when they are first asked for."""
 
-    Parameters
-    ----------
-    memory_bytes
-        Of a device; None: that of the problem.
-    """
-
-    def __init__(self, problem: GraphProblem, memory_bytes: int | None = None) -> None:
+    def __init__(self, problem: GraphProblem) -> None:
         self._problem = problem
-        self._memory = problem.memory_bytes if memory_bytes is None else memory_bytes
         self._known: dict[tuple[tuple[int, ...], int], list[StageOption]] = {}
         self._mixes: dict[tuple[tuple[int, ...], int], list[Mix]] = {}
 
@@ -76,8 +69,10 @@ class StageOptions:
             self._known[key] = list(self._made(layers, size))
         return self._known[key]
 
-    def chosen(self, layers: tuple[int, ...], size: int, d: int, chosen: tuple[int, ...]) -> StageOption | None:
-        """Return layers in given configurations as a 1F1B stage, None if memory does not hold one micro-batch."""
+    def chosen(
+        self, layers: tuple[int, ...], size: int, d: int, chosen: tuple[int, ...], interval: int = 1
+    ) -> StageOption | None:
+        """Return layers in given configurations as a kFkB stage, None if memory does not hold k micro-batches."""
         problem = self._problem
         ones = [problem.choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
         costs = [problem.costs.passes(one, size // d) for one in ones]
@@ -90,13 +85,13 @@ class StageOptions:
             chosen,
         )
         most = self._most_in_flight(mix, size)
-        if most < 1:
+        if most < interval:
             return None
-        return StageOption(layers, size, d, 1, mix, self._synchronisation(layers, mix, d, size), most)
+        return StageOption(layers, size, d, interval, mix, self._synchronisation(layers, mix, d, size), most)
 
     def _most_in_flight(self, mix: Mix, size: int) -> int:
         """Return how many micro-batches of some layers memory holds, at most those of an iteration."""
-        count, spare = self._problem.mini_batch // size, self._memory - mix.fixed
+        count, spare = self._problem.mini_batch // size, self._problem.memory_bytes - mix.fixed
         if spare < 0:
             return 0
         return count if mix.kept == 0 else min(count, spare // mix.kept)

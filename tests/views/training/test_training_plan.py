@@ -23,6 +23,7 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.plan import LayerStage, TimeBound, TrainingPlan
 from mtpp.training.problem import Schemes
 from mtpp.units import exact_bytes, parse_bytes
+from mtpp.views.training import stage_columns
 from mtpp.views.training import training_plan as training_plan_view
 from mtpp.views.training.training_plan import training_plan_text
 from mtpp.views.training.training_results import Planned, TrainingTask
@@ -116,7 +117,7 @@ def test_narrow_terminals_lose_columns_and_say_which(monkeypatch: pytest.MonkeyP
 
 def test_names_lose_their_middles_where_room_is_short() -> None:
     """Both ends of a stage stay recognisable."""
-    assert training_plan_view._shortened("decoder.layers.10 … decoder.layers.31", 23) == "deco…rs.10 … deco…rs.31"
+    assert stage_columns._shortened("decoder.layers.10 … decoder.layers.31", 23) == "deco…rs.10 … deco…rs.31"
 
 
 def test_what_all_layers_run_as_is_said_once() -> None:

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 from graph_plan_oracles import random_graph_case
 
 from mtpp.datasets.multi_branch_training import multi_branch_model
+from mtpp.errors import Deadlock
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.host.deadline import Deadline
+from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
-from mtpp.solvers.planners.graphpipe.search import search_stage_graphs
+from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_problem import GraphProblem, GraphRules
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
+from mtpp.training.plan import TrainingPlan, chosen_of
+from mtpp.training.problem import PlanningProblem
+from mtpp.training.stage_costs import ScheduledStage
+
+BATCHES = {
+    "mmt": {4: 64, 8: 128, 16: 256, 32: 512},
+    "dlrm": {4: 256, 8: 512, 16: 1024, 32: 2048},
+    "candle-uno": {4: 4096, 8: 8192, 16: 16384, 32: 32768},
+}
+"""Mini-batches by devices (Jeon et al. 2025, appendix A.2)."""
 
 
 def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
@@ -25,48 +42,130 @@ def _simulated(problem: GraphProblem, plan: GraphPipeline) -> int:
     assert all(problem.costs.memory_bytes(stage) <= problem.memory_bytes for stage in stages)
     assert sum(stage.data_parallel for stage in stages) <= problem.devices
     assert sorted(layer for stage in stages for layer in stage.configurations) == list(range(len(problem.model.layers)))
-    return simulate(problem.costs.stage_graph(stages, [str(s) for s in range(len(stages))])).iteration
+    names = [str(s) for s in range(len(stages))]
+    return simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential)).iteration
 
 
-def _problem(model_of: str, devices: int, mini_batch: int, **rules: str) -> GraphProblem:
+def _problem(model_of: str, devices: int, **rules: object) -> GraphProblem:
     return GraphProblem.build(
         multi_branch_model(model_of),
         devices=devices,
         memory_bytes=16 * 2**30,
         bandwidth_bytes_per_s=12_500_000_000,
-        mini_batch=mini_batch,
+        mini_batch=BATCHES[model_of][devices],
         rules=GraphRules(**rules),  # type: ignore[arg-type]
     )
 
 
-@pytest.mark.parametrize(
-    ("devices", "mini_batch", "ratio"), [(4, 64, 1.08), (8, 128, 1.08), (16, 256, 1.10), (32, 512, 1.20)]
-)
-def test_multi_modal_transformers_are_close_to_the_bound(devices: int, mini_batch: int, ratio: float) -> None:
-    """Four branches of eight layers (Jeon et al. 2025, appendix A.2); fewest in flight are never better."""
-    problem = _problem("mmt", devices, mini_batch)
-    plan = search_stage_graphs(problem)
+def _best(problem: GraphProblem) -> GraphPipeline:
+    plan = StageGraphSearch(problem).best()
     assert plan is not None
     assert _simulated(problem, plan) == plan.iteration
+    return plan
+
+
+@pytest.mark.parametrize(("devices", "ratio"), [(4, 1.08), (8, 1.08), (16, 1.10), (32, 1.20)])
+def test_multi_modal_transformers_are_close_to_the_bound(devices: int, ratio: float) -> None:
+    """Four branches of eight layers."""
+    problem = _problem("mmt", devices)
+    plan = _best(problem)
     assert plan.iteration <= ratio * iteration_bound(problem, plan.iteration).value
-    least = search_stage_graphs(replace(problem, rules=replace(problem.rules, in_flight="least")))
-    assert least is not None
-    assert plan.iteration <= least.iteration
 
 
-@pytest.mark.parametrize(("family", "mini_batch"), [("dlrm", 512), ("candle-uno", 8192)])
-def test_other_models_of_the_paper(family: str, mini_batch: int) -> None:
-    """Eight devices: a plan that is what it says."""
-    problem = _problem(family, 8, mini_batch)
-    plan = search_stage_graphs(problem)
-    assert plan is not None
-    assert _simulated(problem, plan) == plan.iteration
+def test_multi_modal_transformers_gain_over_a_line() -> None:
+    """Eight devices: a tenth at least."""
+    line = _best(_problem("mmt", 8, sequential=True))
+    assert line.iteration >= 1.1 * _best(_problem("mmt", 8)).iteration
 
 
-def test_small_models_against_the_optimum() -> None:
+@pytest.mark.parametrize(
+    "devices", [4, 8, pytest.param(16, marks=pytest.mark.slow), pytest.param(32, marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("family", BATCHES)
+def test_no_slower_than_stricter_rules(family: str, devices: int) -> None:
+    """One line, the fewest in flight, both: the plan without them is at least as fast; and not far from the bound."""
+    problem = _problem(family, devices)
+    plan = _best(problem)
+    assert plan.iteration <= 1.5 * iteration_bound(problem, plan.iteration).value
+    for rules in ({"sequential": True}, {"in_flight": "least"}, {"sequential": True, "in_flight": "least"}):
+        assert plan.iteration <= _best(_problem(family, devices, **rules)).iteration
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("devices", [4, 8, 16, 32])
+@pytest.mark.parametrize("family", BATCHES)
+def test_no_slower_than_the_stages_of_piper(family: str, devices: int) -> None:
+    """Stages of the planner piper, in a line, with the fewest and with the most in flight that memory holds."""
+    problem = _problem(family, devices)
+    plan, sizes = _best(problem), [size for size in problem.sizes if size in (problem.listed or ())]
+    for samples in sizes:
+        line = _piper_stages(problem, samples)
+        if line is not None:
+            for few in (True, False):
+                time = _time_in_a_line(problem, line, few=few)
+                assert time is None or plan.iteration <= time
+
+
+def _piper_stages(problem: GraphProblem, samples: int) -> list[ScheduledStage] | None:
+    """Return Piper's stages for micro-batches of so many samples on a device, in a pipeline of the mini-batch."""
+    layers = [
+        Layer(layer.id, layer.name, {1: [_of_samples(one, samples) for one in layer.configurations[1]]})
+        for layer in problem.model.layers
+    ]
+    edges = [Edge(one.source, one.target, one.communication_bytes * samples) for one in problem.model.edges]
+    model = TrainingModel.build("m", problem.model.time_unit, layers, edges)
+    planning = PlanningProblem.build(
+        model,
+        devices=problem.devices,
+        memory_bytes=problem.memory_bytes,
+        bandwidth_bytes_per_s=problem.costs.bandwidth_bytes_per_s,
+        micro_batches=problem.mini_batch // samples,
+    )
+    found = piper(planning, PlanLimits(deadline=Deadline(20.0)))
+    if not isinstance(found, TrainingPlan):
+        return None
+    stages = []
+    for stage in found.stages:
+        names = [one.configuration.id for one in chosen_of(planning, stage)]
+        chosen = {
+            layer: next(one for one in problem.choices[layer] if one.id == name)
+            for layer, name in zip(stage.layers, names, strict=True)
+        }
+        stages.append(ScheduledStage(chosen, stage.data_parallel, stage.data_parallel * samples, 1))
+    return stages
+
+
+def _of_samples(one: Configuration, samples: int) -> Configuration:
+    costs = one.micro_batches[samples]
+    return replace(one, time_per_sample=costs.forward + costs.backward, memory_a=costs.memory_bytes, micro_batches={})
+
+
+def _time_in_a_line(problem: GraphProblem, stages: list[ScheduledStage], *, few: bool) -> int | None:
+    """Return the simulated iteration of stages in a line, None if they do not fit together or into memory."""
+    batch, later, line = problem.mini_batch, 0, []
+    for stage in reversed(stages):
+        if batch % stage.micro_batch:
+            return None
+        later = min(batch, later + stage.micro_batch)
+        counts = range(-(-later // stage.micro_batch), batch // stage.micro_batch + 1)
+        fitting = [n for n in counts if problem.costs.memory_bytes(replace(stage, in_flight=n)) <= problem.memory_bytes]
+        if not fitting:
+            return None
+        line.append(replace(stage, in_flight=fitting[0] if few else fitting[-1]))
+    line.reverse()
+    try:
+        return simulate(problem.costs.stage_graph(line, [str(s) for s in range(len(line))], line=True)).iteration
+    except Deadlock:
+        return None
+
+
+@pytest.mark.parametrize(
+    "rules", [{}, {"in_flight": "least"}, {"sequential": True}, {"per_stage": True}, {"intervals": (1, 2)}]
+)
+def test_small_models_against_the_optimum(rules: dict[str, object]) -> None:
     """Never better than all stage graphs, mostly as good; a plan wherever there is one with memory to spare."""
     equal = compared = 0
-    for seed in range(120):
+    for seed in range(40):
         document, asked = random_graph_case(seed)
         model = training_model_from_document(parse_json(json.dumps(document).encode(), "m"), "m")
         problem = GraphProblem.build(
@@ -76,8 +175,9 @@ def test_small_models_against_the_optimum() -> None:
             bandwidth_bytes_per_s=asked["bandwidth"],
             mini_batch=asked["mini_batch"],
             latency_ticks=asked["latency"],
+            rules=GraphRules(**rules),  # type: ignore[arg-type]
         )
-        best, found = ExhaustiveSearch(problem).best(), search_stage_graphs(problem)
+        best, found = ExhaustiveSearch(problem).best(), StageGraphSearch(problem).best()
         if best is None:
             assert found is None
         elif found is not None:
@@ -85,5 +185,43 @@ def test_small_models_against_the_optimum() -> None:
             assert _simulated(problem, found) == found.iteration
             compared += 1
             equal += found.iteration == best.iteration
-    assert compared > 70
-    assert equal > 0.8 * compared
+    assert compared > 20
+    assert equal > 0.75 * compared
+
+
+def test_chains_are_planned_as_one_line() -> None:
+    """Any stages of a chain form a line."""
+    layers = [Layer(i, str(i), {1: [Configuration("", 100 + 7 * (i % 5), 10, 5 + i % 3, 20)]}) for i in range(12)]
+    model = TrainingModel.build("chain", "us", layers, [Edge(i, i + 1, 1000 * (i % 4)) for i in range(11)])
+    for rule in ("any", "least"):
+        graph, line = (
+            StageGraphSearch(
+                GraphProblem.build(
+                    model,
+                    devices=4,
+                    memory_bytes=2000,
+                    bandwidth_bytes_per_s=10**9,
+                    mini_batch=16,
+                    micro_batch_size=1,
+                    latency_ticks=10**6,
+                    rules=GraphRules(sequential=sequential, in_flight=rule),
+                )
+            ).best()
+            for sequential in (False, True)
+        )
+        assert graph is not None
+        assert line is not None
+        assert graph.iteration == line.iteration
+
+
+def _with_jobs(jobs: int) -> Callable[[GraphProblem], GraphPipeline | None]:
+    return lambda problem: StageGraphSearch(problem, Limits(jobs=jobs)).best()
+
+
+def test_threads_do_not_change_the_plan() -> None:
+    """One thread and three."""
+    problem = _problem("candle-uno", 4)
+    one, three = _with_jobs(1)(problem), _with_jobs(3)(problem)
+    assert one is not None
+    assert three is not None
+    assert (one.stages, one.in_flight, one.iteration) == (three.stages, three.in_flight, three.iteration)

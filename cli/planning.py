@@ -1,0 +1,81 @@
+"""Plans for training, of stages in a line or in a graph, and sweeps, as ``mtpp plan`` prints them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from mtpp.cli.flags import flag_of
+from mtpp.cli.options.training import DEFAULT, graph_request_of, training_request
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from mtpp.api.training.task import TrainingPlanRequest
+    from mtpp.cli.terminal.console import Console
+    from mtpp.host.stop_reason import StopReason
+    from mtpp.views.training.training_results import Swept, TrainingTask
+
+
+class PlanResult(NamedTuple):
+    """What is printed of a plan or a sweep: its document, its table by format, and the fault of having none."""
+
+    display: str
+    stopped: StopReason
+    problem: str | None
+    written: Callable[[], str]
+    shown: Callable[[str], str]
+
+
+def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
+    """Plan a stage graph."""
+    from mtpp.api.inputs.reading_in_time import reading
+    from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
+    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.views.training.graph_plan import graph_plan_json, graph_plan_text, no_graph_plan_text
+
+    with reading(model, deadline_from_start(options["time_limit"])):
+        request = graph_request_of(model, options)
+        task = read_graph_task(request, console)
+    planned = plan_graph_task(task, request, console)
+    problem = None if planned.no_plan is None else no_graph_plan_text(planned.no_plan)
+    shown = partial(graph_plan_text, planned)
+    return PlanResult(task.source.display, planned.stopped, problem, partial(graph_plan_json, planned), shown)
+
+
+def planned_line(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
+    """Plan a line of stages, or sweep."""
+    from mtpp.api.inputs.reading_in_time import reading
+    from mtpp.api.plan_training import plan_task
+    from mtpp.api.training.task import read_training_task
+    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.views.training.training_plan import plan_json, training_plan_text
+    from mtpp.views.training.training_sweep import sweep_json, sweep_text
+    from mtpp.views.training.training_texts import no_plan_text
+
+    with reading(model, deadline_from_start(options["time_limit"])):
+        request = training_request(model, options)
+        task = read_training_task(request, console)
+    display = task.source.display
+    if options["sweep"] is not None:
+        swept = _sweep(task, request, options, console)
+        return PlanResult(display, swept.stopped, swept.problem, partial(sweep_json, swept), partial(sweep_text, swept))
+    planned = plan_task(task, request, console)
+    problem = None if planned.no_plan is None else no_plan_text(planned.no_plan)
+    return PlanResult(
+        display, planned.stopped, problem, partial(plan_json, planned), partial(training_plan_text, planned)
+    )
+
+
+def _sweep(task: TrainingTask, request: TrainingPlanRequest, options: Mapping[str, Any], console: Console) -> Swept:
+    from mtpp.api.sweep_training import refuse_unswept, sweep_axes, sweep_task
+
+    refuse_unswept(task)
+    try:
+        axes = sweep_axes(task.flat, None if options["sweep"] == DEFAULT else options["sweep"], options["sums"])
+    except InputError as error:
+        raise click.UsageError(error.told(flag_of)) from None
+    return sweep_task(task, *axes, request, console)

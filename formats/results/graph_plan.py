@@ -1,0 +1,138 @@
+"""``mtpp-training-plan``, version 2, of the planner ``graphpipe``: a plan, or that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mtpp.inference.certificate import Tier
+from mtpp.training.graph_plan import FORMAT, PLANNER, VERSION, GraphPlan, NoGraphPlan, TickBound
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.stage_costs import ScheduledStage
+from mtpp.units import PICOSECONDS
+
+
+def graph_plan_document(plan: GraphPlan, *, sha256: str | None, elapsed_s: float) -> dict[str, Any]:
+    """Return a plan as JSON takes it.
+
+    Parameters
+    ----------
+    sha256
+        Of the model's file; None for a model that is in none.
+    elapsed_s
+        Seconds that planning took, without starting the program and reading the model.
+    """
+    problem, graph = plan.problem, plan.graph
+    time, second = plan.time_per_sample, PICOSECONDS["s"]
+    return {
+        **_header(problem, sha256),
+        "feasible": True,
+        "least_memory_bytes": None,
+        "iteration_ticks": plan.iteration,
+        "iteration_time": plan.iteration / PICOSECONDS[problem.model.time_unit],
+        "samples_per_s": problem.mini_batch * second / plan.iteration if plan.iteration else None,
+        "time_per_sample_ticks": [time.numerator, time.denominator],
+        "lower_bound": _bound(plan.lower),
+        "ratio": plan.ratio,
+        "optimal": plan.optimal,
+        "depth": graph.depth,
+        "devices_used": plan.devices_used,
+        "transfers": [
+            {
+                "source": one.source,
+                "target": one.target,
+                "forward_ticks": one.forward_ticks,
+                "backward_ticks": one.backward_ticks,
+            }
+            for one in graph.transfers
+        ],
+        "stages": stage_documents(problem, plan.stages),
+        "notes": notes(problem),
+        "stopped": str(plan.stopped),
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def no_graph_plan_document(none: NoGraphPlan, *, reason: str, sha256: str | None, elapsed_s: float) -> dict[str, Any]:
+    """Return what JSON says where there is no plan."""
+    return {
+        **_header(none.problem, sha256),
+        "feasible": False,
+        "least_memory_bytes": none.least_memory_bytes,
+        "memory_bound": _bound(none.memory),
+        "proven": none.proven,
+        "least_memory_stages": stage_documents(none.problem, none.fits),
+        "reason": reason,
+        "iteration_ticks": None,
+        "transfers": [],
+        "stages": [],
+        "notes": notes(none.problem),
+        "stopped": str(none.stopped),
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def _header(problem: GraphProblem, sha256: str | None) -> dict[str, Any]:
+    model, costs, rules = problem.model, problem.costs, problem.rules
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "planner": PLANNER,
+        "model": {"name": model.name, "sha256": sha256, "layers": len(model.layers), "edges": len(model.edges)},
+        "time_unit": model.time_unit,
+        "ticks_per_unit": PICOSECONDS[model.time_unit],
+        "system": {
+            "devices": problem.devices,
+            "memory_bytes": problem.memory_bytes,
+            "bandwidth_bytes_per_s": costs.bandwidth_bytes_per_s,
+            "latency_ticks": costs.latency_ticks,
+            "sequential": rules.sequential,
+        },
+        "rules": {
+            "times_of": costs.times_of,
+            "micro_batch_sizes": list(problem.sizes),
+            "per_stage_micro_batch": rules.per_stage,
+            "forwards_backwards": sorted(set(rules.intervals)),
+            "in_flight": rules.in_flight,
+            "data_parallel": rules.data_parallel,
+            "recompute": rules.recompute,
+        },
+        "mini_batch": problem.mini_batch,
+    }
+
+
+def notes(problem: GraphProblem) -> list[str]:
+    """Return what was assumed of costs that a model does not list."""
+    if all(one.micro_batches for here in problem.choices for one in here):
+        return []
+    of = "1 sample" if problem.costs.times_of == 1 else f"{problem.costs.times_of:,} samples"
+    return [f"costs in proportion to those of {of}; a backward pass takes twice a forward pass"]
+
+
+def _bound(bound: TickBound) -> dict[str, Any]:
+    return {"value": bound.value, "method": bound.method, "tier": str(Tier(bound.tier)), "proof": dict(bound.proof)}
+
+
+def stage_documents(problem: GraphProblem, stages: Sequence[ScheduledStage]) -> list[dict[str, Any]]:
+    """Return what JSON says of stages."""
+    return [_stage(problem, index, stage) for index, stage in enumerate(stages)]
+
+
+def _stage(problem: GraphProblem, index: int, stage: ScheduledStage) -> dict[str, Any]:
+    layers = problem.model.layers
+    costs = [problem.costs.passes(one, stage.samples) for one in stage.configurations.values()]
+    return {
+        "index": index,
+        "layers": [layers[layer].id for layer in stage.configurations],
+        "data_parallel": stage.data_parallel,
+        "tensor_parallel": 1,
+        "devices": stage.data_parallel,
+        "micro_batch": stage.micro_batch,
+        "forwards_backwards": stage.interval,
+        "in_flight": stage.in_flight,
+        "forward_ticks": sum(one.forward_ticks for one in costs),
+        "backward_ticks": sum(one.backward_ticks for one in costs),
+        "synchronisation_ticks": problem.costs.synchronisation(stage),
+        "memory_bytes": problem.costs.memory_bytes(stage),
+        "configurations": {str(layers[layer].id): one.id for layer, one in stage.configurations.items()},
+    }

@@ -1,0 +1,220 @@
+"""Annealed pipelines: equal cuts of the layers, annealed by about their bound J, as graphs of stages and as lines.
+
+The pipelines do not depend on whether stages have to form one line, nor on what is in flight: whoever searches by
+stricter rules searches among the same ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, StageSize
+from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
+from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel
+from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import anneal_stages
+from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
+from mtpp.solvers.threads import Threads
+from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem
+
+_ROUNDS = ((1_000, 0.03, 3e-3), (3_000, 0.02, 1e-3), (8_000, 0.01, 5e-4))
+"""Of annealing: steps, and temperatures at the beginning and at the end as parts of the cost."""
+
+_DEVICES = 16
+"""With more devices than that there are more steps in proportion, up to :data:`_MOST_STEPS` times as many."""
+
+_MOST_STEPS = 2
+
+_KEPT = 8
+"""Pipelines that go on to the next round."""
+
+_SIZES = 3
+"""Sizes of micro-batches that pipelines by stricter rules are annealed with, those of the least cost."""
+
+
+class _Setting(NamedTuple):
+    """What a pipeline is annealed with.
+
+    Attributes
+    ----------
+    micro_batch
+        Samples, the same in all stages; None: each may have its own.
+    """
+
+    micro_batch: int | None
+    sequential: bool
+    in_flight: str
+
+
+@dataclass(frozen=True)
+class _Start:
+    """A pipeline as annealing has it.
+
+    Attributes
+    ----------
+    first
+        Option that all stages had at first.
+    stage, option, choice
+        As :func:`anneal_stages` takes them, int64.
+    """
+
+    setting: _Setting
+    first: int
+    stage: Int64Array
+    option: Int64Array
+    choice: Int64Array
+    stages: int
+    cost: float = IMPOSSIBLE
+
+
+class AnnealedPipelines:
+    """Pipelines with low costs, whatever their simulation will say.
+
+    Parameters
+    ----------
+    limits
+        Threads, and when to end; the result depends on neither, unless the search was ended.
+    """
+
+    def __init__(self, problem: GraphProblem, limits: Limits) -> None:
+        self._problem = problem
+        self._limits = limits
+        self._models = AnnealedModels(problem)
+        self._model = lru_cache(maxsize=None)(self._made_model)
+        self._order = [
+            layer
+            for group in equal_branches(problem.model, layer_kinds(problem))
+            for branch in group
+            for layer in branch
+        ]
+
+    def found(self, options: StageOptions) -> Iterator[list[StageOption]]:
+        """Go through pipelines that were found, each once, as stages in a topological order.
+
+        Notes
+        -----
+        O((sizes · degrees + 20) · 10⁴ · (layers + edges + stages)).
+        """
+        with Threads(self._limits.jobs) as threads:
+            starts = self._annealed(threads)
+        seen = set()
+        for start in starts:
+            stages = self._stages(start, options) if start.cost < IMPOSSIBLE else None
+            if stages is not None:
+                key = tuple((one.layers, one.data_parallel, one.micro_batch, one.mix.chosen) for one in stages)
+                if key not in seen:
+                    seen.add(key)
+                    yield stages
+
+    def _annealed(self, threads: Threads) -> list[_Start]:
+        problem = self._problem
+        settings = [_Setting(size, sequential=False, in_flight=IN_FLIGHT[0]) for size in problem.sizes]
+        left = [self._start(one, i) for one in settings for i in range(len(problem.degrees(one.micro_batch or 1)))]
+        others: list[_Start] = []
+        found: list[_Start] = []
+        times = min(max(1, problem.devices // _DEVICES), _MOST_STEPS)
+        for number, (steps, hot, cold) in enumerate(_ROUNDS):
+            work = partial(self._anneal, steps=times * steps, seed=number + 1, hot=hot, cold=cold)
+            annealed = threads.map(work, left + others)
+            found += annealed
+            left, others = _cheapest(annealed[: len(left)]), annealed[len(left) :]
+            if self._limits.ended():
+                return found
+            if number == 0:
+                others = [self._start(rules, one.first) for one in _of_sizes(left) for rules in _stricter(one.setting)]
+        if problem.rules.per_stage:
+            found += threads.map(work, map(self._any_size, left))
+        return found
+
+    def _start(self, setting: _Setting, first: int) -> _Start:
+        """Return an equal cut of the layers into stages of one option."""
+        sizes, model = self._model(setting)
+        fastest = np.asarray((model.forward[first] + model.backward[first]).min(axis=0))
+        stage = equal_cut(fastest, self._order, self._problem.devices // sizes[first].data_parallel)
+        option = np.full(self._problem.devices + 2, first, dtype=np.int64)
+        choice = np.zeros(len(self._order), dtype=np.int64)
+        return _Start(setting, first, stage, option, choice, int(stage.max()) + 1)
+
+    def _any_size(self, start: _Start) -> _Start:
+        """Return a pipeline to be annealed on with any size of micro-batches in each stage."""
+        setting = start.setting._replace(micro_batch=None)
+        before, sizes = self._model(start.setting)[0], self._model(setting)[0]
+        option = np.array([sizes.index(before[o]) for o in start.option], dtype=np.int64)
+        return replace(start, setting=setting, option=option)
+
+    def _made_model(self, setting: _Setting) -> tuple[Sequence[StageSize], AnnealedModel]:
+        all_sizes = self._problem.sizes if setting.micro_batch is None else [setting.micro_batch]
+        sizes = [one for size in all_sizes for one in self._models.sizes(size)]
+        rules = replace(self._problem.rules, sequential=setting.sequential, in_flight=setting.in_flight)
+        return sizes, self._models.build(sizes, rules)
+
+    def _anneal(self, start: _Start, *, steps: int, seed: int, hot: float, cold: float) -> _Start:
+        stage, option, choice = start.stage.copy(), start.option.copy(), start.choice.copy()
+        _, model = self._model(start.setting)
+        cost, stages = anneal_stages(model, stage, option, choice, start.stages, steps, seed, hot, cold)
+        return replace(start, stage=stage, option=option, choice=choice, stages=stages, cost=cost)
+
+    def _stages(self, start: _Start, options: StageOptions) -> list[StageOption] | None:
+        """Return the stages with exact costs, in 1F1B order; None if one does not fit at all."""
+        sizes, _ = self._model(start.setting)
+        made = []
+        for s in range(start.stages):
+            layers = tuple(layer for layer in self._problem.model.order if start.stage[layer] == s)
+            chosen = tuple(int(start.choice[layer]) for layer in layers)
+            size = sizes[start.option[s]]
+            if not self._problem.runnable(layers, chosen, size.micro_batch // size.data_parallel):
+                return None
+            stage = options.chosen(layers, size.micro_batch, size.data_parallel, chosen)
+            if stage is None:
+                return None
+            made.append(stage)
+        return made
+
+
+def _stricter(setting: _Setting) -> list[_Setting]:
+    """Return the same with rules that pipelines need not keep to, but may."""
+    rules = list(product((False, True), IN_FLIGHT))[1:]
+    return [setting._replace(sequential=line, in_flight=kept) for line, kept in rules]
+
+
+def _cheapest(starts: Sequence[_Start]) -> list[_Start]:
+    possible = [one for one in starts if one.cost < IMPOSSIBLE]
+    return sorted(possible, key=lambda one: one.cost)[:_KEPT]
+
+
+def _of_sizes(starts: Sequence[_Start]) -> list[_Start]:
+    """Return the first ones with each of a few sizes of micro-batches."""
+    first: dict[int | None, _Start] = {}
+    for one in starts:
+        first.setdefault(one.setting.micro_batch, one)
+    return list(first.values())[:_SIZES]
+
+
+def equal_cut(times: Int64Array, order: Sequence[int], stages: int) -> Int64Array:
+    """Cut an order of the layers into at most so many runs, the longest as short as can be; return each layer's run."""
+    low, high = int(times.max()), int(times.sum())
+    while low < high:
+        middle = (low + high) // 2
+        if _runs(times, order, middle).max() < stages:
+            high = middle
+        else:
+            low = middle + 1
+    return _runs(times, order, low)
+
+
+def _runs(times: Int64Array, order: Sequence[int], most: int) -> Int64Array:
+    run, filled = np.zeros(len(order), dtype=np.int64), 0
+    number = 0
+    for layer in order:
+        filled += int(times[layer])
+        if filled > most:
+            number, filled = number + 1, int(times[layer])
+        run[layer] = number
+    return run

@@ -1,0 +1,60 @@
+"""``graphpipe``: stages that form a graph, with the shortest iteration found, and a bound on that of all plans.
+
+The problem is that of Jeon et al., "GraphPipe: Improving Performance and Scalability of DNN Training with Graph
+Pipeline Parallelism", ASPLOS 2025. Two things are done otherwise: the simulated iteration is made least in place of the
+time of the slowest stage, and stages may hold parts of several branches.
+"""
+
+from __future__ import annotations
+
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.graphpipe.bound import iteration_bound
+from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
+from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS, ExhaustiveSearch
+from mtpp.solvers.planners.graphpipe.least_memory import memory_that_would_do
+from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
+from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
+from mtpp.training.graph_problem import GraphProblem
+
+EXHAUSTIVE = "exhaustive"
+
+
+def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
+    """Return the plan with the shortest iteration found, and what is proven; or that there is none.
+
+    Plans of up to :data:`mtpp.solvers.planners.graphpipe.exhaustive.MOST_LAYERS` layers are optimal unless there are
+    too many of them.
+    """
+    limits.observer.phase("stage graphs")
+    found = StageGraphSearch(problem, limits).best()
+    if found is not None:
+        limits.observer.incumbent(found.iteration)
+    if len(problem.model.layers) <= MOST_LAYERS and not limits.ended():
+        limits.observer.phase("all stage graphs")
+        search = ExhaustiveSearch(problem, ended=limits.ended)
+        found = search.best(found)
+        if search.complete and found is not None:
+            proven = TickBound(found.iteration, EXHAUSTIVE, Tier.ENUMERATED)
+            return _plan_of(problem, found, proven, StopReason.OPTIMAL)
+    if found is None:
+        limits.observer.phase("least memory")
+        return memory_that_would_do(problem, limits)
+    limits.observer.phase("bound")
+    lower = iteration_bound(problem, found.iteration, limits.ended, threads=limits.jobs)
+    limits.observer.bound(lower.value)
+    proof = {}
+    if lower.method == "chains":
+        proof["left_out"] = [problem.model.layers[layer].id for layer in lower.left_out]
+    tier = Tier.EXACT if lower.method == "work" else Tier.ENUMERATED
+    return _plan_of(
+        problem, found, TickBound(lower.value, lower.method, tier, proof), limits.stop or StopReason.FINISHED
+    )
+
+
+def _plan_of(problem: GraphProblem, found: GraphPipeline, lower: TickBound, stopped: StopReason) -> GraphPlan:
+    stages = [one.scheduled(problem, count) for one, count in zip(found.stages, found.in_flight, strict=True)]
+    if lower.value == found.iteration:
+        stopped = StopReason.OPTIMAL
+    return GraphPlan(problem, stages, found.iteration, lower, stopped)
