@@ -29,13 +29,13 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
         If the plan or the model is malformed, no model is given, or the plan is held to what it does not have.
     """
     from mtpp.api.verification.searches import training_searches
-    from mtpp.checker.training.document import check_training_plan
     from mtpp.checker.training.plan import verify_training_plan
+    from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.host.alarm import TimeIsUp
 
     supplied = next(iter(request.models), None)
     try:
-        check_training_plan(plan, ())
+        check_any_training_plan(plan, ())
         _refuse_idle_terms(request)
         if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")

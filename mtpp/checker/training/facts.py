@@ -23,7 +23,7 @@ def training_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: st
         devices += f"; {' x '.join(str(level['devices']) for level in reversed(levels))} in {len(levels)} levels"
     return [
         fact("devices at hand", devices),
-        _bandwidth(system, levels, due, said_by),
+        bandwidth_row(system, levels, due, said_by),
         fact("micro-batches", f"{'exactly' if system['exact_micro_batches'] else 'at most'} {_most(system)}"),
         fact("plans that count", _kinds(system)),
     ]
@@ -45,7 +45,8 @@ def _kinds(system: Mapping[str, Any]) -> str:
     return f"{text}; not with {', '.join(left_out)}" if left_out else text
 
 
-def _bandwidth(system: Mapping[str, Any], levels: Any, due: Mapping[str, Any], said_by: str) -> Check:
+def bandwidth_row(system: Mapping[str, Any], levels: Any, due: Mapping[str, Any], said_by: str) -> Check:
+    """Return the row on the bandwidth; *levels* of devices, if any, have one each."""
     name, stated = "bandwidth", system[BANDWIDTH]
     text = ", ".join(quantity(level[BANDWIDTH], "B/s") for level in levels) or quantity(stated, "B/s")
     if BANDWIDTH not in due:

@@ -17,6 +17,17 @@ from mtpp.errors import InputError
 LayerId = int | str
 
 
+class StatedCosts(Protocol):
+    """Costs of some samples on a device as a file states them; times are exact rationals in the file's unit."""
+
+    @property
+    def forward(self) -> Any: ...  # noqa: D102
+    @property
+    def backward(self) -> Any: ...  # noqa: D102
+    @property
+    def memory_bytes(self) -> int: ...  # noqa: D102
+
+
 class StatedConfiguration(Protocol):
     """A configuration as a file states it; costs of time are exact rationals in the file's unit."""
 
@@ -36,6 +47,8 @@ class StatedConfiguration(Protocol):
     def backward_sync_bytes(self) -> Mapping[LayerId, int]: ...  # noqa: D102
     @property
     def recomputes(self) -> bool: ...  # noqa: D102
+    @property
+    def micro_batches(self) -> Mapping[int, StatedCosts]: ...  # noqa: D102
 
 
 class StatedLayer(Protocol):
@@ -67,6 +80,8 @@ class StatedModel(Protocol):
     def layers(self) -> Sequence[StatedLayer]: ...  # noqa: D102
     @property
     def edges(self) -> Sequence[StatedEdge]: ...  # noqa: D102
+    @property
+    def micro_batch_size(self) -> int | None: ...  # noqa: D102
 
 
 @dataclass(frozen=True)

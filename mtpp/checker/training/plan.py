@@ -3,7 +3,8 @@
 It imports nothing from the rest of the program but the errors: :mod:`mtpp.checker.training.document` knows the shape of
 the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`mtpp.checker.training.pipeline` checks
 that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
-:mod:`mtpp.checker.training.bounds` re-derives lower bounds. Not checked: how the plan was found (planner, times), its
+:mod:`mtpp.checker.training.bounds` re-derives lower bounds. Documents of version 2 go to the verifier of their planner
+(:mod:`mtpp.checker.training.graphpipe.plan`). Not checked: how the plan was found (planner, times), its
 notes, what other ways of choosing configurations would have come to, and the model's name.
 """
 
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from mtpp.checker.checks import check_file, check_optimal, check_ratio, hold, rows_named
+from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -24,17 +25,20 @@ from mtpp.checker.report import (
     Report,
     Verdict,
     complete,
-    fact,
 )
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import TrainingClaim, check_work
-from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, check_training_plan, fraction
+from mtpp.checker.training.document import STAGE_TIMES, SUPERSTAGE_TIMES, as_fraction, fraction
 from mtpp.checker.training.facts import training_rows
+from mtpp.checker.training.graphpipe.bounds import GraphSearch
+from mtpp.checker.training.graphpipe.plan import verify_graph_plan
 from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_checks
 from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages
 from mtpp.checker.training.model import StatedModel, TickModel, training_model_in_ticks
+from mtpp.checker.training.model_rows import model_rows
 from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
 from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
+from mtpp.checker.training.versions import check_any_training_plan, is_version_2
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""
@@ -44,7 +48,6 @@ _TIME = "time per sample"
 _DERIVED = ("stage figures", "stage memory", _TIME)
 _SHAPE = ("layers", "edges", "degrees", "devices", "configurations")
 _PIPELINE = (*_SHAPE, "superstages", "stage memory")
-_NO_FILE = fact("model file", "not given: nothing holds the plan to a file")
 
 
 class TrainingSearches(NamedTuple):
@@ -56,10 +59,13 @@ class TrainingSearches(NamedTuple):
         Is given a lower bound and its method; returns the row on it.
     no_plan
         Is given a document that says that there is no plan, and the model; returns the rows on that.
+    graph
+        Is given a lower bound of a plan of version 2; returns the outcome.
     """
 
     bound: Callable[[TrainingClaim, str], Check]
     no_plan: Callable[[dict[str, Any], TickModel], list[Check]]
+    graph: GraphSearch | None = None
 
 
 def verify_training_plan(
@@ -101,13 +107,14 @@ def verify_training_plan(
     -----
     O(stages · (layers + edges)), times the degrees of data parallelism for some bounds; and the searches.
     """
-    check_training_plan(plan, ())
+    check_any_training_plan(plan, ())
+    if is_version_2(plan):
+        search = None if searches is None else searches.graph
+        return verify_graph_plan(plan, model, model_sha256, search=search, system_due=system_due, ended_by=ended_by)
     ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
     checks = [
         *training_rows(plan["system"], system_due or {}, _PLAN),
-        _NO_FILE if model_sha256 is None else check_file(plan["model"]["sha256"], model_sha256, _PLAN),
-        _check_counts(plan["model"], ticks),
-        _check_ticks(plan, ticks),
+        *model_rows(plan, model_sha256, len(ticks.ids), len(ticks.edges), ticks.time_unit),
     ]
     if not plan["feasible"]:
         return _no_plan(plan, ticks, checks, searches, ended_by)
@@ -205,25 +212,6 @@ def _check_stages(plan: dict[str, Any], model: StatedModel, ticks: TickModel, ch
         _check_time(plan, time),
     ]
     return time
-
-
-def _check_counts(stated: dict[str, Any], model: TickModel) -> Check:
-    name = "layer and edge counts"
-    layers, edges = len(model.ids), len(model.edges)
-    if (stated["layers"], stated["edges"]) != (layers, edges):
-        claim = f"{_PLAN} says {stated['layers']} layers and {stated['edges']} edges"
-        return Check(name, False, f"{claim}, the model has {layers} and {edges}")
-    return Check(name, True, f"{layers} layers, {edges} edges")
-
-
-def _check_ticks(plan: dict[str, Any], model: TickModel) -> Check:
-    name, unit, stated = "ticks", plan["time_unit"], plan["ticks_per_unit"]
-    if unit != model.time_unit:
-        return Check(name, False, f"{_PLAN}'s time unit is {unit!r}, the model's {model.time_unit!r}")
-    due = PICOSECONDS_PER_UNIT[unit]
-    if stated != due:
-        return Check(name, False, f"{_PLAN} says {stated} ticks per unit ({unit}), it is {due}")
-    return Check(name, True, f"{stated} per unit ({unit})")
 
 
 def _check_figures(

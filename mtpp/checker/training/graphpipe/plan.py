@@ -1,0 +1,186 @@
+"""The independent verifier of plans by ``graphpipe``: everything that one says, re-derived from the model in integers.
+
+It imports nothing from the rest of the program but the errors: :mod:`.document` knows the shape of the documents,
+:mod:`.costs` turns costs into ticks, :mod:`.validity` checks that stages are a plan at all, :mod:`.pipeline` says what
+they take, :mod:`.simulation` how long an iteration is, and :mod:`.bounds` re-derives lower bounds. Not checked: how the
+plan was found (times, what stopped it), its notes, and the model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mtpp.checker.checks import check_optimal, check_ratio, hold, quotient, rows_named
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete
+from mtpp.checker.tier import Tier
+from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
+from mtpp.checker.training.graphpipe.costs import GraphModel, graph_model
+from mtpp.checker.training.graphpipe.facts import setting_rows
+from mtpp.checker.training.graphpipe.figures import (
+    DERIVED,
+    ITERATION,
+    check_depth,
+    check_iteration,
+    check_stage_figures,
+    check_stage_memory,
+    check_time_per_sample,
+    check_transfers,
+)
+from mtpp.checker.training.graphpipe.infeasible import CLAIMS, NO_PLAN, least_memory_checks, no_plan_checks
+from mtpp.checker.training.graphpipe.pipeline import Pipeline, channels_of, timed_stage
+from mtpp.checker.training.graphpipe.setting import Setting
+from mtpp.checker.training.graphpipe.validity import NO_STAGES, SHAPE, stages_of, validity_checks
+from mtpp.checker.training.model import StatedModel
+from mtpp.checker.training.model_rows import model_rows
+
+_PLAN = "the plan"
+_USED = "devices used"
+_RESTS_ON = (*SHAPE, "stage memory", ITERATION)
+_LEAST = (*SHAPE, "stage figures", "stage memory", *CLAIMS)
+
+
+def verify_graph_plan(
+    plan: Any,
+    model: StatedModel,
+    model_sha256: str | None,
+    *,
+    search: GraphSearch | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
+    """Re-derive what a well-formed plan says and compare.
+
+    Parameters
+    ----------
+    plan
+        Document that :func:`mtpp.checker.training.graphpipe.document.check_graph_plan` took.
+    model
+        The model, as read from its file.
+    model_sha256
+        Of that file; None for a model that is in no file.
+    search
+        Runs the search behind a bound again; without it what rests on one stays unchecked.
+    system_due
+        Values of the plan's system that the user holds it to.
+    ended_by
+        Exceptions that end work: what was not checked by then is unchecked.
+
+    Returns
+    -------
+    A report with one row per claim. A document that is wrong fails checks; it raises nothing.
+
+    Raises
+    ------
+    InputError
+        If the proof of a bound is malformed, or the model's layers cannot be told apart.
+
+    Notes
+    -----
+    O(layers · sizes · degrees + passes · channels of a stage); and the search.
+    """
+    setting = Setting.of(plan)
+    costs = graph_model(model, setting)
+    checks = [
+        *setting_rows(plan, costs, setting, system_due or {}, _PLAN),
+        *model_rows(plan, model_sha256, len(costs.ids), len(costs.edges), costs.time_unit),
+    ]
+    verified = _feasible if plan["feasible"] else _no_plan
+    return verified(plan, costs, setting, checks, search, ended_by)
+
+
+def _no_plan(
+    plan: dict[str, Any],
+    model: GraphModel,
+    setting: Setting,
+    checks: list[Check],
+    search: GraphSearch | None,
+    ended_by: Interrupts,
+) -> Report:
+    tier = Tier(plan["memory_bound"]["tier"]) if plan["proven"] else Tier.NONE
+    try:
+        checks += least_memory_checks(plan, model, setting)
+        found, tier = no_plan_checks(plan, model, setting, search)
+        checks += found
+    except ended_by:
+        due = _LEAST if plan["least_memory_bytes"] is not None else CLAIMS
+        checks[:] = complete(checks, due, OUT_OF_TIME)
+    shown = next(check for check in checks if check.name == NO_PLAN)
+    proven = shown.passed is True
+    words = (
+        "proven that there is no plan within the memory of the devices"
+        if proven
+        else "but all it says is that no plan was found"
+    )
+    return Report(tuple(checks), tier, None, proven, words, subject="that there is no plan")
+
+
+def _feasible(
+    plan: dict[str, Any],
+    model: GraphModel,
+    setting: Setting,
+    checks: list[Check],
+    search: GraphSearch | None,
+    ended_by: Interrupts,
+) -> Report:
+    stated = plan["lower_bound"]
+    value, tier = stated["value"], Tier(stated["tier"])
+    time: int | None = None
+    try:
+        time = _check_stages(plan, model, setting, checks)
+        if time is not None and hold(checks, _RESTS_ON) and value > time:
+            bound = Check(BOUND_CHECK, False, f"the lower bound {value} is above the iteration {time}")
+            tier = Tier.NONE
+        else:
+            bound, tier = check_graph_bound(
+                stated, "iteration", model, setting, search, name=BOUND_CHECK, path=("lower_bound",)
+            )
+        checks.append(bound)
+    except ended_by:
+        checks[:] = complete(checks, (*SHAPE, _USED, *DERIVED, BOUND_CHECK), OUT_OF_TIME)
+        bound = next(check for check in checks if check.name == BOUND_CHECK)
+    reached = plan["iteration_ticks"] if time is None else time
+    rests_on = [*rows_named(checks, _RESTS_ON), bound]
+    due, closed = quotient(reached, value), reached == value
+    checks += [
+        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_optimal(
+            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
+        ),
+    ]
+    rechecked = bound.passed is True
+    words = (
+        "proven optimal: no plan for these devices is faster"
+        if closed
+        else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
+        if due is not None
+        else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
+    )
+    ratio = due if rechecked and time is not None else None
+    return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=words)
+
+
+def _check_stages(plan: dict[str, Any], model: GraphModel, setting: Setting, checks: list[Check]) -> int | None:
+    """Add the rows on stages, and return the ticks of the iteration, None if they are no plan."""
+    rows = plan["stages"]
+    shape = validity_checks(rows, model, setting)
+    used = sum(row["data_parallel"] for row in rows)
+    said = plan["devices_used"]
+    counted = Check(_USED, said == used, f"{used}" if said == used else f"the plan says {said}, it is {used}")
+    checks += [*shape, counted]
+    if not all(check.passed for check in shape):
+        checks[:] = complete(checks, DERIVED, NO_STAGES)
+        return None
+    stages = stages_of(rows, model)
+    timed = [timed_stage(stage, setting) for stage in stages]
+    pipeline = Pipeline(setting.mini_batch, timed, channels_of(model, stages, setting))
+    checks += [
+        check_stage_figures(rows, stages, timed),
+        check_transfers(plan["transfers"], pipeline.channels),
+        check_stage_memory(stages, setting.memory_bytes),
+        check_depth(plan, pipeline),
+        check_time_per_sample(plan, pipeline),
+    ]
+    iteration, time = check_iteration(plan, pipeline)
+    checks.append(iteration)
+    return time

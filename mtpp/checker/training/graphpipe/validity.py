@@ -1,0 +1,188 @@
+"""Validity of the stages of a plan by ``graphpipe``: Jeon et al. (2025), section 3, condition by condition.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). Every layer is in one stage; no edge goes to an earlier
+one, so that the stage graph is acyclic and stages are convex (C1); each stage runs on d devices of its own, with
+micro-batches of a size that all its layers can run, and enough of them in flight.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mtpp.checker.report import Check, complete
+from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice
+from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight, sizes_agree
+from mtpp.checker.training.graphpipe.pipeline import GraphStage, edges_between
+from mtpp.checker.training.graphpipe.setting import Setting
+from mtpp.checker.training.model import LayerId
+
+SHAPE = ("layers", "edges", "devices", "configurations", "micro-batch sizes", "orders", "in flight")
+"""Rows on the stages being a plan at all."""
+
+NO_STAGES = "the stages are no plan"
+
+Rows = Sequence[dict[str, Any]]
+
+
+def validity_checks(rows: Rows, model: GraphModel, setting: Setting) -> list[Check]:
+    """Check stages as a document has them, all but what they take; what rests on a row that fails is unchecked."""
+    checks = [_check_layers(rows, model)]
+    if checks[0].passed:
+        stage_of = _stage_of(rows, model)
+        checks += [
+            _check_edges(rows, model, stage_of, setting),
+            _check_devices(rows, setting),
+            _check_configurations(rows, model),
+            _check_sizes(rows, model, stage_of, setting),
+        ]
+        if all(check.passed for check in checks):
+            checks += [_check_orders(rows, setting), _check_in_flight(rows, model, stage_of, setting)]
+    return list(complete(checks, SHAPE, NO_STAGES))
+
+
+def stages_of(rows: Rows, model: GraphModel) -> list[GraphStage]:
+    """Return stages that passed :func:`validity_checks`."""
+    place = {name: i for i, name in enumerate(model.ids)}
+
+    def chosen(row: dict[str, Any], layer: LayerId) -> LayerChoice:
+        named = row["configurations"][str(layer)]
+        return next(one for one in model.choices[place[layer]] if one.name == named)
+
+    return [
+        GraphStage(
+            {place[layer]: chosen(row, layer) for layer in row["layers"]},
+            row["data_parallel"],
+            row["micro_batch"],
+            row["forwards_backwards"],
+            row["in_flight"],
+        )
+        for row in rows
+    ]
+
+
+def _stage_of(rows: Rows, model: GraphModel) -> dict[int, int]:
+    place = {name: i for i, name in enumerate(model.ids)}
+    return {place[layer]: s for s, row in enumerate(rows) for layer in row["layers"]}
+
+
+def _check_layers(rows: Rows, model: GraphModel) -> Check:
+    name = "layers"
+    known = set(model.ids)
+    stage_of: dict[LayerId, int] = {}
+    for i, row in enumerate(rows):
+        if row["index"] != i:
+            return Check(name, False, f"stage {i}: the plan says index {row['index']}, it is {i}")
+        if not row["layers"]:
+            return Check(name, False, f"stage {i} has no layers")
+        for layer in row["layers"]:
+            if layer not in known:
+                return Check(name, False, f"stage {i}: the model has no layer {str(layer)[:60]!r}")
+            if layer in stage_of:
+                return Check(name, False, f"layer {layer!r} is in stage {stage_of[layer]} and in stage {i}")
+            stage_of[layer] = i
+    missing = [layer for layer in model.ids if layer not in stage_of]
+    if missing:
+        return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
+    return Check(name, True, f"each of {len(model.ids)} in one of {len(rows)} stages")
+
+
+def _check_edges(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
+    for u, v, _ in model.edges:
+        if stage_of[u] > stage_of[v]:
+            edge = f"layer {model.ids[u]!r} (stage {stage_of[u]}) to {model.ids[v]!r} (stage {stage_of[v]})"
+            return Check("edges", False, f"one goes back from {edge}")
+    order = "in the order of the line" if setting.sequential else "in a topological order"
+    return Check("edges", True, f"none of {len(model.edges)} goes to an earlier stage: {len(rows)} stages {order}")
+
+
+def _check_devices(rows: Rows, setting: Setting) -> Check:
+    name = "devices"
+    for i, row in enumerate(rows):
+        d = row["data_parallel"]
+        if row["tensor_parallel"] != 1:
+            said = row["tensor_parallel"]
+            return Check(name, False, f"stage {i}: a tensor-parallel degree of {said}, this planner knows only 1")
+        if d > 1 and not setting.data_parallel:
+            return Check(name, False, f"stage {i}: a data-parallel degree of {d}, without data parallelism")
+        if row["devices"] != d:
+            return Check(name, False, f"stage {i}: the plan says {row['devices']} devices, it is {d}")
+    total = sum(row["data_parallel"] for row in rows)
+    if total > setting.devices:
+        return Check(name, False, f"stages take {total} devices, there are {setting.devices}")
+    return Check(name, True, f"{total} of {setting.devices}")
+
+
+def _check_configurations(rows: Rows, model: GraphModel) -> Check:
+    name = "configurations"
+    place = {layer: i for i, layer in enumerate(model.ids)}
+    for i, row in enumerate(rows):
+        chosen = row["configurations"]
+        for layer in row["layers"]:
+            if str(layer) not in chosen:
+                return Check(name, False, f"stage {i}: layer {layer!r} has none")
+            named, v = chosen[str(layer)], place[layer]
+            what = f"stage {i}: {named[:60]!r} of layer {layer!r}, on one device,"
+            if named in model.barred[v]:
+                return Check(name, False, f"{what} recomputes activations, which is not allowed")
+            if not any(one.name == named for one in model.choices[v]):
+                return Check(name, False, f"{what} is not in the model")
+        outside = set(chosen) - {str(layer) for layer in row["layers"]}
+        if outside:
+            return Check(name, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
+    return Check(name, True, f"one for each of {len(model.ids)} layers")
+
+
+def _check_sizes(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
+    name = "micro-batch sizes"
+    place = {layer: i for i, layer in enumerate(model.ids)}
+    for i, row in enumerate(rows):
+        b, d = row["micro_batch"], row["data_parallel"]
+        if b not in setting.sizes:
+            return Check(name, False, f"stage {i}: {b} samples are not one of the sizes that stages may have")
+        if b % d:
+            return Check(name, False, f"stage {i}: {b} samples do not divide evenly among {d} devices")
+        if b != rows[0]["micro_batch"] and not setting.per_stage:
+            first = rows[0]["micro_batch"]
+            return Check(name, False, f"stage {i}: {b} samples, stage 0 has {first}, and all have to be the same")
+        for layer in row["layers"]:
+            for one in model.choices[place[layer]]:
+                if one.name == row["configurations"].get(str(layer)) and one.passes(b // d) is None:
+                    what = f"{one.name[:60]!r} of layer {layer!r}"
+                    return Check(name, False, f"stage {i}: {what} has no costs of {b // d} samples on a device")
+    for s, t in edges_between(model, stage_of, line_of=len(rows) if setting.sequential else 0):
+        b, other = rows[s]["micro_batch"], rows[t]["micro_batch"]
+        if not sizes_agree(b, other):
+            return Check(name, False, f"stages {s} and {t}: neither of {b} and {other} samples divides the other")
+    sizes = sorted({row["micro_batch"] for row in rows})
+    return Check(name, True, f"{', '.join(map(str, sizes))} samples")
+
+
+def _check_orders(rows: Rows, setting: Setting) -> Check:
+    name = "orders"
+    for i, row in enumerate(rows):
+        k, in_flight = row["forwards_backwards"], row["in_flight"]
+        if k not in setting.intervals:
+            return Check(name, False, f"stage {i}: k = {k} is not one of the kFkB orders that stages may have")
+        if k > in_flight:
+            return Check(name, False, f"stage {i}: k = {k} is more than its {in_flight} micro-batches in flight")
+    return Check(
+        name, True, "kFkB with k = " + ", ".join(map(str, sorted({row["forwards_backwards"] for row in rows})))
+    )
+
+
+def _check_in_flight(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
+    name = "in flight"
+    schedules = [Schedule(row["micro_batch"], row["forwards_backwards"], row["in_flight"]) for row in rows]
+    behind: list[list[Schedule]] = [[] for _ in rows]
+    for s, t in edges_between(model, stage_of, line_of=len(rows) if setting.sequential else 0):
+        behind[s].append(schedules[t])
+    for i, (b, k, in_flight) in enumerate(schedules):
+        fewest, most = fewest_in_flight(b, k, behind[i], setting.mini_batch), setting.batches(b)
+        if in_flight < fewest:
+            return Check(name, False, f"stage {i}: {in_flight} micro-batches, at least {fewest} are needed")
+        if setting.least and in_flight != fewest:
+            return Check(name, False, f"stage {i}: {in_flight} micro-batches, the fewest that do are {fewest}")
+        if in_flight > most:
+            return Check(name, False, f"stage {i}: {in_flight} micro-batches, a mini-batch has {most}")
+    return Check(name, True, f"at most {max(one.in_flight for one in schedules)} micro-batches")

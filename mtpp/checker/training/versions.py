@@ -1,0 +1,39 @@
+"""Versions of training plans: version 1, and version 2 by planner, each with a shape of its own.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.checker.document import Path, Rule, choice, refuse
+from mtpp.checker.training.document import FORMAT, check_training_plan
+from mtpp.checker.training.graphpipe.document import PLANNER, check_graph_plan
+
+BY_PLANNER: dict[str, Rule] = {PLANNER: check_graph_plan}
+"""Rules of documents of version 2."""
+
+
+def check_any_training_plan(value: Any, path: Path) -> None:
+    """Take a training plan of any version, or a document that says that there is none.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or of a version or a planner that this program does not know.
+    """
+    if not is_version_2(value):
+        check_training_plan(value, path)
+        return
+    if "planner" not in value:
+        refuse("missing key", (*path, "planner"))
+    choice(*BY_PLANNER)(value["planner"], (*path, "planner"))
+    BY_PLANNER[value["planner"]](value, path)
+
+
+def is_version_2(value: Any) -> bool:
+    """Tell whether a document says that it is a training plan of version 2."""
+    if not isinstance(value, dict) or value.get("format") != FORMAT:
+        return False
+    return type(value.get("version")) is int and value["version"] == 2
