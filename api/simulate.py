@@ -270,14 +270,14 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     from mtpp.api.inputs.planned_graph import planned_graph
     from mtpp.api.inputs.planned_pipeline import planned_pipeline
     from mtpp.api.parameters import time_unit_or_none, whole
-    from mtpp.checker.training.document import check_training_plan
+    from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.formats.io.json_shape import check_header
     from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
     from mtpp.training.plan import FORMAT, VERSION
 
     graph = document.get("version") == GRAPH_VERSION
     check_header(document, FORMAT, GRAPH_VERSION if graph else VERSION)
-    check_training_plan(document, ())
+    check_any_training_plan(document, ())
     unit = time_unit_or_none(given.get("time_unit"))
     if graph:
         for name in ("batch_size", "micro_batch_size"):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtpp.checker.merged import MergedGraph
     from mtpp.checker.report import Check, Outcome, Search
     from mtpp.checker.training.bounds import TrainingClaim
+    from mtpp.checker.training.graphpipe.bounds import GraphClaim
     from mtpp.checker.training.model import TickModel
     from mtpp.checker.training.plan import TrainingSearches
 
@@ -64,25 +65,26 @@ class SearchProgress:
 
 
 class PipelineProgress:
-    """Progress of a search over all downsets of a model to be trained."""
+    """Progress of a search over all plans of a model to be trained: of so many downsets, or steps at most."""
 
-    def __init__(self, observer: Observer, steps: Steps, given_up: GivenUp) -> None:
+    def __init__(self, observer: Observer, steps: Steps, given_up: GivenUp, what: str) -> None:
         self.alive = given_up.look
         self._observer = observer
         self._steps = steps
+        self._what = what
         self._tenth = -1
 
     def compiling(self) -> None:
         """Say that there is a wait, as kernels are compiled."""
         self._observer.say("compiling (once) …")
 
-    def searched(self, done: int, downsets: int) -> None:
-        """Show the number of downsets expanded, at every tenth of them as a note too."""
+    def searched(self, done: int, of_all: int) -> None:
+        """Show how much is done, at every tenth of it as a note too."""
         self.alive()
-        if done * 10 // downsets != self._tenth:
-            self._tenth = done * 10 // downsets
-            self._observer.note(f"searched again: {done:,} of {downsets:,} downsets")
-        self._steps.show("downsets searched again", done, downsets)
+        if done * 10 // of_all != self._tenth:
+            self._tenth = done * 10 // of_all
+            self._observer.note(f"searched again: {done:,} of {of_all:,} {self._what}")
+        self._steps.show(f"{self._what} searched again", done, of_all)
 
 
 def downset_search(observer: Observer, memory_bytes: int | None = None, deadline: Deadline | None = None) -> Search:
@@ -119,6 +121,7 @@ def training_searches(observer: Observer, deadline: Deadline | None = None) -> T
         When they end with :class:`mtpp.host.alarm.TimeIsUp`; None: never.
     """
     from mtpp.checker.training.plan import TrainingSearches
+    from mtpp.solvers.recheck.graphpipe.bounds import recheck_graph_bound
     from mtpp.solvers.recheck.training import recheck_bound, recheck_no_plan
 
     def bound(claim: TrainingClaim, method: str) -> Check:
@@ -131,14 +134,19 @@ def training_searches(observer: Observer, deadline: Deadline | None = None) -> T
         with _progress(observer, given_up) as progress:
             return _until(deadline, given_up, lambda: recheck_no_plan(plan, model, progress))
 
-    return TrainingSearches(bound, no_plan)
+    def graph(claim: GraphClaim) -> Outcome:
+        given_up = GivenUp()
+        with _progress(observer, given_up, "steps") as progress:
+            return _until(deadline, given_up, lambda: recheck_graph_bound(claim, progress))
+
+    return TrainingSearches(bound, no_plan, graph)
 
 
 @contextmanager
-def _progress(observer: Observer, given_up: GivenUp) -> Iterator[PipelineProgress]:
+def _progress(observer: Observer, given_up: GivenUp, what: str = "downsets") -> Iterator[PipelineProgress]:
     observer.note("running the search again")
     with observer.steps() as steps:
-        yield PipelineProgress(observer, steps, given_up)
+        yield PipelineProgress(observer, steps, given_up, what)
 
 
 def _until(deadline: Deadline | None, given_up: GivenUp, work: Callable[[], R]) -> R:

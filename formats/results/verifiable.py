@@ -8,6 +8,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import attributed, check_header
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results import partition_plan
+from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
 
@@ -40,7 +41,8 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
             return check_header(document, CERTIFICATES, VERSION)
     if is_training_plan(document):
         with attributed(source):
-            return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION)
+            version = GRAPH_VERSION if document.get("version") == GRAPH_VERSION else TRAINING_PLAN_VERSION
+            return check_header(document, TRAINING_PLAN, version)
     return partition_plan.as_plan(document, source)
 
 

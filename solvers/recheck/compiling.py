@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from mtpp.solvers.jit import on_disk
 
 
@@ -36,3 +38,17 @@ def load_training_recheck() -> None:
     search_plans(model, system, None, 7, Unwatched())
     levels = [{"devices": devices, "bandwidth_bytes_per_s": 10**12} for devices in (2, 1)]
     search_plans(model, {**system, "topology": levels}, None, 7, Unwatched())
+    _load_chains()
+
+
+def _load_chains() -> None:
+    from mtpp.checker.training.graphpipe.bounds import GraphClaim
+    from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice, Passes
+    from mtpp.checker.training.graphpipe.setting import Setting
+    from mtpp.solvers.recheck.graphpipe.chains import recheck_chains
+    from mtpp.solvers.recheck.pipelines import Unwatched
+
+    one = LayerChoice("plain", 1, 1, {1: Passes(1, 2, 1)}, Fraction(3), Fraction(1))
+    model = GraphModel("ps", ["a", "b"], [[one], [one]], [frozenset(), frozenset()], [(0, 1, 1)], 1)
+    setting = Setting(2, 9, 10**12, 0, False, 2, 1, (1,), False, (1,), False, True, True)
+    recheck_chains(GraphClaim(model, setting, "iteration", 9, "chains"), Unwatched())

@@ -1,0 +1,215 @@
+"""All plans of a model of few layers, searched again for one that is below a bound; in plain Python.
+
+Groupings of layers into stages; for each of them b, d and k of every stage and how its layers are run, the stages that
+are read from last, so that the path bound of what follows a stage is known; and then micro-batches in flight. What is
+left is simulated by the verifier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from mtpp.checker.report import Outcome
+from mtpp.checker.training.graphpipe.bounds import UNITS, GraphClaim
+from mtpp.checker.training.graphpipe.costs import moved_bytes, transfer_ticks
+from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight, sizes_agree
+from mtpp.checker.training.graphpipe.path_bound import path_bound
+from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, edges_between
+from mtpp.checker.training.graphpipe.simulation import simulated_iteration
+from mtpp.solvers.recheck.graphpipe.groupings import Grouping, groupings
+from mtpp.solvers.recheck.graphpipe.stage_ways import StageWay, stage_ways
+from mtpp.solvers.recheck.pipelines import TooLarge, Watcher
+
+MOST_LAYERS = 8
+MOST_STEPS = 20_000_000
+"""Ways to run a stage after others that are looked at, and passes that are simulated, together."""
+
+
+def recheck_exhaustive(claim: GraphClaim, watcher: Watcher) -> Outcome:
+    """Tell whether no plan is below a bound.
+
+    Returns
+    -------
+    Whether there is none, and that in words; None if the search is out of reach.
+    """
+    if claim.value == 0:
+        return True, "nothing is below zero"
+    try:
+        search = _Plans(claim, watcher)
+        found = search.finds()
+    except TooLarge as error:
+        return None, f"the search cannot be run again: {error}"
+    unit = UNITS[claim.measure]
+    if not found:
+        return True, f"no plan is below {claim.value} {unit}: {search.simulated} simulated"
+    if any(one.forward_extra or one.backward_extra for choices in claim.model.choices for one in choices):
+        return None, "the search cannot be run again: it leaves out what sharing tensors costs"
+    return False, f"there is a plan below {claim.value} {unit}"
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """Ticks that an iteration has to be below, None for any, and bytes of each device."""
+
+    below: int | None
+    memory_bytes: int
+
+    def too_long(self, ticks: int) -> bool:
+        return self.below is not None and ticks >= self.below
+
+
+class _Plans:
+    """The search: all plans of a claim's model that are below its value.
+
+    Attributes
+    ----------
+    simulated
+        Plans that had to be.
+    """
+
+    def __init__(self, claim: GraphClaim, watcher: Watcher) -> None:
+        if len(claim.model.ids) > MOST_LAYERS:
+            raise TooLarge(f"the model has {len(claim.model.ids)} layers, more than {MOST_LAYERS}")
+        self.simulated = 0
+        self._steps = 0
+        self._model, self._setting, self._watcher = claim.model, claim.setting, watcher
+        iteration = claim.measure == "iteration"
+        self._limits = _Limits(claim.value, claim.setting.memory_bytes) if iteration else _Limits(None, claim.value - 1)
+        self._ways: dict[tuple[int, ...], list[StageWay]] = {}
+
+    def finds(self) -> bool:
+        """Tell whether there is a plan within the limits.
+
+        Raises
+        ------
+        TooLarge
+            If it takes too many steps.
+        """
+        count, setting = len(self._model.ids), self._setting
+        edges = [(u, v) for u, v, _ in self._model.edges]
+        sizes: Sequence[Sequence[int]] = [setting.sizes] if setting.per_stage else [(size,) for size in setting.sizes]
+        for grouping in groupings(count, edges, setting.devices, line=setting.sequential):
+            self._note(1)
+            ways = [self._ways_of(group) for group in grouping]
+            if not all(ways):
+                continue
+            for allowed in sizes:
+                chosen = [[way for way in here if way.b in allowed] for here in ways]
+                if all(chosen) and _Stages(self, grouping, chosen).finds():
+                    return True
+        return False
+
+    def _note(self, steps: int) -> None:
+        before = self._steps
+        self._steps += steps
+        if self._steps > MOST_STEPS:
+            raise TooLarge(f"more than {MOST_STEPS} steps")
+        if self._steps >> 10 != before >> 10:
+            self._watcher.searched(self._steps, MOST_STEPS)
+
+    def _ways_of(self, group: Sequence[int]) -> list[StageWay]:
+        key = tuple(group)
+        if key not in self._ways:
+            setting, limits = self._setting, self._limits
+            self._ways[key] = [
+                way
+                for way in stage_ways(self._model, setting, group)
+                if way.memory(way.k) <= limits.memory_bytes
+                and not limits.too_long(setting.batches(way.b) * way.both + way.synchronisation)
+            ]
+        return self._ways[key]
+
+
+class _Stages:
+    """All ways to run one grouping."""
+
+    def __init__(self, plans: _Plans, grouping: Grouping, ways: Sequence[Sequence[StageWay]]) -> None:
+        self._plans, self._ways = plans, ways
+        self._setting, self._limits = plans._setting, plans._limits
+        count = len(grouping)
+        stage_of = {layer: s for s, group in enumerate(grouping) for layer in group}
+        model = plans._model
+        ends = edges_between(model, stage_of, line_of=count if self._setting.sequential else 0)
+        self._sizes: dict[tuple[int, int], list[int]] = {pair: [] for pair in ends}
+        for u, v, size in model.edges:
+            if stage_of[u] != stage_of[v]:
+                self._sizes[stage_of[u], stage_of[v]].append(size)
+        self._behind = [[t for s, t in ends if s == x] for x in range(count)]
+        self._before = [0] * count  # ticks of the fastest path to each stage
+        for s, t in ends:
+            self._before[t] = max(self._before[t], self._before[s] + min(way.both for way in ways[s]))
+        self._fewest = [0]  # devices of the first stages
+        for here in ways:
+            self._fewest.append(self._fewest[-1] + min(way.d for way in here))
+
+    def finds(self) -> bool:
+        """Tell whether there is a plan within the limits."""
+        return any(
+            self._flies(chosen, channels) for chosen, channels in self._choices([], {}, [], self._setting.devices)
+        )
+
+    def _choices(
+        self, chosen: list[StageWay], taken: dict[int, int], channels: list[Channel], devices: int
+    ) -> Iterator[tuple[list[StageWay], list[Channel]]]:
+        """Go through the ways of all stages, the last one first; *chosen* are in the order of stages."""
+        x = len(self._ways) - len(chosen) - 1
+        if x < 0:
+            yield chosen, sorted(channels, key=lambda one: (one.source, one.target))
+            return
+        for way in self._ways[x]:
+            self._plans._note(1)
+            if way.d > devices - self._fewest[x]:
+                continue
+            behind = [(y, chosen[y - x - 1]) for y in self._behind[x]]
+            if not all(sizes_agree(way.b, other.b) for _, other in behind):
+                continue
+            more = [self._channel(x, way, y, other) for y, other in behind]
+            longest = self._setting.batches(way.b) * way.both
+            for one in more:
+                longest = max(longest, way.both + one.forward + one.backward + taken[one.target])
+            if self._limits.too_long(self._before[x] + longest):
+                continue
+            yield from self._choices([way, *chosen], {**taken, x: longest}, channels + more, devices - way.d)
+
+    def _channel(self, x: int, way: StageWay, y: int, other: StageWay) -> Channel:
+        width, sizes = min(way.d, other.d), self._sizes[x, y]
+        there, back = (
+            transfer_ticks(sum(moved_bytes(size, b, self._setting.times_of) for size in sizes), width, self._setting)
+            for b in (way.b, other.b)
+        )
+        return Channel(x, y, there, back)
+
+    def _flies(self, chosen: Sequence[StageWay], channels: Sequence[Channel]) -> bool:
+        """Tell whether some numbers of micro-batches in flight make a plan within the limits."""
+        batch, limits = self._setting.mini_batch, self._limits
+        timed = [TimedStage(way.b, way.k, way.k, way.forward, way.backward, way.synchronisation) for way in chosen]
+        if limits.below is not None and path_bound(Pipeline(batch, timed, channels)) >= limits.below:
+            return False
+        for counts in self._in_flight(chosen, []):
+            self._plans.simulated += 1
+            self._plans._note(sum(2 * batch // way.b for way in chosen))
+            stages = [
+                TimedStage(way.b, way.k, count, way.forward, way.backward, way.synchronisation)
+                for way, count in zip(chosen, counts, strict=True)
+            ]
+            ticks = simulated_iteration(Pipeline(batch, stages, channels))
+            if ticks is not None and not limits.too_long(ticks):
+                return True
+        return False
+
+    def _in_flight(self, chosen: Sequence[StageWay], counts: list[int]) -> Iterator[list[int]]:
+        """Go through the numbers in flight that memory has room for; where time does not count, only the fewest."""
+        x = len(chosen) - len(counts) - 1
+        if x < 0:
+            yield counts
+            return
+        way = chosen[x]
+        behind = [Schedule(chosen[y].b, chosen[y].k, counts[y - x - 1]) for y in self._behind[x]]
+        fewest = max(way.k, fewest_in_flight(way.b, way.k, behind, self._setting.mini_batch))
+        only_fewest = self._setting.least or self._limits.below is None
+        for count in range(fewest, (fewest if only_fewest else self._setting.batches(way.b)) + 1):
+            self._plans._note(1)
+            if way.memory(count) > self._limits.memory_bytes:
+                break
+            yield from self._in_flight(chosen, [count, *counts])

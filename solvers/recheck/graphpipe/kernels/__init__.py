@@ -1,0 +1,1 @@
+"""numba kernels of the searches behind bounds of plans by ``graphpipe``."""

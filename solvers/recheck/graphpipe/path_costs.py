@@ -1,0 +1,249 @@
+"""Costs along paths of layers, as the search for chains of stages takes them: what every plan pays at least.
+
+A stage S with b and d, and M = B/b micro-batches, is busy for M · Σ min (f + g) ticks, minima over the ways that its
+layers can be run. Before and after, what enters it has to pass each layer of a path once, there and back, then a link:
+every plan pays the least that any way costs, on any devices, and of the transfer no less than with d links for the
+bytes of this one edge. Costs above the limit stand for any that are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mtpp.array_types import Int64Array, UInt64Array
+from mtpp.checker.training.graphpipe.bounds import usable_passes
+from mtpp.checker.training.graphpipe.costs import (
+    PER_SECOND,
+    GraphModel,
+    LayerChoice,
+    Passes,
+    moved_bytes,
+    transfer_ticks,
+)
+from mtpp.checker.training.graphpipe.setting import Setting
+from mtpp.solvers.recheck.graphpipe.kernels.stage_chains import Limits, Paths
+from mtpp.solvers.recheck.graphpipe.paths import LayerPaths
+from mtpp.solvers.recheck.pipelines import LARGEST, TooLarge
+
+MOST_COSTS = 3_000_000
+"""Of layers by option."""
+
+_BELOW = 1 - 2.0**-48
+"""Makes a product of few factors in double precision at most its exact value."""
+
+
+@dataclass(frozen=True)
+class Chained:
+    """What a search for chains is of.
+
+    Attributes
+    ----------
+    ticks
+        Limit of an iteration; None: only memory counts.
+    memory_bytes
+        Of each device.
+    """
+
+    model: GraphModel
+    setting: Setting
+    layers: LayerPaths
+    ticks: int | None
+    memory_bytes: int
+
+
+def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths, Limits] | None:
+    """Return paths and limits for stages of so many (b, d); None if some layer can be run in none of these ways.
+
+    Without a limit of ticks a stage's bytes take their place: those of its micro-batches in flight, the fewest that any
+    stage has, are what its device has room for, and no more than its devices together leave to others.
+
+    Raises
+    ------
+    TooLarge
+        If there are too many layers and ways, or sums do not fit 64 bits.
+    """
+    setting = asked.setting
+    order = [v for path in asked.layers.paths for v in path]
+    if len(order) * len(ways) > MOST_COSTS:
+        raise TooLarge(f"{len(order)} layers in {len(ways)} ways are too many")
+    most = max((d for _, d in ways), default=0)
+    devices = min(setting.devices, most * len(order))
+    limit = asked.memory_bytes if asked.ticks is None else asked.ticks
+    if (len(order) + 4) * max(1, devices) * (max(limit, asked.memory_bytes) + 2) >= LARGEST:
+        raise TooLarge("its costs do not fit 64 bits")
+    cap = limit + 1
+    least = [[_least(usable_passes(asked.model, v, b // d)) for b, d in ways] for v in order]
+    if not all(any(one is not None for one in row) for row in least):
+        return None
+    few = min(setting.intervals)
+    in_flight = [[few] * len(ways), [max(few, min(2, setting.batches(b))) for b, _ in ways]]
+    bytes_cap = asked.memory_bytes + 1
+
+    def load(v: int, o: int) -> int:
+        one = least[v][o]
+        if one is None:
+            return cap
+        if asked.ticks is None:
+            return min(cap, one.fixed + few * one.kept)
+        return min(cap, setting.batches(ways[o][0]) * one.both)
+
+    places = _Places([len(path) for path in asked.layers.paths])
+    loads = [[load(v, o) for v in range(len(order))] for o in range(len(ways))]
+    kept = [[min(bytes_cap, one.kept) if (one := row[o]) else 0 for row in least] for o in range(len(ways))]
+    work = [min(loads[o][v] * ways[o][1] for o in range(len(ways))) for v in range(len(order))]
+    passed = [[_fastest(row, kind, cap if asked.ticks is not None else 0) for row in least] for kind in range(2)]
+    entering = _Entering(asked, ways, order, passed, cap)
+    paths = Paths(
+        base=_int64(places.base),
+        length=_int64(places.lengths),
+        follows=np.array(asked.layers.follows, dtype=np.bool_),
+        **entering.between_paths(),
+        replicas=_int64([d for _, d in ways]),
+        in_flight=_int64(in_flight),
+        gradients=np.array([_gradients(d, setting, asked.ticks) for _, d in ways], dtype=np.float64),
+        load=_int64([places.sums(row) for row in loads]),
+        kept=_int64([places.sums(row) for row in kept]),
+        enter=entering.within_paths(places),
+        fixed=_int64(places.sums([_fixed(row, bytes_cap) for row in least])),
+        parameters=_int64(places.sums([_parameters(asked.model, v) for v in order])),
+        work=_int64(places.sums(work)),
+        passed=_int64([places.sums(row) for row in passed]),
+        mixer=_mixer(len(places.lengths)),
+    )
+    line = setting.sequential and asked.ticks is not None
+    return paths, Limits(limit, devices, asked.memory_bytes, line)
+
+
+@dataclass(frozen=True)
+class _Least:
+    """The least that a layer costs with so many samples on a device, each over all its configurations."""
+
+    both: int
+    forward: int
+    kept: int
+    fixed: int
+
+
+def _least(ways: Sequence[tuple[LayerChoice, Passes]]) -> _Least | None:
+    if not ways:
+        return None
+    return _Least(
+        min(passes.both for _, passes in ways),
+        min(passes.forward for _, passes in ways),
+        min(passes.kept_bytes for _, passes in ways),
+        min(one.fixed_bytes for one, _ in ways),
+    )
+
+
+def _fixed(row: Sequence[_Least | None], cap: int) -> int:
+    return min(cap, min(one.fixed for one in row if one is not None))
+
+
+def _fastest(row: Sequence[_Least | None], kind: int, cap: int) -> int:
+    return min(cap, min((one.forward if kind else one.both) for one in row if one is not None))
+
+
+def _parameters(model: GraphModel, layer: int) -> int:
+    return min(2**53, min(one.parameter_bytes for one in model.choices[layer]))
+
+
+def _gradients(d: int, setting: Setting, ticks: int | None) -> float:
+    return 0.0 if ticks is None else 2 * (d - 1) * PER_SECOND / (d * setting.bandwidth) * _BELOW
+
+
+def _mixer(count: int) -> UInt64Array:
+    drawn = np.random.default_rng(2025).integers(0, 2**63, count, dtype=np.uint64)
+    return drawn * np.uint64(2) + np.uint64(1)
+
+
+class _Places:
+    """Places of sums along paths: one more on each path than it has layers."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self.lengths = lengths
+        self.base = [sum(lengths[:c]) + c for c in range(len(lengths))]
+
+    def sums(self, values: Sequence[int]) -> list[int]:
+        """Return the sums of the layers before each place on its path."""
+        found, at = [], 0
+        for length in self.lengths:
+            total = 0
+            found.append(total)
+            for value in values[at : at + length]:
+                total += value
+                found.append(total)
+            at += length
+        return found
+
+
+class _Entering:
+    """When what enters a stage may arrive at the earliest, by edge and option; nothing takes time without a limit."""
+
+    def __init__(
+        self,
+        asked: Chained,
+        ways: Sequence[tuple[int, int]],
+        order: Sequence[int],
+        passed: Sequence[Sequence[int]],
+        cap: int,
+    ) -> None:
+        self._asked, self._ways, self._cap = asked, ways, cap
+        self._sizes = sorted({b for b, _ in ways})
+        at = {v: i for i, v in enumerate(order)}
+        self._arrival: list[dict[int, int]] = []
+        for kind in range(2):
+            arrival: dict[int, int] = {}
+            for v in order:
+                before = max((arrival[u] for u, _ in asked.layers.before[v]), default=0)
+                arrival[v] = min(cap, before + passed[kind][at[v]])
+            self._arrival.append(arrival)
+
+    def _ticks(self, u: int, size: int) -> list[list[int]]:
+        """Return arrivals over an edge from layer u, there and back and there alone, by option."""
+        setting = self._asked.setting
+        if self._asked.ticks is None:
+            return [[0] * len(self._ways)] * 2
+
+        def moved(b: int, d: int) -> int:
+            return transfer_ticks(moved_bytes(size, b, setting.times_of), d, setting)
+
+        there = {d: moved(self._sizes[0], d) for _, d in self._ways}  # the sender's size may be any, the least is first
+        return [
+            [min(self._cap, self._arrival[0][u] + there[d] + moved(b, d)) for b, d in self._ways],
+            [min(self._cap, self._arrival[1][u] + there[d]) for _, d in self._ways],
+        ]
+
+    def between_paths(self) -> dict[str, Int64Array]:
+        """Return the CSR of edges between paths, both ways."""
+        paths, before = self._asked.layers.paths, self._asked.layers.before
+        path_of = {v: c for c, path in enumerate(paths) for v in path}
+        sources = [[(path_of[u], self._ticks(u, size)) for u, size in before[path[0]]] for path in paths]
+        after = [sorted({c for c, row in enumerate(sources) if any(b == a for b, _ in row)}) for a in range(len(paths))]
+        ticks = [ticks for row in sources for _, ticks in row]
+        return {
+            "before_start": _starts(sources),
+            "before": _int64([b for row in sources for b, _ in row]),
+            "before_ticks": _int64(ticks).reshape(len(ticks), 2, len(self._ways)),
+            "after_start": _starts(after),
+            "after": _int64([c for row in after for c in row]),
+        }
+
+    def within_paths(self, places: _Places) -> Int64Array:
+        """Return what enters a stage that begins at each place of a path, but its first."""
+        enter = np.zeros((2, len(self._ways), places.base[-1] + places.lengths[-1] + 1), dtype=np.int64)
+        for c, path in enumerate(self._asked.layers.paths):
+            for q in range(1, len(path)):
+                ((u, size),) = self._asked.layers.before[path[q]]
+                enter[:, :, places.base[c] + q] = self._ticks(u, size)
+        return enter
+
+
+def _starts(rows: Sequence[Sequence[object]]) -> Int64Array:
+    return _int64(np.cumsum([0, *map(len, rows)]))
+
+
+def _int64(values: object) -> Int64Array:
+    return np.array(values, dtype=np.int64)
