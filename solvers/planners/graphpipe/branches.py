@@ -121,7 +121,8 @@ class _Order:
         members = {layer for branch in group for layer in branch}
         first, last = group[0][0], group[0][-1]
         ahead = sum(self._behind[u] >> first & 1 for u in self._layers)
-        if ahead + self._behind[last].bit_count() + len(group[0]) == len(self._layers):
+        line = ahead + self._behind[last].bit_count() + len(group[0])  # layers before, in and after one branch
+        if len(self._layers) in (line, len(members)):
             return False
         return all(
             any(v == w or self._behind[v] >> w & 1 for v in self._after[u] if v not in members)
