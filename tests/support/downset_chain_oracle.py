@@ -32,14 +32,35 @@ class _Chains:
             for edge, (u, v) in zip(problem.model.edges, problem.model.ends, strict=True)
             if u not in left_out and v not in left_out
         ]
-        self._arrival: dict[int, tuple[int, int]] = {}
+        self._behinds = {d: self._behind(problem.devices - d) for _, d in options}
+        self._arrivals = {d: self._arrival(problem.devices - d) for _, d in options}
+
+    def _arrival(self, devices: int) -> dict[int, tuple[int, int]]:
+        """Return the longest paths up to and with each layer, in stages of so many devices at most."""
+        arrival: dict[int, tuple[int, int]] = {}
         for v in self._layers:
-            before = [self._arrival[u] for u, w, _ in self._edges if w == v]
-            both, forward = self._fastest(v)
-            self._arrival[v] = (
+            before = [arrival[u] for u, w, _ in self._edges if w == v]
+            both, forward = self._fastest(v, devices)
+            arrival[v] = (
                 max((one for one, _ in before), default=0) + both,
                 max((one for _, one in before), default=0) + forward,
             )
+        return arrival
+
+    def _behind(self, devices: int) -> dict[int, int]:
+        """Return how long each layer and those behind it take, in stages of so many devices at most."""
+        taken: dict[int, int] = {}
+        for v in reversed(self._layers):
+            known = [
+                (self._problem.mini_batch // size, costs.forward_ticks + costs.backward_ticks)
+                for size, d in self._options
+                if d <= devices
+                for costs in self._passes(v, size // d)
+            ]
+            after = max((taken[w] for u, w, _ in self._edges if u == v), default=0)
+            once = min((both for _, both in known), default=int(NEVER))
+            taken[v] = max(once + after, min((count * both for count, both in known), default=int(NEVER)))
+        return taken
 
     def least(self) -> Fraction:
         full = frozenset(self._layers)
@@ -71,9 +92,14 @@ class _Chains:
             if not one.micro_batches or samples in one.micro_batches
         ]
 
-    def _fastest(self, v: int) -> tuple[int, int]:
-        known = [costs for size, d in self._options for costs in self._passes(v, size // d)]
-        return min(one.forward_ticks + one.backward_ticks for one in known), min(one.forward_ticks for one in known)
+    def _fastest(self, v: int, devices: int | None = None) -> tuple[int, int]:
+        most = self._problem.devices if devices is None else devices
+        known = [costs for size, d in self._options if d <= most for costs in self._passes(v, size // d)]
+        never = int(NEVER)
+        return (
+            min((one.forward_ticks + one.backward_ticks for one in known), default=never),
+            min((one.forward_ticks for one in known), default=never),
+        )
 
     def _need(self, done: Set[int], stage: Set[int], size: int, d: int) -> Fraction:
         """Return the time that a stage needs, or the bytes."""
@@ -89,16 +115,32 @@ class _Chains:
             return Fraction(need)
         if need > problem.memory_bytes:
             return NEVER
-        both = forward = 0
+        both = forward = channel = 0
+        pair = sum(min(one.forward_ticks + one.backward_ticks for one in known[v]) for v in stage)
         if problem.rules.sequential:
             both, forward = (sum(self._fastest(v)[kind] for v in done) for kind in range(2))
         for u, v, moved in self._edges:
             if v in stage and u not in stage:
                 there = min(problem.costs.transfer([moved], one, d) for one, _ in self._options)
                 back = problem.costs.transfer([moved], size, d)
-                both = max(both, self._arrival[u][0] + there + back)
-                forward = max(forward, self._arrival[u][1] + there)
-        work = batches * sum(min(one.forward_ticks + one.backward_ticks for one in known[v]) for v in stage)
+                both = max(both, self._arrivals[d][u][0] + there + back)
+                forward = max(forward, self._arrivals[d][u][1] + there)
+                sizes = {one for one, _ in self._options}
+                all_there = min(problem.mini_batch // b * problem.costs.transfer([moved], b, d) for b in sizes)
+                channel = max(channel, self._arrivals[d][u][0] + all_there + back)
+                channel = max(channel, self._arrivals[d][u][0] + there + batches * back)
+        trip = 0
+        for u, v, moved in self._edges:
+            if u in stage and v not in stage:
+                there = problem.costs.transfer([moved], size, d)
+                back = min(problem.costs.transfer([moved], one, d) for one, _ in self._options)
+                trip = max(trip, both + pair + there + self._behinds[d][v] + back)
+        work = batches * pair
         parameters = sum(min(one.parameter_bytes for one in problem.choices[v]) for v in stage)
         synchronised = Fraction(2 * (d - 1) * parameters * 10**12, d * problem.costs.bandwidth_bytes_per_s)
-        return max(Fraction(both + work), forward + work + synchronised)
+        return max(
+            Fraction(both + work),
+            Fraction(trip),
+            forward + work + synchronised,
+            Fraction(channel + pair if channel else 0),
+        )

@@ -4,10 +4,15 @@ The stages of any plan, in a topological order, are a chain of downsets of layer
 micro-batches and a number of replicas) begins no sooner than the passes on any path into it, and they end after it. So
 in time T it keeps to
 
-* M · t(S) ≤ T − the longest path into S, forward and back, and
+* M · t(S) ≤ T − the longest path into S, forward and back,
 * M · t(S) + synchronisation ≤ T − the longest forward path into S,
+* t(S) ≤ T − the longest path into S − the longest path out of S, whose layers take M micro-batches, and
+* t(S) ≤ T − the longest path to where a tensor comes from − its transfers, M of them in one direction and one back,
 
-where layers on the path take what they take at their fastest, and the tensors that enter S cross a link. Where stages
+where layers on the paths take what they take at their fastest on the devices that S leaves, and the tensors that enter
+or leave S cross a link. The last one holds because a channel carries one micro-batch after the other: the last one is
+not there before M transfers, and its passes and the way back follow; or gradients go back M times after the first
+passes of S. Where stages
 form a line, all layers of the stages before are on the path. Its memory holds the fewest micro-batches in flight that
 any stage may have: one, or two if a stage is behind it. If no chain of such stages gets by with K devices, no plan has
 an iteration of T ticks. Layers may be left out, with their edges: the others of any plan are a chain still.
@@ -15,7 +20,7 @@ an iteration of T ticks. Layers may be left out, with their edges: the others of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -104,9 +109,9 @@ class ChainSearch:
             works[:, kind] = self._prefixes(branches, self._works[kind].__getitem__, LARGEST)
             if self._costs.sequential:
                 passed[:, kind] = self._prefixes(branches, self._fastest(kind), self._most[0])
-        inner, entering, leaving = self._beginnings(branches, ends)
+        inner, entering, following, leaving = self._beginnings(branches, ends)
         return (
-            np.array([option.replicas for option in self._options], dtype=np.int64),
+            np.array([(option.replicas, self._costs.batches(option)) for option in self._options], dtype=np.int64),
             np.cumsum([0, *map(len, self._groups)], dtype=np.int64),
             ends,
             sums,
@@ -114,6 +119,7 @@ class ChainSearch:
             passed,
             inner,
             *entering,
+            following,
             *leaving,
             *self._codes(),
         )
@@ -151,44 +157,102 @@ class ChainSearch:
 
     def _beginnings(
         self, branches: Sequence[Sequence[int]], ends: Int64Array
-    ) -> tuple[Int64Array, tuple[Int64Array, ...], tuple[Int64Array, ...]]:
-        """Return when stages that an edge enters begin: of edges within branches; and of those into and out of them."""
-        model, costs = self._costs.model, self._costs
+    ) -> tuple[Int64Array, tuple[Int64Array, ...], Int64Array, tuple[Int64Array, ...]]:
+        """Return when stages that an edge enters begin, and what follows one that it leaves.
+
+        Of edges within branches, and of those into them; then the same again of those out of them.
+        """
+        model = self._costs.model
         branch_of = {layer: p for p, branch in enumerate(branches) for layer in branch}
         position = {layer: int(ends[p]) + i for p, branch in enumerate(branches) for i, layer in enumerate(branch)}
         into: dict[int, list[tuple[int, int]]] = {layer: [] for layer in self._layers}
         for edge, (u, v) in zip(model.edges, model.ends, strict=True):
             if u in into and v in into:
                 into[v].append((u, edge.communication_bytes))
-        sizes = {option.size for option in self._options}
-        arrival: dict[int, tuple[int, int]] = {}
-        both, forward = self._fastest(0), self._fastest(1)
-        inner = np.zeros((int(ends[-1]), len(self._options), 2), dtype=np.int64)
+        degrees = {option.replicas for option in self._options}
+        arrivals = {d: self._arrivals(into, d) for d in degrees}
+        behind = {d: self._behind(into, d) for d in degrees}
+        ends_at = np.zeros((int(ends[-1]), len(self._options)), dtype=np.int64)
+        exits: list[list[list[int]]] = [[] for _ in branches]
+        inner = np.zeros((int(ends[-1]), len(self._options), 3), dtype=np.int64)
         rows: list[list[tuple[int, list[list[int]]]]] = [[] for _ in branches]
         leaving: list[list[int]] = [[] for _ in branches]
         for v in self._layers:
-            arrival[v] = (
-                max((arrival[u][0] for u, _ in into[v]), default=0) + both(v),
-                max((arrival[u][1] for u, _ in into[v]), default=0) + forward(v),
-            )
             for u, moved in into[v]:
-                row = []
-                for option in self._options:  # the sender of the forward pass may have any size
-                    there = min(costs.transfer(moved, size, option.replicas) for size in sizes)
-                    back = costs.transfer(moved, option.size, option.replicas)
-                    times = arrival[u][0] + there + back, arrival[u][1] + there
-                    row.append([min(time, self._most[0]) for time in times])
+                row = [
+                    [min(time, self._most[0]) for time in self._entrance(arrivals[option.replicas][u], moved, option)]
+                    for option in self._options
+                ]
+                exit_times = [
+                    min(self._exit(behind[option.replicas][v], moved, option), self._most[0])
+                    for option in self._options
+                ]
                 if branch_of[u] == branch_of[v]:
-                    inner[position[v]] = row
+                    inner[position[v]], ends_at[position[v]] = row, exit_times
                 else:
                     rows[branch_of[v]].append((branch_of[u], row))
                     leaving[branch_of[u]].append(branch_of[v])
+                    exits[branch_of[u]].append(exit_times)
+        left = np.array([one for here in exits for one in here], dtype=np.int64).reshape(-1, len(self._options))
         entrances = np.array([row for here in rows for _, row in here], dtype=np.int64)
         return (
             inner,
-            (*_columns([[u for u, _ in here] for here in rows]), entrances.reshape(-1, len(self._options), 2)),
-            _columns(leaving),
+            (*_columns([[u for u, _ in here] for here in rows]), entrances.reshape(-1, len(self._options), 3)),
+            ends_at,
+            (*_columns(leaving), left),
         )
+
+    def _arrivals(self, into: Mapping[int, Sequence[tuple[int, int]]], replicas: int) -> dict[int, tuple[int, int]]:
+        """Return when each layer can be passed outside of a stage of so many replicas, both ways and forward."""
+        others = [option for option in self._options if option.replicas <= self._devices - replicas]
+        arrival: dict[int, tuple[int, int]] = {}
+        known: dict[int, tuple[int, int]] = {}
+        for v in self._layers:
+            kind = self._costs.kinds[v]
+            if kind not in known:
+                passes = [self._costs.passes(v, option) for option in others]
+                both, forward = (one.both for one in passes), (one.forward for one in passes)
+                known[kind] = min(both, default=self._most[0]), min(forward, default=self._most[0])
+            arrival[v] = (
+                max((arrival[u][0] for u, _ in into[v]), default=0) + known[kind][0],
+                max((arrival[u][1] for u, _ in into[v]), default=0) + known[kind][1],
+            )
+        return arrival
+
+    def _behind(self, into: Mapping[int, Sequence[tuple[int, int]]], replicas: int) -> dict[int, int]:
+        """Return how long each layer and those behind it take outside of a stage of so many replicas."""
+        others = [option for option in self._options if option.replicas <= self._devices - replicas]
+        taken: dict[int, int] = {}
+        after: dict[int, int] = {}
+        known: dict[int, tuple[int, int]] = {}
+        for v in reversed(self._layers):
+            kind = self._costs.kinds[v]
+            if kind not in known:
+                once = (self._costs.passes(v, option).both for option in others)
+                all_of = (self._costs.load(v, option) for option in others)
+                known[kind] = min(once, default=self._most[0]), min(all_of, default=self._most[0])
+            once_v, all_of_v = known[kind]
+            taken[v] = min(max(once_v + after.get(v, 0), all_of_v), self._most[0])
+            for u, _ in into[v]:
+                after[u] = max(after.get(u, 0), taken[v])
+        return taken
+
+    def _exit(self, behind: int, moved: int, option: StageOption) -> int:
+        """Return what follows the forward pass of a micro-batch until its gradients are back, over an edge."""
+        sizes = {one.size for one in self._options}  # the reader may have any
+        back = min(self._costs.transfer(moved, size, option.replicas) for size in sizes)
+        return self._costs.transfer(moved, option.size, option.replicas) + behind + back
+
+    def _entrance(self, arrival: tuple[int, int], moved: int, option: StageOption) -> tuple[int, int, int]:
+        """Return when a stage that an edge enters can begin: both ways and forward, and what its channel takes."""
+        costs, (both, forward) = self._costs, arrival
+        batch = costs.transfers.mini_batch
+        sizes = {one.size for one in self._options}  # the sender of the forward pass may have any
+        sent = [(costs.transfer(moved, size, option.replicas), batch // size) for size in sizes]
+        there, all_there = min(one for one, _ in sent), min(one * count for one, count in sent)
+        back = costs.transfer(moved, option.size, option.replicas)
+        channel = max(all_there + back, there + costs.batches(option) * back)
+        return both + there + back, forward + there, both + channel
 
     def _codes(self) -> tuple[Int64Array, UInt64Array]:
         """Return what positions add to which word of a downset's code.

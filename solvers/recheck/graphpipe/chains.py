@@ -161,12 +161,12 @@ def _walk(width: int, options: int, layers: int) -> Walk:
         upcoming=np.zeros(depths, dtype=np.int64),
         current=np.zeros(width, dtype=np.uint16),
         rest=np.zeros(depths, dtype=np.int64),
-        entry=np.zeros((depths, 2, options), dtype=np.int64),
+        entry=np.zeros((depths, 3, options), dtype=np.int64),
         live=np.zeros((depths, options), dtype=np.int64),
         live_count=np.zeros(depths, dtype=np.int64),
         load=np.zeros((depths, options), dtype=np.int64),
         kept=np.zeros((depths, options), dtype=np.int64),
-        entered=np.zeros((depths, 2, options), dtype=np.int64),
+        entered=np.zeros((depths, 3, options), dtype=np.int64),
         sums=np.zeros((depths, 4), dtype=np.int64),
     )
 

@@ -2,8 +2,9 @@
 
 A stage S with b and d, and M = B/b micro-batches, is busy for M · Σ min (f + g) ticks, minima over the ways that its
 layers can be run. Before and after, what enters it has to pass each layer of a path once, there and back, then a link:
-every plan pays the least that any way costs, on any devices, and of the transfer no less than with d links for the
-bytes of this one edge. Costs above the limit stand for any that are.
+every plan pays the least that any way costs, on the devices left, and of the transfer no less than with d links for the
+bytes of this one edge. A channel carries all micro-batches one after the other. Costs above the limit stand for any
+that are.
 """
 
 from __future__ import annotations
@@ -95,18 +96,20 @@ def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths
     kept = [[min(bytes_cap, one.kept) if (one := row[o]) else 0 for row in least] for o in range(len(ways))]
     work = [min(loads[o][v] * ways[o][1] for o in range(len(ways))) for v in range(len(order))]
     passed = [[_fastest(row, kind, cap if asked.ticks is not None else 0) for row in least] for kind in range(2)]
-    entering = _Entering(asked, ways, order, passed, cap)
+    entering = _Entering(asked, ways, order, least, cap)
     paths = Paths(
         base=_int64(places.base),
         length=_int64(places.lengths),
         follows=np.array(asked.layers.follows, dtype=np.bool_),
         **entering.between_paths(),
         replicas=_int64([d for _, d in ways]),
+        batches=_int64([setting.batches(b) for b, _ in ways]),
         in_flight=_int64(in_flight),
         gradients=np.array([_gradients(d, setting, asked.ticks) for _, d in ways], dtype=np.float64),
         load=_int64([places.sums(row) for row in loads]),
         kept=_int64([places.sums(row) for row in kept]),
         enter=entering.within_paths(places),
+        leave=entering.out_of_paths(places),
         fixed=_int64(places.sums([_fixed(row, bytes_cap) for row in least])),
         parameters=_int64(places.sums([_parameters(asked.model, v) for v in order])),
         work=_int64(places.sums(work)),
@@ -180,40 +183,93 @@ class _Places:
 
 
 class _Entering:
-    """When what enters a stage may arrive at the earliest, by edge and option; nothing takes time without a limit."""
+    """When what enters a stage may arrive at the earliest, by edge and option; nothing takes time without a limit.
+
+    Layers before a stage of d devices are in other stages, of K - d devices at most.
+    """
 
     def __init__(
         self,
         asked: Chained,
         ways: Sequence[tuple[int, int]],
         order: Sequence[int],
-        passed: Sequence[Sequence[int]],
+        least: Sequence[Sequence[_Least | None]],
         cap: int,
     ) -> None:
         self._asked, self._ways, self._cap = asked, ways, cap
         self._sizes = sorted({b for b, _ in ways})
-        at = {v: i for i, v in enumerate(order)}
-        self._arrival: list[dict[int, int]] = []
-        for kind in range(2):
-            arrival: dict[int, int] = {}
-            for v in order:
-                before = max((arrival[u] for u, _ in asked.layers.before[v]), default=0)
-                arrival[v] = min(cap, before + passed[kind][at[v]])
-            self._arrival.append(arrival)
+        self._arrivals: dict[int, list[dict[int, int]]] = {}
+        self._behind: dict[int, dict[int, int]] = {}
+        for d in {d for _, d in ways}:
+            others = [o for o, (_, other) in enumerate(ways) if other <= asked.setting.devices - d]
+            self._arrivals[d] = [self._paths(order, least, others, kind) for kind in range(2)]
+            self._behind[d] = self._paths_out(order, least, others)
 
-    def _ticks(self, u: int, size: int) -> list[list[int]]:
-        """Return arrivals over an edge from layer u, there and back and there alone, by option."""
+    def _paths(
+        self, order: Sequence[int], least: Sequence[Sequence[_Least | None]], others: Sequence[int], kind: int
+    ) -> dict[int, int]:
+        """Return the longest path up to and with each layer, of both passes or of the forward pass."""
+        arrival: dict[int, int] = {}
+        for v, row in zip(order, least, strict=True):
+            before = max((arrival[u] for u, _ in self._asked.layers.before[v]), default=0)
+            known = [one for o in others if (one := row[o]) is not None]
+            fastest = min(((one.forward if kind else one.both) for one in known), default=self._cap)
+            arrival[v] = min(self._cap, before + fastest)
+        return arrival
+
+    def _paths_out(
+        self, order: Sequence[int], least: Sequence[Sequence[_Least | None]], others: Sequence[int]
+    ) -> dict[int, int]:
+        """Return the longest path from each layer on, or all its micro-batches: from its first forward pass to its end.
+
+        The stage of a layer has all its micro-batches to do after the first, and those behind it as well.
+        """
+        batches = [self._asked.setting.batches(self._ways[o][0]) for o in others]
+        taken: dict[int, int] = {}
+        after: dict[int, int] = {}
+        for v, row in zip(reversed(order), reversed(least), strict=True):
+            known = [(count, one.both) for count, o in zip(batches, others, strict=True) if (one := row[o]) is not None]
+            once = min((both for _, both in known), default=self._cap) + after.get(v, 0)
+            taken[v] = min(self._cap, max(once, min((count * both for count, both in known), default=self._cap)))
+            for u, _ in self._asked.layers.before[v]:
+                after[u] = max(after.get(u, 0), taken[v])
+        return taken
+
+    def _left(self, v: int, size: int) -> list[int]:
+        """Return what follows a forward pass until gradients are back over an edge to layer v, by option."""
         setting = self._asked.setting
         if self._asked.ticks is None:
-            return [[0] * len(self._ways)] * 2
+            return [0] * len(self._ways)
+        own = [transfer_ticks(moved_bytes(size, b, setting.times_of), d, setting) for b, d in self._ways]
+        least = moved_bytes(size, self._sizes[0], setting.times_of)  # the reader's size may be any
+        back = [transfer_ticks(least, d, setting) for _, d in self._ways]
+        behind = [self._behind[d][v] for _, d in self._ways]
+        return [min(self._cap, sum(parts)) for parts in zip(own, back, behind, strict=True)]
+
+    def _ticks(self, u: int, size: int) -> list[list[int]]:
+        """Return arrivals over an edge from layer u by option: there and back, there alone, all through the channel.
+
+        All micro-batches but one go there, or come back, before the last one can, so that the channel to a stage takes
+        M transfers one way and one the other, and the stage its passes of one micro-batch besides.
+        """
+        setting = self._asked.setting
+        if self._asked.ticks is None:
+            return [[0] * len(self._ways)] * 3
 
         def moved(b: int, d: int) -> int:
             return transfer_ticks(moved_bytes(size, b, setting.times_of), d, setting)
 
         there = {d: moved(self._sizes[0], d) for _, d in self._ways}  # the sender's size may be any, the least is first
+        through = {d: min(setting.batches(b) * moved(b, d) for b in self._sizes) for _, d in self._ways}
+
+        def channel(b: int, d: int) -> int:
+            back = moved(b, d)
+            return max(through[d] + back, there[d] + setting.batches(b) * back)
+
         return [
-            [min(self._cap, self._arrival[0][u] + there[d] + moved(b, d)) for b, d in self._ways],
-            [min(self._cap, self._arrival[1][u] + there[d]) for _, d in self._ways],
+            [min(self._cap, self._arrivals[d][0][u] + there[d] + moved(b, d)) for b, d in self._ways],
+            [min(self._cap, self._arrivals[d][1][u] + there[d]) for _, d in self._ways],
+            [min(self._cap, self._arrivals[d][0][u] + channel(b, d)) for b, d in self._ways],
         ]
 
     def between_paths(self) -> dict[str, Int64Array]:
@@ -221,19 +277,33 @@ class _Entering:
         paths, before = self._asked.layers.paths, self._asked.layers.before
         path_of = {v: c for c, path in enumerate(paths) for v in path}
         sources = [[(path_of[u], self._ticks(u, size)) for u, size in before[path[0]]] for path in paths]
-        after = [sorted({c for c, row in enumerate(sources) if any(b == a for b, _ in row)}) for a in range(len(paths))]
+        after: list[list[tuple[int, list[int]]]] = [[] for _ in paths]
+        for c, path in enumerate(paths):
+            for u, size in before[path[0]]:
+                after[path_of[u]].append((c, self._left(path[0], size)))
+        left = [ticks for row in after for _, ticks in row]
         ticks = [ticks for row in sources for _, ticks in row]
         return {
             "before_start": _starts(sources),
             "before": _int64([b for row in sources for b, _ in row]),
-            "before_ticks": _int64(ticks).reshape(len(ticks), 2, len(self._ways)),
+            "before_ticks": _int64(ticks).reshape(len(ticks), 3, len(self._ways)),
             "after_start": _starts(after),
-            "after": _int64([c for row in after for c in row]),
+            "after": _int64([c for row in after for c, _ in row]),
+            "after_ticks": _int64(left).reshape(len(left), len(self._ways)),
         }
+
+    def out_of_paths(self, places: _Places) -> Int64Array:
+        """Return what follows a stage that ends at each place of a path, but its last."""
+        left = np.zeros((len(self._ways), places.base[-1] + places.lengths[-1] + 1), dtype=np.int64)
+        for c, path in enumerate(self._asked.layers.paths):
+            for q in range(1, len(path)):
+                ((_, size),) = self._asked.layers.before[path[q]]
+                left[:, places.base[c] + q] = self._left(path[q], size)
+        return left
 
     def within_paths(self, places: _Places) -> Int64Array:
         """Return what enters a stage that begins at each place of a path, but its first."""
-        enter = np.zeros((2, len(self._ways), places.base[-1] + places.lengths[-1] + 1), dtype=np.int64)
+        enter = np.zeros((3, len(self._ways), places.base[-1] + places.lengths[-1] + 1), dtype=np.int64)
         for c, path in enumerate(self._asked.layers.paths):
             for q in range(1, len(path)):
                 ((u, size),) = self._asked.layers.before[path[q]]

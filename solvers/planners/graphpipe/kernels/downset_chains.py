@@ -21,7 +21,7 @@ def least_ticks(
     enough_ticks: int,
     devices: int,
     memory_bytes: int,
-    replicas: Int64Array,
+    copies: Int64Array,
     group_start: Int64Array,
     start: Int64Array,
     sums: Int64Array,
@@ -31,8 +31,10 @@ def least_ticks(
     entering: Int64Array,
     sources: Int64Array,
     entrances: Int64Array,
+    outer: Int64Array,
     leaving: Int64Array,
     targets: Int64Array,
+    exits: Int64Array,
     code_word: Int64Array,
     code_value: UInt64Array,
     most_downsets: int,
@@ -50,8 +52,8 @@ def least_ticks(
         More ticks are of no interest, nor are less than these.
     devices, memory_bytes
         Of all stages together, and on each device.
-    replicas
-        d of each option, int64, shape (options,).
+    copies
+        d and micro-batches of an iteration of each option, int64, shape (options, 2).
     group_start
         First branch of each group of equal branches, and the number of branches, int64. Branches are in a topological
         order.
@@ -68,13 +70,18 @@ def least_ticks(
         Of the same layers: ticks that they delay all layers outside of their stage and the stages before, both ways and
         forward; 0 unless stages form a line. int64, shape (positions, 2).
     inner
-        When a stage that begins at a position within a branch could begin, both ways and forward, int64,
-        shape (positions, options, 2).
+        When a stage that begins at a position within a branch could begin, both ways and forward, and what passes
+        besides its passes of one micro-batch until all are through the channel to it, int64,
+        shape (positions, options, 3).
     entering, sources, entrances
-        CSR of the edges into each branch, the branches that they come from, and when a stage that such an edge enters
-        could begin, int64, shape (edges, options, 2).
-    leaving, targets
-        CSR of the edges out of each branch, and the branches that they go to.
+        CSR of the edges into each branch, the branches that they come from, and the same of a stage that such an edge
+        enters, int64, shape (edges, options, 3).
+    outer
+        What follows a stage that ends before a position within a branch, from its forward pass of a micro-batch until
+        the gradients are back, int64, shape (positions, options).
+    leaving, targets, exits
+        CSR of the edges out of each branch, the branches that they go to, and the same of a stage that such an edge
+        leaves, int64, shape (edges, options).
     code_word, code_value
         What a position adds to which word of the code of a downset; equal branches add the same. uint64.
 
@@ -92,6 +99,7 @@ def least_ticks(
     ones get more. The code of a downset tells it from all others but for the order of equal branches, so downsets are
     compared without error. Space is O(downsets · (branches + devices)).
     """
+    replicas, batches = copies[:, 0].copy(), copies[:, 1].copy()
     branches, options = len(start) - 1, len(replicas)
     words = np.int64(code_word.max() + 1)
     room = _FIRST_ROOM
@@ -122,7 +130,7 @@ def least_ticks(
     waiting = np.empty(branches, dtype=np.int64)  # edges from branches that are not whole yet
     pending = np.empty(branches, dtype=np.int64)  # the same before there is a stage
     rest = np.zeros((branches + 1, 2), dtype=np.int64)
-    enter = np.zeros((branches, options, 2), dtype=np.int64)
+    enter = np.zeros((branches, options, 3), dtype=np.int64)
     # of the stage, by the number of its branches
     cursor = np.zeros(branches + 2, dtype=np.int64)
     most = np.zeros(branches + 2, dtype=np.int64)
@@ -137,7 +145,7 @@ def least_ticks(
     ends = np.zeros(options, dtype=np.int64)
     usable = np.zeros((branches + 2, options), dtype=np.bool_)
     total = np.zeros((branches + 2, options, 4), dtype=np.int64)
-    begin = np.zeros((branches + 2, options, 2), dtype=np.int64)
+    begin = np.zeros((branches + 2, options, 3), dtype=np.int64)
     steps, found = 0, never
     stair_devices = np.empty(devices + 1, dtype=np.int64)
     stair_ticks = np.empty(devices + 1, dtype=np.int64)
@@ -174,15 +182,16 @@ def least_ticks(
                 if old[p] == length[p]:
                     continue
                 for o in range(options):
-                    enter[p, o, 0], enter[p, o, 1] = (inner[q, o, 0], inner[q, o, 1]) if old[p] > 0 else (0, 0)
+                    for kind in range(3):
+                        enter[p, o, kind] = inner[q, o, kind] if old[p] > 0 else 0
                 if old[p] == 0:
                     for e in range(entering[p], entering[p + 1]):
                         if now[sources[e]] < length[sources[e]]:
                             waiting[p] += 1
                             continue
                         for o in range(options):
-                            enter[p, o, 0] = max(enter[p, o, 0], entrances[e, o, 0])
-                            enter[p, o, 1] = max(enter[p, o, 1], entrances[e, o, 1])
+                            for kind in range(3):
+                                enter[p, o, kind] = max(enter[p, o, kind], entrances[e, o, kind])
                 pending[p] = waiting[p]
                 if waiting[p] == 0:
                     horizon[0] = max(horizon[0], p)
@@ -243,9 +252,10 @@ def least_ticks(
                         continue
                     for kind in range(4):
                         total[depth, o, kind] = total[up, o, kind] + sums[q, o, kind] - sums[from_q, o, kind]
-                    begin[depth, o, 0] = max(begin[up, o, 0], enter[p, o, 0])
-                    begin[depth, o, 1] = max(begin[up, o, 1], enter[p, o, 1])
+                    for kind in range(3):
+                        begin[depth, o, kind] = max(begin[up, o, kind], enter[p, o, kind])
                     end = max(begin[depth, o, 0] + total[depth, o, 0], begin[depth, o, 1] + total[depth, o, 1])
+                    end = max(end, begin[depth, o, 2] + total[depth, o, 0] // batches[o])
                     usable[depth, o] = end <= ticks and total[depth, o, 2] <= memory_bytes
                     if usable[depth, o]:
                         least[depth] = min(least[depth], replicas[o])
@@ -254,6 +264,20 @@ def least_ticks(
                 alive[depth] = least[depth] <= devices
                 if not alive[depth]:
                     continue
+                if fits:
+                    fits = False
+                    for o in range(options):
+                        if usable[depth, o] and ends[o] <= ticks:
+                            trip = begin[depth, o, 0] + total[depth, o, 0] // batches[o]
+                            for k in range(1, depth + 1):
+                                c = cursor[k]
+                                if now[c] < length[c]:
+                                    ends[o] = max(ends[o], trip + outer[start[c] + now[c], o])
+                                    continue
+                                for e in range(leaving[c], leaving[c + 1]):
+                                    if now[targets[e]] == 0:
+                                        ends[o] = max(ends[o], trip + exits[e, o])
+                            fits |= ends[o] <= ticks
                 if (
                     fits
                     and least[depth] * left - gained[depth, 0] <= slack

@@ -36,16 +36,18 @@ class Paths(NamedTuple):
     follows
         Whether a path is equal to the one before it.
     before_start, before, before_ticks
-        CSR of the paths that each one reads from, and when what they send may arrive: there and back, then there alone,
-        int64, shape (edges, 2, options).
-    after_start, after
-        CSR of the paths that read from each one.
-    replicas, in_flight, gradients
-        By option: d; micro-batches in flight of a stage that none reads from, and of another, shape (2, options); ticks
-        of synchronising a byte, not above the exact value.
-    load, kept, enter
+        CSR of the paths that each one reads from, and when what they send may arrive: there and back, there alone, and
+        all through the channel, int64, shape (edges, 3, options).
+    after_start, after, after_ticks
+        CSR of the paths that read from each one, and what follows a forward pass until their gradients are back, int64,
+        shape (edges, options).
+    replicas, batches, in_flight, gradients
+        By option: d; micro-batches of an iteration; micro-batches in flight of a stage that none reads from, and of
+        another, shape (2, options); ticks of synchronising a byte, not above the exact value.
+    load, kept, enter, leave
         By option and place: ticks of a whole iteration and bytes of a micro-batch, summed along the path, and when what
-        comes from the layer before may arrive, shape (2, options, places).
+        comes from the layer before may arrive, shape (3, options, places), and what follows until gradients are back
+        from the layer behind.
     fixed, parameters, work, passed
         By place, summed along the path: bytes; bytes of parameters; device-ticks at least; ticks of one micro-batch at
         least, both passes and forward alone, shape (2, places).
@@ -61,12 +63,15 @@ class Paths(NamedTuple):
     before_ticks: Int64Array
     after_start: Int64Array
     after: Int64Array
+    after_ticks: Int64Array
     replicas: Int64Array
+    batches: Int64Array
     in_flight: Int64Array
     gradients: Float64Array
     load: Int64Array
     kept: Int64Array
     enter: Int64Array
+    leave: Int64Array
     fixed: Int64Array
     parameters: Int64Array
     work: Int64Array
@@ -166,7 +171,7 @@ def _begin(paths: Paths, limits: Limits, known: Known, walk: Walk) -> bool:
             continue
         walk.active[count] = c
         walk.rest[count] = paths.work[end] - paths.work[begun]
-        for kind in range(2):
+        for kind in range(3):
             for o in range(options):
                 enters = np.int64(0)
                 if counts[c]:
@@ -193,9 +198,26 @@ def _begin(paths: Paths, limits: Limits, known: Known, walk: Walk) -> bool:
             walk.live[0, live] = o
             live += 1
         walk.load[0, o] = walk.kept[0, o] = 0
-        walk.entered[0, 0, o], walk.entered[0, 1, o] = line[0], line[1]
+        walk.entered[0, 0, o], walk.entered[0, 1, o], walk.entered[0, 2, o] = line[0], line[1], 0
     walk.live_count[0] = live
     return live > 0
+
+
+@inlined
+def _after(paths: Paths, counts: UInt16Array, walk: Walk, o: int) -> int:
+    """Return what follows the forward pass of the stage that was picked until its gradients are back."""
+    longest = np.int64(0)
+    for i in range(walk.at[DEPTH]):
+        c = walk.active[i]
+        if walk.current[c] == counts[c]:
+            continue
+        if walk.current[c] < paths.length[c]:
+            longest = max(longest, paths.leave[o, paths.base[c] + walk.current[c]])
+            continue
+        for e in range(paths.after_start[c], paths.after_start[c + 1]):
+            if walk.current[paths.after[e]] == 0:
+                longest = max(longest, paths.after_ticks[e, o])
+    return int(longest)
 
 
 @inlined
@@ -222,6 +244,9 @@ def _cheapest(paths: Paths, limits: Limits, known: Known, walk: Walk) -> int:
         if fewest and d >= fewest:
             continue
         if walk.sums[depth, 0] + paths.in_flight[read, o] * walk.kept[depth, o] > limits.memory_bytes:
+            continue
+        trip = walk.entered[depth, 0, o] + walk.load[depth, o] // paths.batches[o]
+        if trip + _after(paths, counts, walk, o) > limits.ticks:
             continue
         gradients = min(walk.sums[depth, 1] * paths.gradients[o], _LARGEST)
         if walk.entered[depth, 1, o] + walk.load[depth, o] <= limits.ticks - np.int64(gradients):
@@ -281,10 +306,13 @@ def _deeper(paths: Paths, limits: Limits, known: Known, walk: Walk, q: int) -> b
         o = walk.live[depth, i]
         load = walk.load[depth, o] + paths.load[o, last] - paths.load[o, first]
         kept = walk.kept[depth, o] + paths.kept[o, last] - paths.kept[o, first]
-        both, forward = walk.entered[depth, 0, o], walk.entered[depth, 1, o]
+        both, forward, channel = walk.entered[depth, 0, o], walk.entered[depth, 1, o], walk.entered[depth, 2, o]
         if q > p:
             both, forward = max(both, walk.entry[depth, 0, o]), max(forward, walk.entry[depth, 1, o])
+            channel = max(channel, walk.entry[depth, 2, o])
         if both + load > limits.ticks or forward + load > limits.ticks:
+            continue
+        if channel + load // paths.batches[o] > limits.ticks:
             continue
         if walk.sums[deeper, 0] + paths.in_flight[0, o] * kept > limits.memory_bytes:
             continue
@@ -294,7 +322,7 @@ def _deeper(paths: Paths, limits: Limits, known: Known, walk: Walk, q: int) -> b
         if left - walk.sums[deeper, 2] - more > (limits.devices - used - d) * limits.ticks:
             continue
         walk.load[deeper, o], walk.kept[deeper, o] = load, kept
-        walk.entered[deeper, 0, o], walk.entered[deeper, 1, o] = both, forward
+        walk.entered[deeper, 0, o], walk.entered[deeper, 1, o], walk.entered[deeper, 2, o] = both, forward, channel
         walk.live[deeper, live] = o
         live += 1
     walk.live_count[deeper] = live
