@@ -102,6 +102,85 @@ def no_graph_plan_document(
     )
 
 
+def planned_stages(model: dict[str, Any], pipeline: dict[str, Any]) -> list[Planned]:
+    """Return the stages of a pipeline of :mod:`graph_plan_oracles` in a topological order; that of a line stays."""
+    stages = [
+        Planned(row["layers"], row["replicas"], row["micro_batch"], row["in_flight"], row["k"])
+        for row in pipeline["stages"]
+    ]
+    return in_order(stages, [(one["source"], one["target"]) for one in pipeline["transfers"]])
+
+
+def in_order(stages: Sequence[Planned], ends: Sequence[tuple[int, int]]) -> list[Planned]:
+    """Return stages so that edges between them lead forward."""
+    order: list[int] = []
+    while len(order) < len(stages):
+        free = [s for s in range(len(stages)) if s not in order and all(a in order for a, b in ends if b == s)]
+        order.append(free[0])
+    return [stages[s] for s in order]
+
+
+def reference_case(case: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], list[Planned]]:
+    """Return model, what is asked, and the plan of one of the ``models`` of the reference."""
+    asked = {
+        "devices": case["devices"],
+        "memory_bytes": case["memory_bytes"],
+        "bandwidth": case["bandwidth_bytes_per_s"],
+        "mini_batch": case["mini_batch"],
+        "sizes": case["micro_batch_sizes"],
+    }
+    plan = case["a_plan"]
+    stages = [Planned(*row) for row in zip(plan["groups"], plan["d"], plan["b"], plan["in_flight"], strict=True)]
+    place = {name: s for s, stage in enumerate(stages) for name in stage.layers}
+    ends = {(place[e["source"]], place[e["target"]]) for e in case["model"]["edges"]}
+    return case["model"], asked, in_order(stages, [(a, b) for a, b in ends if a != b])
+
+
+def diamond() -> tuple[dict[str, Any], dict[str, Any], list[Planned]]:
+    """Return a model of four layers, two of them side by side, what is asked, and a plan with a stage for each."""
+
+    def layer(name: str, forward: int, backward: int, kept: int, parameters: int) -> dict[str, Any]:
+        table = {
+            str(s): {"forward": 2 + forward * s, "backward": 3 + backward * s, "memory_bytes": kept * s}
+            for s in (1, 2, 4)
+        }
+        one = {
+            "id": "plain",
+            "time": table["2"]["forward"] + table["2"]["backward"],
+            "parameter_bytes": parameters,
+            "memory_bytes_per_micro_batch": 2 * kept,
+            "memory_bytes": 3 * parameters,
+            "micro_batches": table,
+        }
+        return {"name": name, "configurations": {"1": [one]}}
+
+    ends = [("a", "b", 6), ("a", "c", 10), ("b", "d", 8), ("c", "d", 4)]
+    model = {
+        "format": "mtpp-training-model",
+        "version": 1,
+        "name": "diamond",
+        "time_unit": "ns",
+        "micro_batch_size": 2,
+        "layers": [layer("a", 5, 9, 7, 4), layer("b", 8, 15, 5, 9), layer("c", 6, 14, 3, 5), layer("d", 4, 8, 6, 2)],
+        "edges": [{"source": u, "target": v, "bytes": size} for u, v, size in ends],
+    }
+    asked = {
+        "devices": 6,
+        "memory_bytes": 60,
+        "bandwidth": 5 * 10**9,
+        "mini_batch": 16,
+        "sizes": [2, 4],
+        "latency": 700,
+    }
+    stages = [Planned(["a"], 1, 2, 3), Planned(["b"], 2, 2, 2), Planned(["c"], 1, 2, 2), Planned(["d"], 1, 2, 1)]
+    return model, asked, stages
+
+
+def setting_document(model: dict[str, Any], asked: dict[str, Any]) -> dict[str, Any]:
+    """Return the part of every document that says what was asked."""
+    return _head(model, asked)
+
+
 def as_training_model(model: dict[str, Any]) -> TrainingModel:
     """Return a model document as the program reads it."""
     return training_model_from_document(parse_json(json.dumps(model).encode(), "model"), "model")

@@ -23,11 +23,27 @@ def best_iteration(model: dict[str, Any], asked: dict[str, Any]) -> int | None:
     *asked* has ``devices``, ``memory_bytes``, ``bandwidth``, ``mini_batch``, ``sizes``, and may have ``latency``,
     ``least``, ``sequential``, ``per_stage`` and ``intervals``.
     """
+    best = best_pipeline(model, asked)
+    return None if best is None else best[0]
+
+
+def best_pipeline(model: dict[str, Any], asked: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """Return the shortest iteration and a pipeline that has it; its stages have ``layers`` and ``replicas`` besides."""
     best = None
     for document in _pipelines(model, asked):
         done = simulate_events(document)
-        if done is not None and (best is None or done["iteration"] < best):
-            best = done["iteration"]
+        if done is not None and (best is None or done["iteration"] < best[0]):
+            best = done["iteration"], document
+    return best
+
+
+def leanest_pipeline(model: dict[str, Any], asked: dict[str, Any]) -> tuple[int, dict[str, Any]] | None:
+    """Return the least bytes on the fullest device of a pipeline, whatever devices have, and one that needs no more."""
+    best = None
+    for document in _pipelines(model, {**asked, "memory_bytes": 2**62}):
+        needed = max(stage["memory_bytes"] for stage in document["stages"])
+        if (best is None or needed < best[0]) and simulate_events(document) is not None:
+            best = needed, document
     return best
 
 
@@ -83,6 +99,8 @@ def _in_flight(
                 "backward": sum(table["backward"] for table in tables),
                 "synchronisation": -(-2 * (d - 1) * parameters * SECOND // (d * rate)),
                 "k": k,
+                "layers": [model["layers"][v]["name"] for v in group],
+                "replicas": d,
             }
         )
     transfers = []
@@ -95,11 +113,14 @@ def _in_flight(
             ticks.append(asked.get("latency", 0) + -(-moved * SECOND // (rate * width)))
         transfers.append({"source": a, "target": b, "forward": ticks[0], "backward": ticks[1]})
     document = {"mini_batch": batch, "stages": stages, "transfers": transfers}
-    counts = [0] * len(stages)
+    counts, held = [0] * len(stages), [0] * len(stages)
 
     def choose(left: Sequence[int]) -> Iterator[dict[str, Any]]:
         if not left:
-            filled = [{**stage, "in_flight": count} for stage, count in zip(stages, counts, strict=True)]
+            filled = [
+                {**stage, "in_flight": count, "memory_bytes": memory}
+                for stage, count, memory in zip(stages, counts, held, strict=True)
+            ]
             yield {**document, "stages": filled}
             return
         *rest, x = left
@@ -116,7 +137,7 @@ def _in_flight(
         fixed = sum(costs[v]["memory_bytes"] for v in groups[x])
         for count in range(fewest, (fewest if asked.get("least") else batch // b) + 1):
             if count >= k and fixed + count * kept <= asked["memory_bytes"]:
-                counts[x] = count
+                counts[x], held[x] = count, fixed + count * kept
                 yield from choose(rest)
 
     yield from choose(order)

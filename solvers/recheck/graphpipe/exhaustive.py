@@ -90,6 +90,7 @@ class _Plans:
         edges = [(u, v) for u, v, _ in self._model.edges]
         sizes: Sequence[Sequence[int]] = [setting.sizes] if setting.per_stage else [(size,) for size in setting.sizes]
         for grouping in groupings(count, edges, setting.devices, line=setting.sequential):
+            self._watcher.alive()
             self._note(1)
             ways = [self._ways_of(group) for group in grouping]
             if not all(ways):

@@ -248,7 +248,7 @@ def _cheapest(paths: Paths, limits: Limits, known: Known, walk: Walk) -> int:
         trip = walk.entered[depth, 0, o] + walk.load[depth, o] // paths.batches[o]
         if trip + _after(paths, counts, walk, o) > limits.ticks:
             continue
-        gradients = min(walk.sums[depth, 1] * paths.gradients[o], _LARGEST)
+        gradients = np.ceil(min(walk.sums[depth, 1] * paths.gradients[o], _LARGEST))
         if walk.entered[depth, 1, o] + walk.load[depth, o] <= limits.ticks - np.int64(gradients):
             fewest = d
     return fewest
