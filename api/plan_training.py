@@ -217,7 +217,7 @@ def _plan_graph(request: GraphPlanRequest, observer: Observer) -> GraphPlanResul
         task = read_graph_task(request, observer)
     planned = plan_graph_task(task, request, observer)
     if planned.no_plan is not None:
-        from mtpp.views.training.graph_plan import no_graph_plan_text
+        from mtpp.views.training.graph_plan_texts import no_graph_plan_text
 
         raise Infeasible(no_graph_plan_text(planned.no_plan), source=planned.source.display)
     return GraphPlanResult(planned)

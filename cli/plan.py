@@ -42,18 +42,18 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     no plan fits; the least memory that would do is printed.
     """
     from mtpp.api.output import check_output
+    from mtpp.api.training.parameters import PLAN_GRAPHS
     from mtpp.cli.planning import planned_graph, planned_line
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.stop_reason import StopReason
-    from mtpp.solvers.planners.registry import GRAPH_PLANNERS
 
     if options["sums"] is not None and options["sweep"] is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    plan = planned_graph if options["planner"] in GRAPH_PLANNERS else planned_line
+    plan = planned_graph if options["planner"] in PLAN_GRAPHS else planned_line
     result = plan(model, options, console)
 
     def shown() -> str:

@@ -35,7 +35,8 @@ def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> P
     from mtpp.api.inputs.reading_in_time import reading
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
     from mtpp.cli.terminal.clock import deadline_from_start
-    from mtpp.views.training.graph_plan import graph_plan_json, graph_plan_text, no_graph_plan_text
+    from mtpp.views.training.graph_plan import graph_plan_json, graph_plan_text
+    from mtpp.views.training.graph_plan_texts import no_graph_plan_text
 
     with reading(model, deadline_from_start(options["time_limit"])):
         request = graph_request_of(model, options)

@@ -10,7 +10,7 @@ from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingS
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS
-from mtpp.training.graph_problem import IN_FLIGHT
+from mtpp.training.graph_problem import IN_FLIGHT, MOST_INTERVALS
 from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
 from mtpp.training.problem import CONVENTIONS, Schemes
 
@@ -19,7 +19,20 @@ if TYPE_CHECKING:
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.micro_batches import MicroBatches
 
+__all__ = [
+    "CHOICES",
+    "MOST_DEVICES",
+    "MOST_INTERVALS",
+    "PLAN_GRAPHS",
+    "batch_parameters",
+    "request_of",
+    "system_parameters",
+]
+
 MOST_DEVICES = 1_000_000
+
+PLAN_GRAPHS = tuple(GRAPH_PLANNERS)
+"""Planners whose stages form a graph."""
 
 CHOICES = {
     "planner": (*PLANNERS, *GRAPH_PLANNERS),

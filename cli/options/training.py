@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.api.training.parameters import CHOICES, MOST_DEVICES
+from mtpp.api.training.parameters import CHOICES, MOST_DEVICES, MOST_INTERVALS
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import TOPOLOGY
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
 from mtpp.cli.options.values import parse_whole_numbers, whole_numbers
 from mtpp.errors import InputError
-from mtpp.training.graph_problem import MOST_INTERVALS
 
 if TYPE_CHECKING:
     from mtpp.api.training.graph_task import GraphPlanRequest

@@ -12,6 +12,7 @@ from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.training.graph_plan_texts import no_plan_reason
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
     counted,
@@ -70,25 +71,6 @@ def graph_plan_json(planned: PlannedGraph) -> str:
     from mtpp.formats.io.json_text import dump_lines
 
     return dump_lines(planned.document(), ("stages", "transfers", "least_memory_stages")) + "\n"
-
-
-def no_plan_reason(none: NoGraphPlan) -> str:
-    """Return on one line why there is no plan."""
-    devices = counted(none.problem.devices, "device")
-    text = f"no plan fits into the memory of {devices}"
-    return text if none.proven else f"{text}, as far as was found"
-
-
-def no_graph_plan_text(none: NoGraphPlan) -> str:
-    """Return the same with the memory that would do; parameters are named as in messages."""
-    least = none.least_memory_bytes
-    text = no_plan_reason(none)
-    return text if least is None else f"{text}; ‹memory› {whole_mebibytes(least)} would do{_short_of(none)}"
-
-
-def _short_of(none: NoGraphPlan) -> str:
-    """Return how little may be enough, where that is not known to be the least."""
-    return "" if none.exact else f", less than {whole_mebibytes(none.memory.value)} would not"
 
 
 def _title(planned: PlannedGraph) -> str:

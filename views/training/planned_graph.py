@@ -53,7 +53,7 @@ class PlannedGraph:
     def document(self) -> dict[str, Any]:
         """Return the ``mtpp-training-plan`` document, version 2."""
         from mtpp.formats.results.graph_plan import graph_plan_document, no_graph_plan_document
-        from mtpp.views.training.graph_plan import no_plan_reason
+        from mtpp.views.training.graph_plan_texts import no_plan_reason
 
         sha256, none = self.source.sha256, self.no_plan
         if none is not None:

@@ -42,18 +42,34 @@ def _chain_exists(claim: GraphClaim, ways: list[tuple[int, int]]) -> bool:
         for way in ways
     }
 
-    def least(v: int, kind: str) -> int:
-        return min(getattr(passes, kind) for way in ways for _, passes in costs[v, way])
+    def least(v: int, kind: str, devices: int = FAR, *, all_of: bool = False) -> int:
+        return min(
+            (
+                getattr(passes, kind) * (setting.mini_batch // b if all_of else 1)
+                for b, d in ways
+                if d <= devices
+                for _, passes in costs[v, (b, d)]
+            ),
+            default=FAR * FAR,
+        )
 
     if any(not any(costs[v, way] for way in ways) for v in kept):
         return False
-    arrival: dict[str, dict[int, int]] = {"both": {}, "forward": {}}
-    for kind, found in arrival.items():
-        left = list(kept)
-        while left:
-            v = next(v for v in left if all(u in found for u, w, _ in edges if w == v))
-            left.remove(v)
-            found[v] = max([found[u] for u, w, _ in edges if w == v], default=0) + least(v, kind)
+    order: list[int] = []
+    while len(order) < len(kept):
+        order.append(next(v for v in kept if v not in order and all(u in order for u, w, _ in edges if w == v)))
+    arrival: dict[tuple[str, int], dict[int, int]] = {}
+    behind: dict[int, dict[int, int]] = {}
+    for d in {d for _, d in ways}:
+        rest = setting.devices - d
+        for kind in ("both", "forward"):
+            found = arrival.setdefault((kind, d), {})
+            for v in order:
+                found[v] = max([found[u] for u, w, _ in edges if w == v], default=0) + least(v, kind, rest)
+        after = behind.setdefault(d, {})
+        for v in reversed(order):
+            once = least(v, "both", rest) + max([after[w] for u, w, _ in edges if u == v], default=0)
+            after[v] = max(once, least(v, "both", rest, all_of=True))
 
     def moved(size: int, b: int, d: int) -> int:
         count = -(-size * b // setting.times_of)
@@ -78,14 +94,21 @@ def _chain_exists(claim: GraphClaim, ways: list[tuple[int, int]]) -> bool:
         load = count * sum(min(passes.both for _, passes in costs[v, way]) for v in stage)
         both = sum(least(v, "both") for v in inside) if setting.sequential else 0
         forward = sum(least(v, "forward") for v in inside) if setting.sequential else 0
+        through = tail = 0
+        sizes = {other for other, _ in ways}
         for u, v, size in edges:
+            there, back = min(moved(size, other, d) for other in sizes), moved(size, b, d)
             if u not in stage and v in stage:
-                there = min(moved(size, other, d) for other, _ in ways)
-                both = max(both, arrival["both"][u] + there + moved(size, b, d))
-                forward = max(forward, arrival["forward"][u] + there)
+                both = max(both, arrival["both", d][u] + there + back)
+                forward = max(forward, arrival["forward", d][u] + there)
+                all_there = min(setting.mini_batch // other * moved(size, other, d) for other in sizes)
+                channel = max(all_there + back, there + count * back)
+                through = max(through, arrival["both", d][u] + channel + load // count)
+            if u in stage and v not in stage:
+                tail = max(tail, there + back + behind[d][v])
         parameters = sum(min(one.parameter_bytes for one in model.choices[v]) for v in stage)
         gradients = -(-2 * (d - 1) * parameters * 10**12 // (d * setting.bandwidth))
-        return both + load < claim.value and forward + load + gradients < claim.value
+        return max(both + load, both + load // count + tail, through, forward + load + gradients) < claim.value
 
     fewest = {frozenset[int](): 0}
     for size in range(len(kept)):

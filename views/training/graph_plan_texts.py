@@ -1,0 +1,29 @@
+"""Texts on stage graphs of which no plan fits into memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mtpp.views.training.training_texts import counted, whole_mebibytes
+
+if TYPE_CHECKING:
+    from mtpp.training.graph_plan import NoGraphPlan
+
+
+def no_plan_reason(none: NoGraphPlan) -> str:
+    """Return on one line why there is no plan."""
+    devices = counted(none.problem.devices, "device")
+    text = f"no plan fits into the memory of {devices}"
+    return text if none.proven else f"{text}, as far as was found"
+
+
+def no_graph_plan_text(none: NoGraphPlan) -> str:
+    """Return the same with the memory that would do; parameters are named as in messages."""
+    least = none.least_memory_bytes
+    text = no_plan_reason(none)
+    return text if least is None else f"{text}; ‹memory› {whole_mebibytes(least)} would do{_short_of(none)}"
+
+
+def _short_of(none: NoGraphPlan) -> str:
+    """Return how little may be enough, where that is not known to be the least."""
+    return "" if none.exact else f", less than {whole_mebibytes(none.memory.value)} would not"
