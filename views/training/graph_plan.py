@@ -16,7 +16,7 @@ from mtpp.views.training.graph_plan_texts import no_plan_reason
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
     counted,
-    distance_text,
+    proven_text,
     size_text,
     throughput,
     unit_of,
@@ -35,9 +35,6 @@ _CSV = (
     "index", "layers", "first", "last", "data_parallel", "devices", "micro_batch", "forwards_backwards", "in_flight",
     "memory_bytes", "forward_ticks", "backward_ticks", "synchronisation_ticks", "reads_from", "configurations",
 )  # fmt: skip
-
-_NEAR = 2.0
-"""Below this ratio, it is said in percent."""
 
 _MOST_SIZES = 8
 """Sizes of micro-batches that are listed one by one."""
@@ -148,7 +145,8 @@ def _figures(planned: PlannedGraph, dropped: tuple[str, ...] = ()) -> list[tuple
     figures = [("iteration", f"{format_picoseconds(iteration)} for {_batch(problem)}, planned by graphpipe")]
     if iteration:
         figures.append(("throughput", f"{throughput(Fraction(iteration, problem.mini_batch))} samples/s"))
-    figures.append(("ratio", _proven(plan)))
+    lower, ticks = plan.lower, (Fraction(plan.iteration), Fraction(plan.lower.value))
+    figures.append(("ratio", proven_text(*ticks, plan.ratio, lower.method, lower.tier)))
     busy = sum(
         stage.data_parallel * one.micro_batches * (one.forward_ticks + one.backward_ticks)
         for stage, one in zip(plan.stages, plan.graph.stages, strict=True)
@@ -184,18 +182,6 @@ def _memory_needed(none: NoGraphPlan) -> str:
         return f"not known; {bound}"
     exact = "no plan needs less, proven" if none.exact else bound
     return f"{format_bytes(least)} a device ({least:,} bytes): --memory {whole_mebibytes(least)} would do; {exact}"
-
-
-def _proven(plan: GraphPlan) -> str:
-    lower = plan.lower
-    bound = f"lower bound {format_picoseconds(lower.value)} by {lower.method}, tier {lower.tier}"
-    if plan.optimal:
-        return f"1, proven optimal: {bound}"
-    if plan.ratio is None:
-        return f"none proven: {bound}"
-    distance = distance_text(Fraction(plan.iteration), Fraction(lower.value))
-    near = f", within {distance} of optimal" if plan.ratio < _NEAR else ""
-    return f"{plan.ratio:.4f} proven{near}: {bound}"
 
 
 def _rules(problem: GraphProblem) -> list[tuple[str, str]]:

@@ -160,7 +160,8 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     figures = [("time per sample", f"{slowest}, planned by {plan.planner}")]
     if time:
         figures.append(("throughput", rate_text(time, task.micro_batches.size)))
-    figures.append(("ratio", proven_text(plan)))
+    lower = plan.lower
+    figures.append(("ratio", proven_text(time, lower.value, plan.ratio, lower.method, lower.tier)))
     figures.append(("devices", _devices_text(plan)))
     figures.append(("micro-batches", f"{plan.degrees_sum:,} at once (Σ d), {batch} allowed"))
     figures.append(("memory", _memory_text(plan)))

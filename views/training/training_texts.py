@@ -9,7 +9,6 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
 
 if TYPE_CHECKING:
-    from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan
     from mtpp.views.training.training_results import TrainingTask
 
@@ -80,16 +79,15 @@ def throughput(time: Fraction) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def proven_text(plan: AnyTrainingPlan) -> str:
-    """Return how close to the best plan this one is, and what proves it."""
-    lower = plan.lower
-    bound = f"lower bound {format_picoseconds(float(lower.value))} by {lower.method}, tier {lower.tier}"
-    if plan.optimal:
+def proven_text(time: Fraction, lower: Fraction, ratio: float | None, method: str, tier: str) -> str:
+    """Return how close to the best plan one of so many ticks is, and what proves it."""
+    bound = f"lower bound {format_picoseconds(float(lower))} by {method}, tier {tier}"
+    if lower == time:
         return f"1, proven optimal: {bound}"
-    if plan.ratio is None:
+    if ratio is None:
         return f"none proven: {bound}"
-    text = f"{plan.ratio:.4f}" if plan.ratio >= _VISIBLY_ABOVE_1 else f"{plan.ratio:.10g}"
-    near = f", within {distance_text(plan.time_per_sample, lower.value)} of optimal" if plan.ratio < _NEAR else ""
+    text = f"{ratio:.4f}" if ratio >= _VISIBLY_ABOVE_1 else f"{ratio:.10g}"
+    near = f", within {distance_text(time, lower)} of optimal" if ratio < _NEAR else ""
     return f"{text} proven{near}: {bound}"
 
 

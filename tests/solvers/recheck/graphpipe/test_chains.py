@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
+from functools import cache
 from typing import Any
 
 import pytest
@@ -42,15 +43,16 @@ def _chain_exists(claim: GraphClaim, ways: list[tuple[int, int]]) -> bool:
         for way in ways
     }
 
-    def least(v: int, kind: str, devices: int = FAR, *, all_of: bool = False) -> int:
+    def least(v: int, kind: str, most: int = setting.devices, *, all_batches: bool = False) -> int:
+        """Return the least that a layer takes in stages of so many devices at most."""
         return min(
             (
-                getattr(passes, kind) * (setting.mini_batch // b if all_of else 1)
-                for b, d in ways
-                if d <= devices
-                for _, passes in costs[v, (b, d)]
+                getattr(passes, kind) * (setting.batches(way[0]) if all_batches else 1)
+                for way in ways
+                if way[1] <= most
+                for _, passes in costs[v, way]
             ),
-            default=FAR * FAR,
+            default=FAR,
         )
 
     if any(not any(costs[v, way] for way in ways) for v in kept):
@@ -58,18 +60,15 @@ def _chain_exists(claim: GraphClaim, ways: list[tuple[int, int]]) -> bool:
     order: list[int] = []
     while len(order) < len(kept):
         order.append(next(v for v in kept if v not in order and all(u in order for u, w, _ in edges if w == v)))
-    arrival: dict[tuple[str, int], dict[int, int]] = {}
-    behind: dict[int, dict[int, int]] = {}
-    for d in {d for _, d in ways}:
-        rest = setting.devices - d
-        for kind in ("both", "forward"):
-            found = arrival.setdefault((kind, d), {})
-            for v in order:
-                found[v] = max([found[u] for u, w, _ in edges if w == v], default=0) + least(v, kind, rest)
-        after = behind.setdefault(d, {})
-        for v in reversed(order):
-            once = least(v, "both", rest) + max([after[w] for u, w, _ in edges if u == v], default=0)
-            after[v] = max(once, least(v, "both", rest, all_of=True))
+
+    @cache
+    def arrival(v: int, kind: str, most: int) -> int:
+        return max([arrival(u, kind, most) for u, w, _ in edges if w == v], default=0) + least(v, kind, most)
+
+    @cache
+    def behind(v: int, most: int) -> int:
+        follows = max([behind(w, most) for u, w, _ in edges if u == v], default=0)
+        return max(least(v, "both", most) + follows, least(v, "both", most, all_batches=True))
 
     def moved(size: int, b: int, d: int) -> int:
         count = -(-size * b // setting.times_of)
@@ -91,24 +90,27 @@ def _chain_exists(claim: GraphClaim, ways: list[tuple[int, int]]) -> bool:
             return False
         if memory:
             return True
-        load = count * sum(min(passes.both for _, passes in costs[v, way]) for v in stage)
+        pair = sum(min(passes.both for _, passes in costs[v, way]) for v in stage)
         both = sum(least(v, "both") for v in inside) if setting.sequential else 0
         forward = sum(least(v, "forward") for v in inside) if setting.sequential else 0
-        through = tail = 0
-        sizes = {other for other, _ in ways}
+        channel = out = 0
         for u, v, size in edges:
-            there, back = min(moved(size, other, d) for other in sizes), moved(size, b, d)
+            anyone = min(moved(size, other, d) for other, _ in ways)
+            own = moved(size, b, d)
             if u not in stage and v in stage:
-                both = max(both, arrival["both", d][u] + there + back)
-                forward = max(forward, arrival["forward", d][u] + there)
-                all_there = min(setting.mini_batch // other * moved(size, other, d) for other in sizes)
-                channel = max(all_there + back, there + count * back)
-                through = max(through, arrival["both", d][u] + channel + load // count)
+                before = arrival(u, "both", setting.devices - d)
+                both = max(both, before + anyone + own)
+                forward = max(forward, arrival(u, "forward", setting.devices - d) + anyone)
+                through = min(setting.batches(other) * moved(size, other, d) for other, _ in ways)
+                channel = max(channel, before + through + own, before + anyone + count * own)
             if u in stage and v not in stage:
-                tail = max(tail, there + back + behind[d][v])
+                out = max(out, own + behind(v, setting.devices - d) + anyone)
+        if max(channel, both + out) + pair >= claim.value:
+            return False
+        load = count * pair
         parameters = sum(min(one.parameter_bytes for one in model.choices[v]) for v in stage)
         gradients = -(-2 * (d - 1) * parameters * 10**12 // (d * setting.bandwidth))
-        return max(both + load, both + load // count + tail, through, forward + load + gradients) < claim.value
+        return both + load < claim.value and forward + load + gradients < claim.value
 
     fewest = {frozenset[int](): 0}
     for size in range(len(kept)):
