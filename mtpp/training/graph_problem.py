@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, TrainingModel
-from mtpp.training.stage_costs import PipelineCosts
+from mtpp.training.stage_costs import PassCosts, PipelineCosts
 
 IN_FLIGHT = ("any", "least")
 """Micro-batches in flight: as many as shorten the iteration, or as few as cost no throughput with equal passes."""
@@ -137,6 +138,19 @@ class GraphProblem:
         """Return the degrees d of data parallelism for micro-batches of so many samples, ascending."""
         most = min(self.devices, size) if self.rules.data_parallel else 1
         return [d for d in range(1, most + 1) if size % d == 0 and (self.listed is None or size // d in self.listed)]
+
+    def layer_costs(self, layer: int, choice: int, samples: int) -> PassCosts | None:
+        """Return what a layer costs for so many samples on a device in one of its choices; None if nobody knows."""
+        key = layer, choice, samples
+        if key not in self._known_costs:
+            one = self.choices[layer][choice]
+            listed = not one.micro_batches or samples in one.micro_batches
+            self._known_costs[key] = self.costs.passes(one, samples) if listed else None
+        return self._known_costs[key]
+
+    @cached_property
+    def _known_costs(self) -> dict[tuple[int, int, int], PassCosts | None]:
+        return {}
 
     def runnable(self, layers: Sequence[int], chosen: Sequence[int], samples: int) -> bool:
         """Tell whether layers have costs of so many samples on a device, in the configurations chosen of each."""

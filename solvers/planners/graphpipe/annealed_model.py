@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import AnnealedModel
-from mtpp.training.graph_problem import GraphProblem, GraphRules
-from mtpp.training.model import Configuration
-from mtpp.training.stage_costs import PassCosts
+from mtpp.training.graph_problem import GraphProblem
 
 
 @dataclass(frozen=True)
@@ -27,20 +24,13 @@ class AnnealedModels:
 
     def __init__(self, problem: GraphProblem) -> None:
         self._problem = problem
-        self._costs = lru_cache(maxsize=None)(self._layer_costs)
 
     def sizes(self, micro_batch: int) -> list[StageSize]:
         """Return the ways to have micro-batches of so many samples, with ascending replicas."""
         return [StageSize(micro_batch, d) for d in self._problem.degrees(micro_batch)]
 
-    def _layer_costs(self, layer: int, configuration: int, samples: int) -> PassCosts | None:
-        one: Configuration = self._problem.choices[layer][configuration]
-        if one.micro_batches and samples not in one.micro_batches:
-            return None
-        return self._problem.costs.passes(one, samples)
-
-    def build(self, sizes: Sequence[StageSize], rules: GraphRules) -> AnnealedModel:
-        """Return the arrays for stages that have one of some sizes; of *rules* the line and numbers in flight count.
+    def build(self, sizes: Sequence[StageSize]) -> AnnealedModel:
+        """Return the arrays for stages that have one of some sizes, in any graph, with any number in flight.
 
         Notes
         -----
@@ -56,7 +46,7 @@ class AnnealedModels:
             for c, one in enumerate(here):
                 held[:, c, v] = one.memory_b, one.parameter_bytes
                 for o, size in enumerate(sizes):
-                    known = self._costs(v, c, size.micro_batch // size.data_parallel)
+                    known = problem.layer_costs(v, c, size.micro_batch // size.data_parallel)
                     if known is not None:
                         passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
         around: list[list[int]] = [[] for _ in range(layers)]
@@ -64,9 +54,8 @@ class AnnealedModels:
             around[u].append(v)
             around[v].append(u)
         options = [(one.data_parallel, one.micro_batch, problem.mini_batch // one.micro_batch) for one in sizes]
-        least = rules.in_flight == "least"
         rate, latency = costs.bandwidth_bytes_per_s, costs.latency_ticks
-        limits = [problem.devices, problem.memory_bytes, rate, latency, int(rules.sequential), int(least)]
+        limits = [problem.devices, problem.memory_bytes, rate, latency, 0, 0]
         forward, backward, kept = map(np.ascontiguousarray, passes)
         fixed, parameters = map(np.ascontiguousarray, held)
         return AnnealedModel(
@@ -83,3 +72,10 @@ class AnnealedModels:
             neighbours=np.array([v for here in around for v in here], dtype=np.int64),
             limits=np.array(limits, dtype=np.int64),
         )
+
+
+def by_rules(model: AnnealedModel, *, sequential: bool, in_flight: str) -> AnnealedModel:
+    """Return the same model with stages in one line or not, and any number in flight or the fewest."""
+    limits = model.limits.copy()
+    limits[4:] = int(sequential), int(in_flight == "least")
+    return model._replace(limits=limits)

@@ -16,8 +16,9 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, StageSize
+from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, StageSize, by_rules
 from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
+from mtpp.solvers.planners.graphpipe.kernels.equal_runs import equal_runs
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel
 from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import anneal_stages
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
@@ -28,9 +29,10 @@ _ROUNDS = ((1_000, 0.03, 3e-3), (3_000, 0.02, 1e-3), (8_000, 0.01, 5e-4))
 """Of annealing: steps, and temperatures at the beginning and at the end as parts of the cost."""
 
 _DEVICES = 16
-"""With more devices than that there are more steps in proportion, up to :data:`_MOST_STEPS` times as many."""
+"""With more or fewer devices there are more or fewer steps in proportion, within :data:`_STEPS`."""
 
-_MOST_STEPS = 2
+_STEPS = 0.4, 2
+"""Times the steps of a round, at least and at most."""
 
 _KEPT = 8
 """Pipelines that go on to the next round."""
@@ -119,9 +121,9 @@ class AnnealedPipelines:
         left = [self._start(one, i) for one in settings for i in range(len(problem.degrees(one.micro_batch or 1)))]
         others: list[_Start] = []
         found: list[_Start] = []
-        times = min(max(1, problem.devices // _DEVICES), _MOST_STEPS)
+        times = min(max(problem.devices / _DEVICES, _STEPS[0]), _STEPS[1])
         for number, (steps, hot, cold) in enumerate(_ROUNDS):
-            work = partial(self._anneal, steps=times * steps, seed=number + 1, hot=hot, cold=cold)
+            work = partial(self._anneal, steps=int(times * steps), seed=number + 1, hot=hot, cold=cold)
             annealed = threads.map(work, left + others)
             found += annealed
             left, others = _cheapest(annealed[: len(left)]), annealed[len(left) :]
@@ -137,7 +139,7 @@ class AnnealedPipelines:
         """Return an equal cut of the layers into stages of one option."""
         sizes, model = self._model(setting)
         fastest = np.asarray((model.forward[first] + model.backward[first]).min(axis=0))
-        stage = equal_cut(fastest, self._order, self._problem.devices // sizes[first].data_parallel)
+        stage = equal_runs(fastest, self._order, self._problem.devices // sizes[first].data_parallel)
         option = np.full(self._problem.devices + 2, first, dtype=np.int64)
         choice = np.zeros(len(self._order), dtype=np.int64)
         return _Start(setting, first, stage, option, choice, int(stage.max()) + 1)
@@ -150,10 +152,12 @@ class AnnealedPipelines:
         return replace(start, setting=setting, option=option)
 
     def _made_model(self, setting: _Setting) -> tuple[Sequence[StageSize], AnnealedModel]:
+        if setting.sequential or setting.in_flight != IN_FLIGHT[0]:
+            sizes, model = self._model(setting._replace(sequential=False, in_flight=IN_FLIGHT[0]))
+            return sizes, by_rules(model, sequential=setting.sequential, in_flight=setting.in_flight)
         all_sizes = self._problem.sizes if setting.micro_batch is None else [setting.micro_batch]
         sizes = [one for size in all_sizes for one in self._models.sizes(size)]
-        rules = replace(self._problem.rules, sequential=setting.sequential, in_flight=setting.in_flight)
-        return sizes, self._models.build(sizes, rules)
+        return sizes, self._models.build(sizes)
 
     def _anneal(self, start: _Start, *, steps: int, seed: int, hot: float, cold: float) -> _Start:
         stage, option, choice = start.stage.copy(), start.option.copy(), start.choice.copy()
@@ -195,26 +199,3 @@ def _of_sizes(starts: Sequence[_Start]) -> list[_Start]:
     for one in starts:
         first.setdefault(one.setting.micro_batch, one)
     return list(first.values())[:_SIZES]
-
-
-def equal_cut(times: Int64Array, order: Sequence[int], stages: int) -> Int64Array:
-    """Cut an order of the layers into at most so many runs, the longest as short as can be; return each layer's run."""
-    low, high = int(times.max()), int(times.sum())
-    while low < high:
-        middle = (low + high) // 2
-        if _runs(times, order, middle).max() < stages:
-            high = middle
-        else:
-            low = middle + 1
-    return _runs(times, order, low)
-
-
-def _runs(times: Int64Array, order: Sequence[int], most: int) -> Int64Array:
-    run, filled = np.zeros(len(order), dtype=np.int64), 0
-    number = 0
-    for layer in order:
-        filled += int(times[layer])
-        if filled > most:
-            number, filled = number + 1, int(times[layer])
-        run[layer] = number
-    return run

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,8 +48,10 @@ class PipelineCandidate:
         self._problem = problem
         self._ends, self._ticks = self._transfers()
         self._readers: list[list[int]] = [[] for _ in stages]
-        for a, b in self._ends:
-            self._readers[a].append(int(b))
+        self._sources: list[list[int]] = [[] for _ in stages]
+        for a, b in self._ends.tolist():
+            self._readers[a].append(b)
+            self._sources[b].append(a)
         self.fits = self._sizes_divide() and next(iter(self._counts(least=True)), None) is not None
         count = len(stages)
         self._costs = np.array(
@@ -90,7 +93,7 @@ class PipelineCandidate:
         return (np.array(list(moved), dtype=np.int64).reshape(-1, 2), np.array(ticks, dtype=np.int64).reshape(-1, 2))
 
     def _sizes_divide(self) -> bool:
-        pairs = ((self.stages[a].micro_batch, self.stages[b].micro_batch) for a, b in self._ends)
+        pairs = ((self.stages[a].micro_batch, self.stages[b].micro_batch) for a, b in self._ends.tolist())
         return all(max(pair) % min(pair) == 0 for pair in pairs)
 
     def counts(self, rule: str) -> Iterator[tuple[int, ...]]:
@@ -143,6 +146,12 @@ class PipelineCandidate:
         time = self.time(counts) if self._allowed(counts, fewest) else -1
         return GraphPipeline(self.stages, counts, time) if time >= 0 else None
 
+    def by(self, problem: GraphProblem) -> PipelineCandidate:
+        """Return the same stages by the rule of numbers in flight of another problem, which differs in nothing else."""
+        other = copy(self)
+        other._problem = problem
+        return other
+
     def best_in_flight(self, below: int | None = None) -> GraphPipeline | None:
         """Return the pipeline with numbers in flight that are good: as few, or as many as memory allows, and between.
 
@@ -172,7 +181,7 @@ class PipelineCandidate:
                 for step in (1, -1):
                     counts = list(best.in_flight)
                     counts[s] += step
-                    if best.iteration > self.bound and self._allowed(counts, fewest):
+                    if best.iteration > self.bound and self._allowed_at(s, counts, fewest):
                         time = self.time(counts)
                         if 0 <= time < best.iteration:
                             best = GraphPipeline(self.stages, tuple(counts), time)
@@ -221,10 +230,16 @@ class PipelineCandidate:
         counts = [stage.most_in_flight for stage in self.stages]
         for s in range(len(self.stages)):
             batches = self._problem.mini_batch // self.stages[s].micro_batch
-            for a, b in self._ends:
+            for a, b in self._ends.tolist():
                 if a == s and counts[a] < batches:
                     counts[b] = min(counts[b], counts[a] - 1)
         return tuple(counts) if self._allowed(counts, fewest) else tuple(fewest)
+
+    def _allowed_at(self, s: int, counts: Sequence[int], fewest: Sequence[int]) -> bool:
+        """Tell the same where counts of all stages but one were allowed already."""
+        if not fewest[s] <= counts[s] <= self.stages[s].most_in_flight:
+            return False
+        return all(counts[x] >= self._needed(x, counts) for x in (s, *self._sources[s]))
 
     def _allowed(self, counts: Sequence[int], fewest: Sequence[int]) -> bool:
         """Tell whether the stages may have so many micro-batches in flight."""

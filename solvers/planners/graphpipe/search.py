@@ -20,6 +20,9 @@ from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem, GraphRules
 _SIMULATED = 16
 """Pipelines that are simulated, those of the least J, for each kFkB order."""
 
+_FAR = 1.06
+"""Times the iteration that is known: moving layers one by one does not gain as much, mostly."""
+
 _IMPROVED = 3
 """Pipelines whose layers are moved one by one, those of the shortest iterations."""
 
@@ -37,27 +40,38 @@ class StageGraphSearch:
         self._problem = problem
         self._limits = limits or Limits()
         self._options = StageOptions(problem)
+        self._fitting: dict[bool, list[PipelineCandidate]] = {}
 
     def best(self) -> GraphPipeline | None:
         """Return the pipeline with the shortest iteration found, None if none fits into memory."""
         found = list(AnnealedPipelines(self._problem, self._limits).found(self._options))
         best: GraphPipeline | None = None
         for rules in _stricter(self._problem.rules):
-            timed = self._by(rules, found)
+            timed = self._by(rules, found, None if best is None else best.iteration)
             if timed is not None and rules != self._problem.rules:
                 timed = PipelineCandidate(self._problem, timed.stages).timed(timed.in_flight)
             if timed is not None and (best is None or timed.iteration < best.iteration):
                 best = timed
         return best and PipelineCandidate(self._problem, best.stages).with_fewer_in_flight(best)
 
-    def _by(self, rules: GraphRules, found: list[list[StageOption]]) -> GraphPipeline | None:
-        """Return the fastest of some pipelines by some rules, improved."""
+    def _by(self, rules: GraphRules, found: list[list[StageOption]], known: int | None) -> GraphPipeline | None:
+        """Return the fastest of some pipelines by some rules, improved.
+
+        Parameters
+        ----------
+        known
+            Iteration that is known already: what is bound to be far above is not looked at.
+        """
         problem = replace(self._problem, rules=rules)
-        candidates = [PipelineCandidate(problem, stages) for stages in self._in_orders(found)]
-        fitting = sorted((one for one in candidates if one.fits), key=lambda one: one.bound)
+        if rules.sequential not in self._fitting:
+            candidates = [PipelineCandidate(problem, stages) for stages in self._in_orders(found)]
+            fitting = sorted((one for one in candidates if one.fits), key=lambda one: one.bound)
+            self._fitting[rules.sequential] = fitting[: _SIMULATED * len(rules.intervals)]
         best: list[GraphPipeline] = []
-        for candidate in fitting[: _SIMULATED * len(rules.intervals)]:
+        for candidate in (one.by(problem) for one in self._fitting[rules.sequential]):
             if len(best) == _IMPROVED and candidate.bound >= best[-1].iteration:
+                break
+            if known is not None and candidate.bound >= _FAR * known:
                 break
             timed = candidate.best_in_flight(below=best[-1].iteration if len(best) == _IMPROVED else None)
             if timed is not None:

@@ -75,7 +75,10 @@ class StageOptions:
         """Return layers in given configurations as a kFkB stage, None if memory does not hold k micro-batches."""
         problem = self._problem
         ones = [problem.choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
-        costs = [problem.costs.passes(one, size // d) for one in ones]
+        known = (problem.layer_costs(layer, c, size // d) for layer, c in zip(layers, chosen, strict=True))
+        costs = [one for one in known if one is not None]
+        if len(costs) < len(ones):
+            return None
         mix = Mix(
             sum(one.forward_ticks for one in costs),
             sum(one.backward_ticks for one in costs),
