@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import AnnealedModel
+from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import GraphProblem
-
-
-@dataclass(frozen=True)
-class StageSize:
-    """Samples of a stage's micro-batches, and its replicas."""
-
-    micro_batch: int
-    data_parallel: int
 
 
 class AnnealedModels:
@@ -46,7 +38,7 @@ class AnnealedModels:
             for c, one in enumerate(here):
                 held[:, c, v] = one.memory_b, one.parameter_bytes
                 for o, size in enumerate(sizes):
-                    known = problem.layer_costs(v, c, size.micro_batch // size.data_parallel)
+                    known = problem.layer_costs(v, c, size.samples)
                     if known is not None:
                         passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
         around: list[list[int]] = [[] for _ in range(layers)]

@@ -9,19 +9,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from itertools import product
+from itertools import chain, product
 from typing import NamedTuple
 
 import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, StageSize, by_rules
+from mtpp.solvers.planners.graphpipe.annealed_model import AnnealedModels, by_rules
 from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
 from mtpp.solvers.planners.graphpipe.kernels.equal_runs import equal_runs
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel
 from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import anneal_stages
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
+from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.solvers.threads import Threads
 from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem
 
@@ -90,12 +91,8 @@ class AnnealedPipelines:
         self._limits = limits
         self._models = AnnealedModels(problem)
         self._model = lru_cache(maxsize=None)(self._made_model)
-        self._order = [
-            layer
-            for group in equal_branches(problem.model, layer_kinds(problem))
-            for branch in group
-            for layer in branch
-        ]
+        layers = [layer for group in equal_branches(problem.model, layer_kinds(problem)) for layer in chain(*group)]
+        self._order = np.array(layers, dtype=np.int64)
 
     def found(self, options: StageOptions) -> Iterator[list[StageOption]]:
         """Go through pipelines that were found, each once, as stages in a topological order.
@@ -173,7 +170,7 @@ class AnnealedPipelines:
             layers = tuple(layer for layer in self._problem.model.order if start.stage[layer] == s)
             chosen = tuple(int(start.choice[layer]) for layer in layers)
             size = sizes[start.option[s]]
-            if not self._problem.runnable(layers, chosen, size.micro_batch // size.data_parallel):
+            if not self._problem.runnable(layers, chosen, size.samples):
                 return None
             stage = options.chosen(layers, size.micro_batch, size.data_parallel, chosen)
             if stage is None:

@@ -27,7 +27,8 @@ import numpy as np
 
 from mtpp.array_types import Int64Array, UInt64Array
 from mtpp.solvers.planners.graphpipe.kernels.downset_chains import NONE, least_ticks
-from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts, StageOption
+from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
+from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 
 LARGEST = 2**61
 """Above all sums of costs."""
@@ -61,7 +62,7 @@ class ChainSearch:
         self,
         costs: LeastCosts,
         groups: Sequence[Sequence[Sequence[int]]],
-        options: Sequence[StageOption],
+        options: Sequence[StageSize],
         devices: int,
         most_ticks: int | None,
         most_bytes: int,
@@ -111,7 +112,7 @@ class ChainSearch:
                 passed[:, kind] = self._prefixes(branches, self._fastest(kind), self._most[0])
         inner, entering, following, leaving = self._beginnings(branches, ends)
         return (
-            np.array([(option.replicas, self._costs.batches(option)) for option in self._options], dtype=np.int64),
+            np.array([(option.data_parallel, self._costs.batches(option)) for option in self._options], dtype=np.int64),
             np.cumsum([0, *map(len, self._groups)], dtype=np.int64),
             ends,
             sums,
@@ -124,7 +125,7 @@ class ChainSearch:
             *self._codes(),
         )
 
-    def _kinds_of_sums(self, option: StageOption) -> Sequence[Callable[[int], int]]:
+    def _kinds_of_sums(self, option: StageSize) -> Sequence[Callable[[int], int]]:
         costs = self._costs
         return (
             lambda layer: costs.load(layer, option),
@@ -169,7 +170,7 @@ class ChainSearch:
         for edge, (u, v) in zip(model.edges, model.ends, strict=True):
             if u in into and v in into:
                 into[v].append((u, edge.communication_bytes))
-        degrees = {option.replicas for option in self._options}
+        degrees = {option.data_parallel for option in self._options}
         arrivals = {d: self._arrivals(into, d) for d in degrees}
         behind = {d: self._behind(into, d) for d in degrees}
         ends_at = np.zeros((int(ends[-1]), len(self._options)), dtype=np.int64)
@@ -180,11 +181,14 @@ class ChainSearch:
         for v in self._layers:
             for u, moved in into[v]:
                 row = [
-                    [min(time, self._most[0]) for time in self._entrance(arrivals[option.replicas][u], moved, option)]
+                    [
+                        min(time, self._most[0])
+                        for time in self._entrance(arrivals[option.data_parallel][u], moved, option)
+                    ]
                     for option in self._options
                 ]
                 exit_times = [
-                    min(self._exit(behind[option.replicas][v], moved, option), self._most[0])
+                    min(self._exit(behind[option.data_parallel][v], moved, option), self._most[0])
                     for option in self._options
                 ]
                 if branch_of[u] == branch_of[v]:
@@ -204,7 +208,7 @@ class ChainSearch:
 
     def _arrivals(self, into: Mapping[int, Sequence[tuple[int, int]]], replicas: int) -> dict[int, tuple[int, int]]:
         """Return when each layer can be passed outside of a stage of so many replicas, both ways and forward."""
-        others = [option for option in self._options if option.replicas <= self._devices - replicas]
+        others = [option for option in self._options if option.data_parallel <= self._devices - replicas]
         arrival: dict[int, tuple[int, int]] = {}
         known: dict[int, tuple[int, int]] = {}
         for v in self._layers:
@@ -221,7 +225,7 @@ class ChainSearch:
 
     def _behind(self, into: Mapping[int, Sequence[tuple[int, int]]], replicas: int) -> dict[int, int]:
         """Return how long each layer and those behind it take outside of a stage of so many replicas."""
-        others = [option for option in self._options if option.replicas <= self._devices - replicas]
+        others = [option for option in self._options if option.data_parallel <= self._devices - replicas]
         taken: dict[int, int] = {}
         after: dict[int, int] = {}
         known: dict[int, tuple[int, int]] = {}
@@ -237,20 +241,20 @@ class ChainSearch:
                 after[u] = max(after.get(u, 0), taken[v])
         return taken
 
-    def _exit(self, behind: int, moved: int, option: StageOption) -> int:
+    def _exit(self, behind: int, moved: int, option: StageSize) -> int:
         """Return what follows the forward pass of a micro-batch until its gradients are back, over an edge."""
-        sizes = {one.size for one in self._options}  # the reader may have any
-        back = min(self._costs.transfer(moved, size, option.replicas) for size in sizes)
-        return self._costs.transfer(moved, option.size, option.replicas) + behind + back
+        sizes = {one.micro_batch for one in self._options}  # the reader may have any
+        back = min(self._costs.transfer(moved, size, option.data_parallel) for size in sizes)
+        return self._costs.transfer(moved, option.micro_batch, option.data_parallel) + behind + back
 
-    def _entrance(self, arrival: tuple[int, int], moved: int, option: StageOption) -> tuple[int, int, int]:
+    def _entrance(self, arrival: tuple[int, int], moved: int, option: StageSize) -> tuple[int, int, int]:
         """Return when a stage that an edge enters can begin: both ways and forward, and what its channel takes."""
         costs, (both, forward) = self._costs, arrival
         batch = costs.transfers.mini_batch
-        sizes = {one.size for one in self._options}  # the sender of the forward pass may have any
-        sent = [(costs.transfer(moved, size, option.replicas), batch // size) for size in sizes]
+        sizes = {one.micro_batch for one in self._options}  # the sender of the forward pass may have any
+        sent = [(costs.transfer(moved, size, option.data_parallel), batch // size) for size in sizes]
         there, all_there = min(one for one, _ in sent), min(one * count for one, count in sent)
-        back = costs.transfer(moved, option.size, option.replicas)
+        back = costs.transfer(moved, option.micro_batch, option.data_parallel)
         channel = max(all_there + back, there + costs.batches(option) * back)
         return both + there + back, forward + there, both + channel
 

@@ -6,20 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from mtpp.solvers.planners.graphpipe.branches import layer_kinds
+from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import GraphProblem
-
-
-@dataclass(frozen=True)
-class StageOption:
-    """Samples of micro-batches, and replicas."""
-
-    size: int
-    replicas: int
-
-    @property
-    def samples(self) -> int:
-        """Samples of a micro-batch on each device."""
-        return self.size // self.replicas
 
 
 @dataclass(frozen=True)
@@ -48,8 +36,8 @@ class LeastCosts:
     def __init__(self, problem: GraphProblem) -> None:
         self._problem = problem
         self.model, self.transfers, self.sequential = problem.model, problem.costs, problem.rules.sequential
-        each = [[StageOption(size, d) for d in problem.degrees(size)] for size in problem.sizes]
-        self.options: Sequence[Sequence[StageOption]] = [options for options in each if options]
+        each = [[StageSize(size, d) for d in problem.degrees(size)] for size in problem.sizes]
+        self.options: Sequence[Sequence[StageSize]] = [options for options in each if options]
         if problem.rules.per_stage:
             self.options = [[one for options in each for one in options]]
         self.kinds = layer_kinds(problem)
@@ -58,7 +46,7 @@ class LeastCosts:
         self._passes: dict[tuple[int, int], LayerCosts] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
 
-    def passes(self, layer: int, option: StageOption) -> LayerCosts:
+    def passes(self, layer: int, option: StageSize) -> LayerCosts:
         """Return what a layer costs at least in a stage."""
         key = self.kinds[layer], option.samples
         if key not in self._passes:
@@ -75,25 +63,25 @@ class LeastCosts:
             )
         return self._passes[key]
 
-    def load(self, layer: int, option: StageOption) -> int:
+    def load(self, layer: int, option: StageSize) -> int:
         """Return the ticks of an iteration that a layer takes at least in a stage."""
         return self.batches(option) * self.passes(layer, option).both
 
-    def batches(self, option: StageOption) -> int:
+    def batches(self, option: StageSize) -> int:
         """Return the micro-batches of an iteration."""
-        return self._problem.mini_batch // option.size
+        return self._problem.mini_batch // option.micro_batch
 
-    def synchronisation(self, layer: int, option: StageOption) -> int:
+    def synchronisation(self, layer: int, option: StageSize) -> int:
         """Return ticks that a layer adds at least to the synchronisation of a stage.
 
         Notes
         -----
         Rounded down, so that the sum over layers is no more than the ticks of the sum, which are rounded up.
         """
-        d = option.replicas
+        d = option.data_parallel
         return 2 * (d - 1) * self.parameters[layer] * 10**12 // (d * self._problem.costs.bandwidth_bytes_per_s)
 
-    def memory(self, layer: int, option: StageOption, read: bool) -> int:
+    def memory(self, layer: int, option: StageSize, read: bool) -> int:
         """Return the bytes that a layer takes at least, in a stage that is read by another or any stage.
 
         Notes
@@ -113,13 +101,13 @@ class LeastCosts:
             self._moved[key] = self._problem.costs.transfer([size], micro_batch, width)
         return self._moved[key]
 
-    def work(self, options: Sequence[StageOption]) -> list[int]:
+    def work(self, options: Sequence[StageSize]) -> list[int]:
         """Return the device-ticks that each layer takes at least in an iteration of stages with such options."""
-        return self._by_kind(lambda layer: min(one.replicas * self.load(layer, one) for one in options))
+        return self._by_kind(lambda layer: min(one.data_parallel * self.load(layer, one) for one in options))
 
-    def device_bytes(self, options: Sequence[StageOption]) -> list[int]:
+    def device_bytes(self, options: Sequence[StageSize]) -> list[int]:
         """Return the bytes that each layer takes at least of all devices together."""
-        return self._by_kind(lambda layer: min(one.replicas * self.memory(layer, one, False) for one in options))
+        return self._by_kind(lambda layer: min(one.data_parallel * self.memory(layer, one, False) for one in options))
 
     def layer_bytes(self) -> int:
         """Return the bytes that some layer takes at least on a device, with one micro-batch in flight."""
@@ -135,7 +123,7 @@ class LeastCosts:
         )
         return max(needs)
 
-    def whole_bytes(self, options: Sequence[StageOption]) -> int:
+    def whole_bytes(self, options: Sequence[StageSize]) -> int:
         """Return the bytes that a single stage of all layers takes at least on a device."""
         return min(sum(self.memory(layer, one, False) for layer in range(len(self.kinds))) for one in options)
 

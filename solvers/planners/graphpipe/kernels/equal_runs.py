@@ -34,7 +34,7 @@ def equal_runs(times: Int64Array, order: Int64Array, runs: int) -> Int64Array:
     O(layers · log ticks).
     """
     run = np.zeros(len(order), dtype=np.int64)
-    low, high = np.int64(times.max()), np.int64(times.sum())
+    low, high = int(times.max()), int(times.sum())
     while low < high:
         middle = low + (high - low) // 2
         if _fill(times, order, middle, run) <= runs:
