@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
@@ -33,11 +33,39 @@ from mtpp.solvers.planners.registry import GRAPH_PLANNERS
 if TYPE_CHECKING:
     import os
 
+    from mtpp.api.training.keywords import AnyParameters, GraphParameters, LineParameters
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
     from mtpp.views.training.training_results import Planned, TrainingTask
+
+
+@overload
+def plan_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    *,
+    planner: Literal["piper", "equi", "pipedream-2bw"] = "piper",
+    **parameters: Unpack[LineParameters],
+) -> TrainingPlanResult: ...
+
+
+@overload
+def plan_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    *,
+    planner: Literal["graphpipe"],
+    **parameters: Unpack[GraphParameters],
+) -> GraphPlanResult: ...
+
+
+@overload
+def plan_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    *,
+    planner: str,
+    **parameters: Unpack[AnyParameters],
+) -> TrainingPlanResult | GraphPlanResult: ...
 
 
 def plan_training(

@@ -1,7 +1,7 @@
 """Annealed pipelines: equal cuts of the layers, annealed by about their bound J, as graphs of stages and as lines.
 
-The pipelines do not depend on whether stages have to form one line, nor on what is in flight: whoever searches by
-stricter rules searches among the same ones.
+Most of them are annealed by the rules that are asked for, some as graphs or lines and with any or the fewest
+micro-batches in flight whatever is asked for: those may be good plans as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _KEPT = 8
 """Pipelines that go on to the next round."""
 
 _SIZES = 3
-"""Sizes of micro-batches that pipelines by stricter rules are annealed with, those of the least cost."""
+"""Sizes of micro-batches that pipelines by other rules are annealed with, those of the least cost."""
 
 
 class _Setting(NamedTuple):
@@ -114,7 +114,7 @@ class AnnealedPipelines:
 
     def _annealed(self, threads: Threads) -> list[_Start]:
         problem = self._problem
-        settings = [_Setting(size, sequential=False, in_flight=IN_FLIGHT[0]) for size in problem.sizes]
+        settings = [_Setting(size, problem.rules.sequential, problem.rules.in_flight) for size in problem.sizes]
         left = [self._start(one, i) for one in settings for i in range(len(problem.degrees(one.micro_batch or 1)))]
         others: list[_Start] = []
         found: list[_Start] = []
@@ -127,7 +127,7 @@ class AnnealedPipelines:
             if self._limits.ended():
                 return found
             if number == 0:
-                others = [self._start(rules, one.first) for one in _of_sizes(left) for rules in _stricter(one.setting)]
+                others = [self._start(rules, one.first) for one in _of_sizes(left) for rules in _others(one.setting)]
         if problem.rules.per_stage:
             found += threads.map(work, map(self._any_size, left))
         return found
@@ -179,10 +179,11 @@ class AnnealedPipelines:
         return made
 
 
-def _stricter(setting: _Setting) -> list[_Setting]:
-    """Return the same with rules that pipelines need not keep to, but may."""
-    rules = list(product((False, True), IN_FLIGHT))[1:]
-    return [setting._replace(sequential=line, in_flight=kept) for line, kept in rules]
+def _others(setting: _Setting) -> list[_Setting]:
+    """Return the same as graphs and lines with any and the fewest in flight, but for the rules that it has."""
+    rules = product((False, True), IN_FLIGHT)
+    found = [setting._replace(sequential=line, in_flight=kept) for line, kept in rules]
+    return [one for one in found if one != setting]
 
 
 def _cheapest(starts: Sequence[_Start]) -> list[_Start]:

@@ -1,7 +1,7 @@
 """Search for a stage graph with a short iteration: annealed pipelines, simulated, with layers moved one by one.
 
 Pipelines by stricter rules (one line, as few micro-batches in flight as can be) are searched as well and count as plans
-by the rules asked for. So no plan is slower than the one that stricter rules give.
+by the rules asked for, so that a plan is no slower than the one that stricter rules give.
 """
 
 from __future__ import annotations
