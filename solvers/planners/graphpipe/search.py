@@ -15,12 +15,12 @@ from mtpp.solvers.planners.graphpipe.annealed_pipelines import AnnealedPipelines
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.neighbouring import NeighbouringPipelines
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
-from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem, GraphRules
+from mtpp.training.graph_problem import GraphProblem, GraphRules
 
 _SIMULATED = 16
 """Pipelines that are simulated, those of the least J, for each kFkB order."""
 
-_FAR = 1.06
+_FAR = 1.1
 """Times the iteration that is known: moving layers one by one does not gain as much, mostly."""
 
 _IMPROVED = 3
@@ -40,7 +40,7 @@ class StageGraphSearch:
         self._problem = problem
         self._limits = limits or Limits()
         self._options = StageOptions(problem)
-        self._fitting: dict[bool, list[PipelineCandidate]] = {}
+        self._fitting: dict[tuple[object, ...], list[PipelineCandidate]] = {}
 
     def best(self) -> GraphPipeline | None:
         """Return the pipeline with the shortest iteration found, None if none fits into memory."""
@@ -48,7 +48,7 @@ class StageGraphSearch:
         best: GraphPipeline | None = None
         for rules in _stricter(self._problem.rules):
             timed = self._by(rules, found, None if best is None else best.iteration)
-            if timed is not None and rules != self._problem.rules:
+            if timed is not None:
                 timed = PipelineCandidate(self._problem, timed.stages).timed(timed.in_flight)
             if timed is not None and (best is None or timed.iteration < best.iteration):
                 best = timed
@@ -63,12 +63,13 @@ class StageGraphSearch:
             Iteration that is known already: what is bound to be far above is not looked at.
         """
         problem = replace(self._problem, rules=rules)
-        if rules.sequential not in self._fitting:
-            candidates = [PipelineCandidate(problem, stages) for stages in self._in_orders(found)]
+        key = rules.sequential, rules.per_stage, tuple(rules.intervals)
+        if key not in self._fitting:
+            candidates = [PipelineCandidate(problem, stages) for stages in _in_orders(found, rules)]
             fitting = sorted((one for one in candidates if one.fits), key=lambda one: one.bound)
-            self._fitting[rules.sequential] = fitting[: _SIMULATED * len(rules.intervals)]
+            self._fitting[key] = fitting[: _SIMULATED * len(rules.intervals)]
         best: list[GraphPipeline] = []
-        for candidate in (one.by(problem) for one in self._fitting[rules.sequential]):
+        for candidate in (one.by(problem) for one in self._fitting[key]):
             if len(best) == _IMPROVED and candidate.bound >= best[-1].iteration:
                 break
             if known is not None and candidate.bound >= _FAR * known:
@@ -79,15 +80,29 @@ class StageGraphSearch:
         neighbouring = NeighbouringPipelines(problem, self._options, self._limits.ended)
         return min((neighbouring.improved(one) for one in best), key=lambda one: one.iteration, default=None)
 
-    def _in_orders(self, found: list[list[StageOption]]) -> Iterator[list[StageOption]]:
-        """Go through pipelines with each of the kFkB orders in all stages, as far as they fit."""
-        for stages, interval in product(found, self._problem.rules.intervals):
-            if all(interval <= one.most_in_flight for one in stages):
-                yield [replace(one, interval=interval) for one in stages]
+
+def _in_orders(found: list[list[StageOption]], rules: GraphRules) -> Iterator[list[StageOption]]:
+    """Go through pipelines of allowed sizes with each of the kFkB orders in all stages, as far as they fit."""
+    for stages, interval in product(found, rules.intervals):
+        alike = rules.per_stage or len({one.micro_batch for one in stages}) == 1
+        if alike and all(interval <= one.most_in_flight for one in stages):
+            yield [replace(one, interval=interval) for one in stages]
 
 
 def _stricter(rules: GraphRules) -> list[GraphRules]:
-    """Return the rules themselves, and those that allow fewer plans: one line, as few in flight as can be."""
-    lines = (rules.sequential,) if rules.sequential else (False, True)
-    counts = IN_FLIGHT if rules.in_flight == IN_FLIGHT[0] else (rules.in_flight,)
-    return [replace(rules, sequential=line, in_flight=count) for line, count in product(lines, counts)]
+    """Return the rules themselves, and those that allow fewer plans.
+
+    They ask for one line, as few in flight as can be, one size of micro-batches, or the least k of kFkB.
+    """
+    ways = dict.fromkeys(
+        product(
+            (rules.per_stage, False),
+            (tuple(rules.intervals), (min(rules.intervals),)),
+            (rules.sequential, True),
+            (rules.in_flight, "least"),
+        )
+    )
+    return [
+        replace(rules, per_stage=per_stage, intervals=intervals, sequential=line, in_flight=count)
+        for per_stage, intervals, line, count in ways
+    ]
