@@ -10,15 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isqrt
 
 from mtpp.errors import InputError
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
+from mtpp.units import PICOSECONDS, ceil_ratio
 
 IN_FLIGHT = ("any", "least")
 """Micro-batches in flight: as many as shorten the iteration, or as few as cost no throughput with equal passes."""
 
 MOST_INTERVALS = 64
+
+MOST_PASSES = 2**20
+"""Of all stages together: smaller micro-batches are not tried."""
+
+LARGEST = 2**60
+"""Ticks and bytes that all layers and transfers of an iteration could add up to stay below."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +69,8 @@ class GraphProblem:
     devices, memory_bytes
         K, and what each device has.
     sizes
-        Samples b of micro-batches that stages may have, ascending; each divides B.
+        Samples b of micro-batches that stages may have, ascending; each divides B and makes at most
+        :data:`MOST_PASSES` passes.
     choices
         By layer: its configurations on one device that may be used.
     listed
@@ -99,29 +108,32 @@ class GraphProblem:
         Raises
         ------
         InputError
-            If a number is not positive, a layer has no configuration on one device that may be used, layers have no
-            size in common, a size that was asked for does not divide the mini-batch, or nobody says what times are of.
+            If a number is not positive or too large, costs are, a layer has no configuration on one device that may be
+            used, layers have no size in common, a size that was asked for does not divide the mini-batch or makes too
+            many passes, or nobody says what times are of.
         """
         rules = rules or GraphRules()
-        for value, name in (
-            (devices, "devices"),
-            (memory_bytes, "memory"),
-            (bandwidth_bytes_per_s, "bandwidth"),
-            (mini_batch, "batch_size"),
+        for value, least, name in (
+            (devices, 1, "devices"),
+            (memory_bytes, 1, "memory"),
+            (bandwidth_bytes_per_s, 1, "bandwidth"),
+            (mini_batch, 1, "batch_size"),
+            (latency_ticks, 0, "latency"),
         ):
-            if value < 1:
-                raise InputError(f"must be above zero, not {value}", parameter=name)
-        if latency_ticks < 0:
-            raise InputError("must be at least zero", source="the latency")
+            if not least <= value < LARGEST:
+                raise InputError(f"must be at least {least} and below 2^60, not {value}", parameter=name)
         if not rules.intervals or min(rules.intervals) < 1 or max(rules.intervals) > MOST_INTERVALS:
-            raise InputError(f"must be whole numbers from 1 to {MOST_INTERVALS}", source="k of the kFkB orders")
+            raise InputError(f"must be whole numbers from 1 to {MOST_INTERVALS}", parameter="kfkb")
         costs = PipelineCosts(
             model, mini_batch, bandwidth_bytes_per_s, _times_of(model, micro_batch_size), latency_ticks
         )
         choices = [_usable(model, layer, rules) for layer in range(len(model.layers))]
         listed = _common_sizes(model, choices)
-        problem = cls(costs, devices, memory_bytes, rules, _sizes(mini_batch, listed, rules), choices, listed)
+        stages = min(devices, len(model.layers))
+        sizes = _sizes(mini_batch, listed, rules, stages)
+        problem = cls(costs, devices, memory_bytes, rules, sizes, choices, listed)
         problem._check_degrees()
+        problem._check_range()
         return problem
 
     @property
@@ -136,8 +148,15 @@ class GraphProblem:
 
     def degrees(self, size: int) -> Sequence[int]:
         """Return the degrees d of data parallelism for micro-batches of so many samples, ascending."""
-        most = min(self.devices, size) if self.rules.data_parallel else 1
-        return [d for d in range(1, most + 1) if size % d == 0 and (self.listed is None or size // d in self.listed)]
+        if not self.rules.data_parallel:
+            found = [1]
+        elif self.listed is None:
+            low = [d for d in range(1, isqrt(size) + 1) if size % d == 0]
+            found = [*low, *(size // d for d in reversed(low) if d * d != size)]
+        else:
+            found = [size // samples for samples in reversed(self.listed) if size % samples == 0]
+        listed = self.listed
+        return [d for d in found if d <= self.devices and (listed is None or size // d in listed)]
 
     def layer_costs(self, layer: int, choice: int, samples: int) -> PassCosts | None:
         """Return what a layer costs for so many samples on a device in one of its choices; None if nobody knows."""
@@ -163,6 +182,40 @@ class GraphProblem:
         known = ", ".join(map(str, self.listed or ()))
         problem = f"no size of micro-batches can be used: the model has costs of {known} samples on a device"
         raise InputError(problem, parameter="micro_batch_sizes", remedy="give some of them")
+
+    def _check_range(self) -> None:
+        """Check that all that a plan could add up stays below :data:`LARGEST`: kernels count in 64 bits."""
+        model, costs = self.model, self.costs
+        ticks = held = 0
+        for layer, here in enumerate(self.choices):
+            known = [
+                (self.mini_batch // size, one)
+                for size in self.sizes
+                for d in self.degrees(size)
+                for c in range(len(here))
+                if (one := self.layer_costs(layer, c, size // d)) is not None
+            ]
+            ticks += max((count * (one.forward_ticks + one.backward_ticks) for count, one in known), default=0)
+            held += max(one.memory_b for one in here)
+            held += max((count * one.memory_bytes for count, one in known), default=0)
+        counts = [(self.mini_batch // size, size) for size in self.sizes]
+        for edge in model.edges:
+            most = edge.communication_bytes + max(self._sync_bytes, default=0)
+            ticks += 2 * max(count * costs.transfer([most], size, 1) for count, size in counts)
+        ticks += 2 * len(model.layers) * costs.latency_ticks * max(count for count, _ in counts)
+        parameters = sum(max(one.parameter_bytes for one in here) for here in self.choices)
+        ticks += ceil_ratio(2 * parameters * PICOSECONDS["s"], costs.bandwidth_bytes_per_s)
+        if max(ticks, held) >= LARGEST:
+            raise InputError(
+                "the costs are too large: all layers and transfers of an iteration together reach 2^60",
+                source=model.places.source,
+                remedy="check the costs, the time unit, the bandwidth and the mini-batch",
+            )
+
+    @property
+    def _sync_bytes(self) -> list[int]:
+        ones = (one for here in self.choices for one in here)
+        return [size for one in ones for size in (*one.forward_sync_bytes.values(), *one.backward_sync_bytes.values())]
 
 
 def _times_of(model: TrainingModel, given: int | None) -> int:
@@ -206,18 +259,32 @@ def _common_sizes(model: TrainingModel, choices: Sequence[Sequence[Configuration
     return None if common is None else sorted(common)
 
 
-def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules) -> list[int]:
+def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules, stages: int) -> list[int]:
+    """Return the samples of micro-batches that plans of so many stages may have."""
+    least = min(rules.intervals)
     asked = rules.micro_batch_sizes
     if asked is not None:
         for size in asked:
             if size < 1 or mini_batch % size:
                 problem = f"micro-batches of {size:,} samples do not divide the mini-batch of {mini_batch:,}"
                 raise InputError(problem, parameter="micro_batch_sizes")
-        return sorted(set(asked))
-    tried = [1 << i for i in range(mini_batch.bit_length())] if listed is None else listed
-    found = [size for size in tried if mini_batch % size == 0]
+    tried = (
+        asked if asked is not None else [1 << i for i in range(mini_batch.bit_length())] if listed is None else listed
+    )
+    found = [size for size in sorted(set(tried)) if mini_batch % size == 0]
     if not found:
         known = ", ".join(map(str, tried))
         problem = f"none of the sizes that the model has costs of, {known}, divides {mini_batch:,} samples"
         raise InputError(problem, parameter="batch_size")
-    return found
+    few = [size for size in found if 2 * stages * (mini_batch // size) <= MOST_PASSES]
+    if not few or (asked is not None and len(few) < len(found)):
+        problem = (
+            f"micro-batches of {found[0]:,} samples are too small: an iteration has more than {MOST_PASSES:,} passes"
+        )
+        parameter = "batch_size" if asked is None else "micro_batch_sizes"
+        raise InputError(problem, parameter=parameter, remedy="give larger micro-batches")
+    usable = [size for size in few if mini_batch // size >= least]
+    if not usable:
+        problem = f"no iteration has {least} micro-batches of the sizes allowed"
+        raise InputError(problem, parameter="kfkb", remedy="allow a smaller k, or smaller micro-batches")
+    return usable

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.views.training.training_texts import counted, whole_mebibytes
 
 if TYPE_CHECKING:
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
 
 def no_plan_reason(none: NoGraphPlan) -> str:
     """Return on one line why there is no plan."""
+    if none.stopped in LIMITS_REACHED and not none.proven and not none.fits:
+        memory = none.stopped == StopReason.MEMORY_LIMIT
+        return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
     devices = counted(none.problem.devices, "device")
     text = f"no plan fits into the memory of {devices}"
     return text if none.proven else f"{text}, as far as was found"

@@ -136,8 +136,9 @@ class AnnealedPipelines:
         """Return an equal cut of the layers into stages of one option."""
         sizes, model = self._model(setting)
         fastest = np.asarray((model.forward[first] + model.backward[first]).min(axis=0))
-        stage = equal_runs(fastest, self._order, self._problem.devices // sizes[first].data_parallel)
-        option = np.full(self._problem.devices + 2, first, dtype=np.int64)
+        most = min(self._problem.devices, len(self._order))
+        stage = equal_runs(fastest, self._order, max(1, min(most, self._problem.devices // sizes[first].data_parallel)))
+        option = np.full(most + 2, first, dtype=np.int64)
         choice = np.zeros(len(self._order), dtype=np.int64)
         return _Start(setting, first, stage, option, choice, int(stage.max()) + 1)
 

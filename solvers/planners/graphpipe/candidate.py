@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -18,6 +19,9 @@ from mtpp.training.model import Configuration
 
 _ROUNDS = 3
 """Times at most that the numbers in flight of all stages are looked at one by one."""
+
+_TRIPS = (1.0, 1.25, 1.5, 2.0, 3.0, 4.0)
+"""Times the micro-batches that round trips ask for."""
 
 _NEAR = 1.005
 """Times an iteration that is to be beaten: pipelines above are not varied."""
@@ -48,10 +52,10 @@ class PipelineCandidate:
         self._problem = problem
         self._ends, self._ticks = self._transfers()
         self._readers: list[list[int]] = [[] for _ in stages]
-        self._sources: list[list[int]] = [[] for _ in stages]
-        for a, b in self._ends.tolist():
+        self._from: list[list[tuple[int, int]]] = [[] for _ in stages]
+        for (a, b), ticks in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
             self._readers[a].append(b)
-            self._sources[b].append(a)
+            self._from[b].append((a, sum(ticks)))
         self.fits = self._sizes_divide() and next(iter(self._counts(least=True)), None) is not None
         count = len(stages)
         self._costs = np.array(
@@ -129,6 +133,11 @@ class PipelineCandidate:
             needed = max(needed, least_before(one.micro_batch, one.interval, other.micro_batch, other.interval, kept))
         return min(-(-needed // one.micro_batch), self._problem.mini_batch // one.micro_batch)
 
+    @property
+    def passes(self) -> int:
+        """Passes of all stages in an iteration."""
+        return 2 * sum(self._problem.mini_batch // one.micro_batch for one in self.stages)
+
     def time(self, in_flight: Sequence[int]) -> int:
         """Return the simulated iteration in ticks, −1 if passes wait for each other."""
         counts = np.array(in_flight, dtype=np.int64)
@@ -178,9 +187,9 @@ class PipelineCandidate:
         for _ in range(_ROUNDS):
             before = best.iteration
             for s in range(len(self.stages)):
-                for step in (1, -1):
+                for changed in (best.in_flight[s] + 1, best.in_flight[s] - 1):
                     counts = list(best.in_flight)
-                    counts[s] += step
+                    counts[s] = changed
                     if best.iteration > self.bound and self._allowed_at(s, counts, fewest):
                         time = self.time(counts)
                         if 0 <= time < best.iteration:
@@ -210,17 +219,38 @@ class PipelineCandidate:
         return best
 
     def _levels(self, fewest: Sequence[int]) -> list[tuple[int, ...]]:
-        """Return the fewest in flight, the most, and between them the fewest and 1, 2, 4, … more in each stage."""
-        most, levels = self._most(fewest), [tuple(fewest)]
+        """Return the fewest in flight, the most, and between them what round trips ask for, and 1, 2, 4, … more."""
+        most = self._most(fewest)
+        levels = {tuple(fewest): None, tuple(most): None}
+        wanted = [self._round_trips(fewest, most, times) for times in _TRIPS]
         more = 1
-        while levels[-1] != most:
-            counts = tuple(min(few + more, many) for few, many in zip(fewest, most, strict=True))
-            if self._allowed(counts, fewest) and counts != levels[-1]:
-                levels.append(counts)
-            if counts == most:
-                break
+        while more < max(many - few for few, many in zip(fewest, most, strict=True)):
+            wanted.append(tuple(min(few + more, many) for few, many in zip(fewest, most, strict=True)))
             more *= 2
-        return levels
+        for counts in wanted:
+            if counts not in levels and self._allowed(counts, fewest):
+                levels[counts] = None
+        return list(levels)
+
+    def _round_trips(self, fewest: Sequence[int], most: Sequence[int], times: float) -> tuple[int, ...]:
+        """Return as many micro-batches as keep every stage busy while one goes there and back, times so many.
+
+        The pipeline takes a micro-batch in as often as its slowest stage or transfer does (Little 1961).
+        """
+        batches = self._costs[:, 3]
+        period = max(1, int(((self._costs[:, 0] + self._costs[:, 1]) * batches).max()))
+        for (a, b), (there, back) in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
+            period = max(period, int(there * batches[a]), int(back * batches[b]))
+        trips = [0] * len(self.stages)
+        counts = [0] * len(self.stages)
+        for s in range(len(self.stages) - 1, -1, -1):
+            trips[s] += int(self._costs[s, 0] + self._costs[s, 1])
+            for x, ticks in self._from[s]:
+                trips[x] = max(trips[x], trips[s] + ticks)
+            counts[s] = min(max(math.ceil(times * trips[s] * batches[s] / period), fewest[s]), most[s])
+        for s in range(len(self.stages) - 1, -1, -1):
+            counts[s] = min(max(counts[s], self._needed(s, counts)), most[s])
+        return tuple(counts)
 
     def _most(self, fewest: Sequence[int]) -> tuple[int, ...]:
         """Return as many micro-batches in flight as memory allows, of all stages together, for sizes that are equal.
@@ -239,7 +269,7 @@ class PipelineCandidate:
         """Tell the same where counts of all stages but one were allowed already."""
         if not fewest[s] <= counts[s] <= self.stages[s].most_in_flight:
             return False
-        return all(counts[x] >= self._needed(x, counts) for x in (s, *self._sources[s]))
+        return all(counts[x] >= self._needed(x, counts) for x in (s, *(a for a, _ in self._from[s])))
 
     def _allowed(self, counts: Sequence[int], fewest: Sequence[int]) -> bool:
         """Tell whether the stages may have so many micro-batches in flight."""

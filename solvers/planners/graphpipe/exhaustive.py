@@ -20,7 +20,11 @@ MOST_LAYERS = 8
 """Of a model whose stage graphs can all be looked at."""
 
 _MOST_CANDIDATES = 50_000
-_MOST_SIMULATIONS = 100_000
+_MOST_LOOKED = 200_000
+"""Choices of options for all stages, whether they fit or not."""
+
+_MOST_PASSES = 5_000_000
+"""Simulated in all."""
 
 
 class ExhaustiveSearch:
@@ -46,6 +50,7 @@ class ExhaustiveSearch:
         self._options = StageOptions(problem)
         self._ended = ended
         self._below: int | None = None
+        self._looked = 0
         self.complete = True
 
     def best(self, known: GraphPipeline | None = None) -> GraphPipeline | None:
@@ -56,13 +61,13 @@ class ExhaustiveSearch:
         known
             A plan, which is returned if none is faster.
         """
-        best, left = known, _MOST_SIMULATIONS
+        best, left = known, _MOST_PASSES
         for bound, _, found in self._by_bound(None if known is None else known.iteration):
             if (best is not None and bound >= best.iteration) or self._gave_up():
                 break
             for in_flight in found.counts(self._problem.rules.in_flight):
-                left -= 1
-                if left < 0:
+                left -= found.passes
+                if left < 0 or self._gave_up():
                     self.complete = False
                     return best
                 time = found.time(in_flight)
@@ -74,16 +79,17 @@ class ExhaustiveSearch:
 
     def first_that_fits(self) -> GraphPipeline | None:
         """Return a plan that fits into memory and ends, None if there is none."""
-        self.complete, self._below = True, None
-        for i, found in enumerate(self._candidates()):
+        self.complete, self._below, self._looked = True, None, 0
+        left = _MOST_PASSES
+        for found in self._candidates():
             for in_flight in found.counts(self._problem.rules.in_flight):
                 time = found.time(in_flight)
                 if time >= 0:
                     return GraphPipeline(found.stages, in_flight, time)
-            if i == _MOST_CANDIDATES:
-                self.complete = False
-            if self._gave_up():
-                break
+                left -= found.passes
+                self.complete = self.complete and left >= 0
+                if self._gave_up():
+                    return None
         return None
 
     def _gave_up(self) -> bool:
@@ -92,7 +98,7 @@ class ExhaustiveSearch:
 
     def _by_bound(self, below: int | None) -> Iterator[tuple[int, int, PipelineCandidate]]:
         """Go through all plans from the least J upwards."""
-        self.complete, self._below = True, below
+        self.complete, self._below, self._looked = True, below, 0
         candidates = []
         for i, found in enumerate(self._candidates()):
             if below is None or found.bound < below:
@@ -113,6 +119,8 @@ class ExhaustiveSearch:
             order = first_come_order(len(groups), ends)
             if len(order) < len(groups):
                 continue
+            if not self.complete:
+                return
             for line in _lines(order, ends) if problem.rules.sequential else [order]:
                 yield from self._of_groups([groups[s] for s in line])
 
@@ -126,6 +134,10 @@ class ExhaustiveSearch:
             choices = [[list(self._worth(group, size)) for group in groups] for size in problem.sizes]
         for each in choices:
             for stages in _within(each, problem.devices):
+                self._looked += 1
+                if self._looked > _MOST_LOOKED or self._gave_up():
+                    self.complete = False
+                    return
                 candidate = PipelineCandidate(problem, stages)
                 if candidate.fits:
                     yield candidate

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from mtpp.host.stop_reason import StopReason
@@ -23,11 +23,8 @@ _PARTS = 100
 
 def memory_that_would_do(problem: GraphProblem, limits: Limits) -> NoGraphPlan:
     """Return that no plan fits, with one that needs little more memory, and how much all plans need."""
-    bound = memory_bound(problem, limits.ended)
-    tier = Tier.EXACT if bound.method == "layer" else Tier.ENUMERATED
-    proof: dict[str, object] = {} if bound.method == "layer" else {"left_out": []}
-    needed = TickBound(bound.value, bound.method, tier, proof)
-    low = max(bound.value, problem.memory_bytes)
+    needed = _bound(problem, limits.ended)
+    low = max(needed.value, problem.memory_bytes)
     stages = _fitting(problem, _ENOUGH, limits)
     if stages:
         stages, low = _fewer_bytes(problem, stages, low, limits)
@@ -38,8 +35,14 @@ def memory_that_would_do(problem: GraphProblem, limits: Limits) -> NoGraphPlan:
 
 def nothing_found(problem: GraphProblem, stopped: StopReason) -> NoGraphPlan:
     """Return that there was no time to find a plan, or that it fits."""
-    layer = memory_bound(problem, lambda: True)
-    return NoGraphPlan(problem, [], TickBound(layer.value, layer.method, Tier.EXACT), stopped)
+    return NoGraphPlan(problem, [], _bound(problem, lambda: True), stopped)
+
+
+def _bound(problem: GraphProblem, ended: Callable[[], bool]) -> TickBound:
+    bound = memory_bound(problem, ended)
+    if bound.method == "layer":
+        return TickBound(bound.value, bound.method, Tier.EXACT)
+    return TickBound(bound.value, bound.method, Tier.ENUMERATED, {"left_out": []})
 
 
 def _fewer_bytes(

@@ -20,8 +20,8 @@ from mtpp.training.graph_problem import GraphProblem, GraphRules
 _SIMULATED = 16
 """Pipelines that are simulated, those of the least J, for each kFkB order."""
 
-_FAR = 1.1
-"""Times the iteration that is known: moving layers one by one does not gain as much, mostly."""
+_FAR, _NEAR = 1.1, 1.04
+"""Times the iteration that is known that a bound, or an iteration, may have: moving layers gains less, mostly."""
 
 _IMPROVED = 3
 """Pipelines whose layers are moved one by one, those of the shortest iterations."""
@@ -74,11 +74,13 @@ class StageGraphSearch:
                 break
             if known is not None and candidate.bound >= _FAR * known:
                 break
-            timed = candidate.best_in_flight(below=best[-1].iteration if len(best) == _IMPROVED else None)
+            beaten = [one.iteration for one in best[_IMPROVED - 1 :]] + ([] if known is None else [known])
+            timed = candidate.best_in_flight(below=min(beaten, default=None))
             if timed is not None:
                 best = sorted([*best, timed], key=lambda one: one.iteration)[:_IMPROVED]
         neighbouring = NeighbouringPipelines(problem, self._options, self._limits.ended)
-        return min((neighbouring.improved(one) for one in best), key=lambda one: one.iteration, default=None)
+        near = [one for one in best if known is None or one.iteration < _NEAR * known]
+        return min((neighbouring.improved(one) for one in near), key=lambda one: one.iteration, default=None)
 
 
 def _in_orders(found: list[list[StageOption]], rules: GraphRules) -> Iterator[list[StageOption]]:

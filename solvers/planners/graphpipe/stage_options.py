@@ -12,7 +12,11 @@ from mtpp.training.stage_costs import ScheduledStage
 
 
 class Mix(NamedTuple):
-    """Configurations of some layers together: ticks of both passes, bytes for each micro-batch in flight, and fixed."""
+    """Configurations of some layers together: ticks of both passes, bytes for each micro-batch in flight, and fixed.
+
+    *chosen* are the configurations; *shared* are those of layers that hand tensors to several devices, which transfers
+    to and from other stages depend on.
+    """
 
     forward: int
     backward: int
@@ -20,10 +24,13 @@ class Mix(NamedTuple):
     fixed: int
     parameters: int
     chosen: tuple[int, ...]
+    shared: tuple[int, ...] = ()
 
     def no_worse(self, other: Mix) -> bool:
-        """Tell whether this one costs no more than another in any respect."""
-        return all(ours <= theirs for ours, theirs in zip(self[:5], other[:5], strict=True))
+        """Tell whether this one costs no more than another in any respect, and moves as much to other stages."""
+        return self.shared == other.shared and all(
+            ours <= theirs for ours, theirs in zip(self[:5], other[:5], strict=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -123,8 +130,9 @@ class StageOptions:
         """
         key = layers, samples
         if key not in self._mixes:
-            front = [Mix(0, 0, 0, 0, 0, ())]
+            front = [Mix(0, 0, 0, 0, 0, (), ())]
             for layer in layers:
+                shares = any(one.forward_sync_bytes or one.backward_sync_bytes for one in self._problem.choices[layer])
                 front = _front(
                     Mix(
                         mix.forward + costs.forward_ticks,
@@ -133,6 +141,7 @@ class StageOptions:
                         mix.fixed + one.memory_b,
                         mix.parameters + one.parameter_bytes,
                         (*mix.chosen, c),
+                        (*mix.shared, c) if shares else mix.shared,
                     )
                     for mix in front
                     for c, one in enumerate(self._problem.choices[layer])

@@ -58,8 +58,8 @@ def anneal_stages(
     Parameters
     ----------
     stage, option, choice
-        Stage of each layer, option of each stage with room for one more than there are devices, configuration of each
-        layer, int64; on return those of the least cost, stages being numbered in a topological order.
+        Stage of each layer, option of each stage with room for two more than there may be, configuration of each layer,
+        int64; on return those of the least cost, stages being numbered in a topological order.
     hot, cold
         Temperatures at the beginning and at the end, as parts of the cost.
 
@@ -68,7 +68,7 @@ def anneal_stages(
     O(layers + edges + stages) a step.
     """
     np.random.seed(seed)
-    layers, devices = len(stage), model.limits[0]
+    layers, most = len(stage), len(option) - 2
     options = len(model.options)
     work = workspace(len(option), len(model.edges))
     marked = np.zeros(layers, dtype=np.int64)
@@ -98,7 +98,7 @@ def anneal_stages(
             if np.random.random() < 0.5:
                 option[stage[np.random.randint(layers)]] = np.random.randint(options)
         elif kind < _SPLIT:
-            if stages >= devices:
+            if stages >= most:
                 continue
             _mark_side(model, stage, v, np.random.random() < 0.5, marked)
             if np.random.random() < 0.2:

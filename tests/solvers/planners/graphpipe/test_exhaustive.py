@@ -12,12 +12,14 @@ from graph_plan_oracles import best_iteration, random_graph_case
 
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.solvers.planners.graphpipe.candidate import PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch, GraphPipeline
 from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
+from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_problem import GraphProblem, GraphRules
-from mtpp.training.model import TrainingModel
+from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 
 
 def _model(document: Any) -> TrainingModel:
@@ -137,3 +139,54 @@ def test_the_bound_of_a_pipeline_is_never_above_its_iteration() -> None:
             ended += 1
             assert path_bound(np.arange(count), costs, ends, ticks) <= time
     assert ended > 1_000
+
+
+def test_what_tensors_cost_to_share_is_no_reason_to_drop_a_configuration() -> None:
+    """A slower configuration that takes its tensor without more bytes is the better one."""
+    first = Layer(0, "a", {1: [Configuration("plain", 30, 0, 1, 1)]})
+    shares = Configuration("shares", 30, 0, 1, 1, forward_sync_bytes={0: 50})
+    second = Layer(1, "b", {1: [shares, Configuration("plain", 33, 0, 1, 1)]})
+    model = TrainingModel.build("m", "ps", [first, second], [Edge(0, 1, 1)])
+    problem = GraphProblem.build(
+        model,
+        devices=2,
+        memory_bytes=10**6,
+        bandwidth_bytes_per_s=10**12,
+        mini_batch=8,
+        micro_batch_size=1,
+        rules=GraphRules(micro_batch_sizes=[1]),
+    )
+    plan = ExhaustiveSearch(problem).best()
+    assert plan is not None
+    assert plan.iteration == 296
+    assert _simulated(problem, plan) == 296
+
+
+def _chain() -> GraphProblem:
+    layers = [Layer(i, str(i), {1: [Configuration("plain", 100 + i, 0, 1, 1)]}) for i in range(5)]
+    edges = [Edge(i, i + 1, 90) for i in range(4)]
+    return GraphProblem.build(
+        TrainingModel.build("m", "ns", layers, edges),
+        devices=4,
+        memory_bytes=10**6,
+        bandwidth_bytes_per_s=10**9,
+        mini_batch=512,
+        micro_batch_size=1,
+        rules=GraphRules(micro_batch_sizes=[1], data_parallel=False),
+    )
+
+
+def test_a_search_that_is_ended_says_that_it_is_not_complete() -> None:
+    """It looks at next to nothing."""
+    search = ExhaustiveSearch(_chain(), ended=lambda: True)
+    search.best()
+    assert not search.complete
+
+
+def test_numbers_in_flight_follow_round_trips() -> None:
+    """Transfers take as long as passes: as many in flight as hide them, and J is reached."""
+    problem = _chain()
+    found = StageGraphSearch(problem).best()
+    assert found is not None
+    assert found.iteration == PipelineCandidate(problem, found.stages).bound
+    assert max(found.in_flight) < 64
