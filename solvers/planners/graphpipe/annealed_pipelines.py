@@ -97,12 +97,16 @@ class AnnealedPipelines:
     def found(self, options: StageOptions) -> Iterator[list[StageOption]]:
         """Go through pipelines that were found, each once, as stages in a topological order.
 
+        Those of the least cost come first where the search was ended.
+
         Notes
         -----
         O((sizes · degrees + 20) · 10⁴ · (layers + edges + stages)).
         """
         with Threads(self._limits.jobs) as threads:
             starts = self._annealed(threads)
+        if self._limits.ended():
+            starts.sort(key=lambda one: one.cost)
         seen = set()
         for start in starts:
             stages = self._stages(start, options) if start.cost < IMPOSSIBLE else None

@@ -47,6 +47,8 @@ class StageGraphSearch:
         found = list(AnnealedPipelines(self._problem, self._limits).found(self._options))
         best: GraphPipeline | None = None
         for rules in _stricter(self._problem.rules):
+            if best is not None and self._limits.ended():
+                return best
             timed = self._by(rules, found, None if best is None else best.iteration)
             if timed is not None:
                 timed = PipelineCandidate(self._problem, timed.stages).timed(timed.in_flight)
@@ -65,8 +67,7 @@ class StageGraphSearch:
         problem = replace(self._problem, rules=rules)
         key = rules.sequential, rules.per_stage, tuple(rules.intervals)
         if key not in self._fitting:
-            candidates = [PipelineCandidate(problem, stages) for stages in _in_orders(found, rules)]
-            fitting = sorted((one for one in candidates if one.fits), key=lambda one: one.bound)
+            fitting = sorted(self._that_fit(problem, found), key=lambda one: one.bound)
             self._fitting[key] = fitting[: _SIMULATED * len(rules.intervals)]
         best: list[GraphPipeline] = []
         for candidate in (one.by(problem) for one in self._fitting[key]):
@@ -74,13 +75,25 @@ class StageGraphSearch:
                 break
             if known is not None and candidate.bound >= _FAR * known:
                 break
+            ended = self._limits.ended()
+            if ended and best:
+                break
             beaten = [one.iteration for one in best[_IMPROVED - 1 :]] + ([] if known is None else [known])
-            timed = candidate.best_in_flight(below=min(beaten, default=None))
+            timed = candidate.best_in_flight(below=0 if ended else min(beaten, default=None))
             if timed is not None:
                 best = sorted([*best, timed], key=lambda one: one.iteration)[:_IMPROVED]
         neighbouring = NeighbouringPipelines(problem, self._options, self._limits.ended)
         near = [one for one in best if known is None or one.iteration < _NEAR * known]
         return min((neighbouring.improved(one) for one in near), key=lambda one: one.iteration, default=None)
+
+    def _that_fit(self, problem: GraphProblem, found: list[list[StageOption]]) -> Iterator[PipelineCandidate]:
+        """Go through candidates that fit into memory; to the first one, once the search has to end."""
+        for stages in _in_orders(found, problem.rules):
+            candidate = PipelineCandidate(problem, stages)
+            if candidate.fits:
+                yield candidate
+                if self._limits.ended():
+                    return
 
 
 def _in_orders(found: list[list[StageOption]], rules: GraphRules) -> Iterator[list[StageOption]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import pytest
@@ -16,7 +16,7 @@ from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
-from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
+from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.limits import PlanLimits
@@ -70,6 +70,22 @@ def test_multi_modal_transformers_are_close_to_the_bound(devices: int, ratio: fl
     problem = _problem("mmt", devices)
     plan = _best(problem)
     assert plan.iteration <= ratio * iteration_bound(problem, plan.iteration).value
+
+
+def test_an_ended_search_returns_a_plan_after_few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What comes after the first plan is left out, however many rules and orders there are."""
+    problem = _problem("mmt", 32, per_stage=True, intervals=(1, 2, 4))
+    simulated, time = [], PipelineCandidate.time
+
+    def counted(candidate: PipelineCandidate, in_flight: Sequence[int]) -> int:
+        simulated.append(candidate)
+        return time(candidate, in_flight)
+
+    monkeypatch.setattr(PipelineCandidate, "time", counted)
+    plan = StageGraphSearch(problem, Limits(interrupted=lambda: True)).best()
+    assert plan is not None
+    assert _simulated(problem, plan) == plan.iteration
+    assert len(simulated) < 50
 
 
 def test_multi_modal_transformers_gain_over_a_line() -> None:
