@@ -27,8 +27,25 @@ def quantity(value: int, unit: str, prefixes: Sequence[tuple[str, int]] = DECIMA
     return f"{value} {unit}"
 
 
+def memory(value: int) -> str:
+    """Write an amount of memory exactly, in binary units or else in decimal ones: ``16 GiB``, ``100 MB``."""
+    text = quantity(value, "B", BINARY)
+    return quantity(value, "B") if text == f"{value} B" else text
+
+
+def counted(count: int, what: str) -> str:
+    """Write a number of things: ``1 stage``, ``8 stages``."""
+    plural = "" if count == 1 else "es" if what.endswith("ch") else "s"
+    return f"{count} {what}{plural}"
+
+
+def one_of(stages: int) -> str:
+    """Write where each layer is: ``one of 8 stages``, ``the only stage``."""
+    return "the only stage" if stages == 1 else f"one of {counted(stages, 'stage')}"
+
+
 def _bytes(value: int | None) -> str:
-    return "none" if value is None else quantity(value, "B", BINARY)
+    return "none" if value is None else memory(value)
 
 
 def _rate(value: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.facts import BINARY, quantity
+from mtpp.checker.facts import memory, quantity
 from mtpp.checker.report import Check, fact
 
 BANDWIDTH = "bandwidth_bytes_per_s"
@@ -18,7 +18,7 @@ BANDWIDTH = "bandwidth_bytes_per_s"
 def training_rows(system: Mapping[str, Any], due: Mapping[str, Any], said_by: str) -> list[Check]:
     """Return the rows on what a model is trained on; *due* may hold the bandwidth that the user says it has."""
     levels = system["topology"] or []
-    devices = f"{system['devices']}, {quantity(system['memory_bytes'], 'B', BINARY)} each"
+    devices = f"{system['devices']}, {memory(system['memory_bytes'])} each"
     if len(levels) > 1:
         devices += f"; {' x '.join(str(level['devices']) for level in reversed(levels))} in {len(levels)} levels"
     return [

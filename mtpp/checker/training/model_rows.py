@@ -9,6 +9,7 @@ from typing import Any
 
 from mtpp.checker.checks import check_file
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
+from mtpp.checker.facts import counted
 from mtpp.checker.report import Check, fact
 
 _PLAN = "the plan"
@@ -29,7 +30,7 @@ def _check_counts(stated: dict[str, Any], layers: int, edges: int) -> Check:
     if (stated["layers"], stated["edges"]) != (layers, edges):
         claim = f"{_PLAN} says {stated['layers']} layers and {stated['edges']} edges"
         return Check(name, False, f"{claim}, the model has {layers} and {edges}")
-    return Check(name, True, f"{layers} layers, {edges} edges")
+    return Check(name, True, f"{counted(layers, 'layer')}, {counted(edges, 'edge')}")
 
 
 def _check_ticks(plan: dict[str, Any], model_unit: str) -> Check:

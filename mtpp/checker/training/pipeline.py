@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mtpp.checker.facts import one_of
 from mtpp.checker.report import Check, fact
 from mtpp.checker.training.bounds import usable_options
 from mtpp.checker.training.levels import check_superstages
@@ -69,7 +70,7 @@ def _check_layers(plan: dict[str, Any], model: TickModel) -> Check:
     missing = [layer for layer in model.ids if layer not in stage_of]
     if missing:
         return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
-    return Check(name, True, f"each of {len(model.ids)} in one of {len(plan['stages'])} stages")
+    return Check(name, True, f"each of {len(model.ids)} in {one_of(len(plan['stages']))}")
 
 
 def _check_edges(plan: dict[str, Any], model: TickModel) -> Check:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
@@ -240,7 +241,9 @@ def _check_figures(
             if claimed != due:
                 run = f"superstage of level {row['level']} from stage {row['stages'][0]} on"
                 return Check(name, False, f"{run}: {_PLAN} says {key} {claimed}, it is {due}")
-    return Check(name, True, f"{len(figures)} stages" + (f", {len(outer)} superstages" if outer else ""))
+    return Check(
+        name, True, counted(len(figures), "stage") + (f", {counted(len(outer), 'superstage')}" if outer else "")
+    )
 
 
 def _check_memory(figures: list[TrainingFigures], limit: int) -> Check:

@@ -11,6 +11,7 @@ from time import monotonic
 
 import numpy as np
 
+from mtpp.checker.facts import counted
 from mtpp.checker.report import Outcome
 from mtpp.checker.training.graphpipe.bounds import UNITS, GraphClaim
 from mtpp.solvers.recheck.graphpipe.kernels.stage_chains import (
@@ -58,7 +59,7 @@ def recheck_chains(claim: GraphClaim, watcher: Watcher) -> Outcome:
     setting = claim.setting
     sets = [setting.ways()] if setting.per_stage else [setting.ways(size) for size in setting.sizes]
     unit, below = UNITS[claim.measure], claim.value - 1
-    left_out = f", {len(claim.left_out)} layers left out" if claim.left_out else ""
+    left_out = f", {counted(len(claim.left_out), 'layer')} left out" if claim.left_out else ""
     try:
         searched = _Searched(watcher)
         asked = _asked(claim)
@@ -66,7 +67,10 @@ def recheck_chains(claim: GraphClaim, watcher: Watcher) -> Outcome:
             return False, f"stages of {below} {unit} each make up the model, so nothing shows that plans need more"
     except TooLarge as error:
         return None, f"the search cannot be run again: {error}"
-    return True, f"no stages of {below} {unit} make up the model: {searched.downsets} downsets looked at{left_out}"
+    return (
+        True,
+        f"no stages of {below} {unit} make up the model: {counted(searched.downsets, 'downset')} looked at{left_out}",
+    )
 
 
 def _asked(claim: GraphClaim) -> Chained:

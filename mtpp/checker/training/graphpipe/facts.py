@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.facts import BINARY, quantity
+from mtpp.checker.facts import counted, memory
 from mtpp.checker.report import Check, fact
 from mtpp.checker.training.facts import bandwidth_row
 from mtpp.checker.training.graphpipe.costs import GraphModel
@@ -21,10 +21,10 @@ def setting_rows(
     """Return the rows on what a model is trained on; *due* may hold the bandwidth that the user says it has."""
     latency = f"{setting.latency_ticks} ticks of each transfer"
     return [
-        fact("devices at hand", f"{setting.devices}, {quantity(setting.memory_bytes, 'B', BINARY)} each"),
+        fact("devices at hand", f"{setting.devices}, {memory(setting.memory_bytes)} each"),
         bandwidth_row(plan["system"], (), due, said_by),
         fact("latency", latency),
-        fact("mini-batch", f"{setting.mini_batch} samples, in micro-batches of {_sizes(setting)}"),
+        fact("mini-batch", f"{counted(setting.mini_batch, 'sample')}, in micro-batches of {_sizes(setting)}"),
         _samples_row(model, setting),
         fact("plans that count", _kinds(setting)),
     ]

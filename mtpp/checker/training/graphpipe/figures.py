@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
+from mtpp.checker.facts import counted
 from mtpp.checker.report import Check
 from mtpp.checker.training.graphpipe.path_bound import path_bound
 from mtpp.checker.training.graphpipe.pipeline import (
@@ -45,7 +46,7 @@ def check_stage_figures(
         for key, value in due.items():
             if row[key] != value:
                 return Check(name, False, f"stage {i}: the plan says {key} {row[key]}, it is {value}")
-    return Check(name, True, f"{len(stages)} stages")
+    return Check(name, True, counted(len(stages), "stage"))
 
 
 def check_stage_memory(stages: Sequence[GraphStage], limit: int) -> Check:
@@ -83,7 +84,7 @@ def check_depth(plan: dict[str, Any], pipeline: Pipeline) -> Check:
     due = depth_of(len(pipeline.stages), pipeline.channels)
     if plan["depth"] != due:
         return Check(name, False, f"the plan says {plan['depth']}, it is {due}")
-    return Check(name, True, f"{due} stages on the longest path")
+    return Check(name, True, f"{counted(due, 'stage')} on the longest path")
 
 
 def check_time_per_sample(plan: dict[str, Any], pipeline: Pipeline) -> Check:
@@ -114,4 +115,5 @@ def check_iteration(plan: dict[str, Any], pipeline: Pipeline) -> tuple[Check, in
         said = None if plan[key] is None else float(plan[key])
         if said != mine:
             return Check(ITERATION, False, f"the plan says {key} {said!r}, it is {mine!r}"), due
-    return Check(ITERATION, True, f"{due} ticks, {time!r} {unit}; paths alone take {least}"), due
+    as_time = "" if unit == "ps" else f", {time!r} {unit}"
+    return Check(ITERATION, True, f"{due} ticks{as_time}; paths alone take {least}"), due

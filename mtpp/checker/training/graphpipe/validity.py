@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mtpp.checker.facts import counted, one_of
 from mtpp.checker.report import Check, complete
 from mtpp.checker.training.graphpipe.costs import GraphModel, LayerChoice
 from mtpp.checker.training.graphpipe.in_flight import Schedule, fewest_in_flight, sizes_agree
@@ -84,7 +85,7 @@ def _check_layers(rows: Rows, model: GraphModel) -> Check:
     missing = [layer for layer in model.ids if layer not in stage_of]
     if missing:
         return Check(name, False, f"{len(missing)} layers are in no stage, the first is {missing[0]!r}")
-    return Check(name, True, f"each of {len(model.ids)} in one of {len(rows)} stages")
+    return Check(name, True, f"each of {len(model.ids)} in {one_of(len(rows))}")
 
 
 def _check_edges(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
@@ -93,7 +94,9 @@ def _check_edges(rows: Rows, model: GraphModel, stage_of: dict[int, int], settin
             edge = f"layer {model.ids[u]!r} (stage {stage_of[u]}) to {model.ids[v]!r} (stage {stage_of[v]})"
             return Check("edges", False, f"one goes back from {edge}")
     order = "in the order of the line" if setting.sequential else "in a topological order"
-    return Check("edges", True, f"none of {len(model.edges)} goes to an earlier stage: {len(rows)} stages {order}")
+    return Check(
+        "edges", True, f"none of {len(model.edges)} goes to an earlier stage: {counted(len(rows), 'stage')} {order}"
+    )
 
 
 def _check_devices(rows: Rows, setting: Setting) -> Check:
@@ -154,8 +157,8 @@ def _check_sizes(rows: Rows, model: GraphModel, stage_of: dict[int, int], settin
         b, other = rows[s]["micro_batch"], rows[t]["micro_batch"]
         if not sizes_agree(b, other):
             return Check(name, False, f"stages {s} and {t}: neither of {b} and {other} samples divides the other")
-    sizes = sorted({row["micro_batch"] for row in rows})
-    return Check(name, True, f"{', '.join(map(str, sizes))} samples")
+    *most, last = sorted({row["micro_batch"] for row in rows})
+    return Check(name, True, "".join(f"{size}, " for size in most) + counted(last, "sample"))
 
 
 def _check_orders(rows: Rows, setting: Setting) -> Check:
@@ -163,12 +166,12 @@ def _check_orders(rows: Rows, setting: Setting) -> Check:
     for i, row in enumerate(rows):
         k, in_flight = row["forwards_backwards"], row["in_flight"]
         if k not in setting.intervals:
-            return Check(name, False, f"stage {i}: k = {k} is not one of the kFkB orders that stages may have")
+            return Check(name, False, f"stage {i}: {k}F{k}B is not one of the orders that stages may have")
         if k > in_flight:
-            return Check(name, False, f"stage {i}: k = {k} is more than its {in_flight} micro-batches in flight")
-    return Check(
-        name, True, "kFkB with k = " + ", ".join(map(str, sorted({row["forwards_backwards"] for row in rows})))
-    )
+            return Check(
+                name, False, f"stage {i}: {k}F{k}B with {counted(in_flight, 'micro-batch')} in flight, fewer than {k}"
+            )
+    return Check(name, True, ", ".join(f"{k}F{k}B" for k in sorted({row["forwards_backwards"] for row in rows})))
 
 
 def _check_in_flight(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:
@@ -180,9 +183,13 @@ def _check_in_flight(rows: Rows, model: GraphModel, stage_of: dict[int, int], se
     for i, (b, k, in_flight) in enumerate(schedules):
         fewest, most = fewest_in_flight(b, k, behind[i], setting.mini_batch), setting.batches(b)
         if in_flight < fewest:
-            return Check(name, False, f"stage {i}: {in_flight} micro-batches, at least {fewest} are needed")
+            return Check(name, False, f"stage {i}: {counted(in_flight, 'micro-batch')}, at least {fewest} are needed")
         if setting.least and in_flight != fewest:
-            return Check(name, False, f"stage {i}: {in_flight} micro-batches, the fewest that do are {fewest}")
+            return Check(
+                name,
+                False,
+                f"stage {i}: {counted(in_flight, 'micro-batch')}, it has to be the fewest that do, {fewest}",
+            )
         if in_flight > most:
-            return Check(name, False, f"stage {i}: {in_flight} micro-batches, a mini-batch has {most}")
-    return Check(name, True, f"at most {max(one.in_flight for one in schedules)} micro-batches")
+            return Check(name, False, f"stage {i}: {counted(in_flight, 'micro-batch')}, a mini-batch has {most}")
+    return Check(name, True, f"at most {counted(max(one.in_flight for one in schedules), 'micro-batch')}")

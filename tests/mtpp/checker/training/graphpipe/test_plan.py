@@ -62,6 +62,20 @@ def test_a_plan_and_its_bound() -> None:
     assert meets_tier(report, "exact")
 
 
+def test_rows_count_in_the_singular_and_name_orders() -> None:
+    """One stage in 1F1B order with a micro-batch in flight, on a device whose memory is short in decimal units only."""
+    asked = {**ASKED, "devices": 1, "memory_bytes": 100 * 10**6, "sizes": [1]}
+    plan = graph_plan_document(MODEL, asked, [Planned(["a", "b", "c", "d"], 1, 1, 1)])
+    details = {check.name: check.detail for check in verify(plan).checks}
+    assert details["devices at hand"] == "1, 100 MB each"
+    assert details["layers"] == "each of 4 in the only stage"
+    assert details["micro-batch sizes"] == "1 sample"
+    assert details["orders"] == "1F1B"
+    assert details["in flight"] == "at most 1 micro-batch"
+    assert details["stage figures"] == "1 stage"
+    assert details["depth"] == "1 stage on the longest path"
+
+
 def _stage(plan: Any, i: int, **values: Any) -> None:
     plan["stages"][i].update(values)
 
