@@ -70,8 +70,9 @@ def simulate(
 
     Notes
     -----
-    Stages of a plan run in a line, each waiting for the one before, while tensors go straight to their readers. Costs
-    of sizes that the model does not list are in proportion, its backward passes twice its forward passes.
+    Stages of a plan of version 2 run as planned. Those of version 1 run in a line, each waiting for the one before,
+    while tensors go straight to their readers. Costs of sizes that the model does not list are in proportion, its
+    backward passes twice its forward passes.
 
     O(passes · transfers of their stage); 32 stages with 512 micro-batches take milliseconds.
 
@@ -282,7 +283,7 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     if graph:
         for name in ("batch_size", "micro_batch_size"):
             if name in given:
-                raise InputError("says the plan itself", parameter=name, remedy="leave it out")
+                raise InputError("the plan states it itself", parameter=name, remedy="leave it out")
         if "model" not in given:
             raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
         model, source = _checked_model(given["model"], document, unit, observer)

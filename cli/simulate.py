@@ -14,14 +14,19 @@ from mtpp.cli.options.shared import output_options
     "--model",
     type=MODEL,
     metavar="FILE",
-    help="Model that a training plan was made for; a plan needs it and both sizes.",
+    help="Model that a training plan was made for; every plan needs it.",
 )
-@click.option("--batch-size", type=click.IntRange(1), metavar="B", help="Of a training plan: samples of an iteration.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1),
+    metavar="B",
+    help="Samples of an iteration; plans of graphpipe state theirs, those of other planners need it.",
+)
 @click.option(
     "--micro-batch-size",
     type=click.IntRange(1),
     metavar="b",
-    help="Of a training plan: samples that a device takes at once; d replicas make micro-batches of d · b.",
+    help="Samples that a device takes at once; d replicas make micro-batches of d · b. As --batch-size.",
 )
 @click.option("--time-unit", metavar="UNIT", help="Of times in a model that names none: ps, ns, us, ms or s.")
 @click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
@@ -43,15 +48,16 @@ def command(
 ) -> None:
     """Simulate one iteration of a training pipeline: when each pass and each transfer begins.
 
-    FILE holds stages with their times and orders of passes (see docs/formats.md), or is a plan of `mtpp plan`, whose
-    stages run in a line; - is standard input. Every pass starts as soon as its stage is free and what it needs has
-    arrived. Exit code 1: passes wait for each other.
+    FILE holds stages with their times and orders of passes (see docs/formats.md), or is a plan of `mtpp plan`: stages
+    of the planner graphpipe run as planned, those of others in a line. - is standard input. Every pass starts as soon
+    as its stage is free and what it needs has arrived. Exit code 1: passes wait for each other.
     """
     from mtpp.api.output import check_output
     from mtpp.api.simulate import check_gantt, check_trace, simulate
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.views.training.simulation import simulation_text
+    from mtpp.views.training.training_texts import counted
 
     if gantt is not None:
         check_gantt(gantt)
@@ -70,7 +76,7 @@ def command(
     )
     if gantt is not None:
         simulated.gantt(gantt)
-        console.say(f"{gantt}: chart of {len(simulated.stages):,} stages")
+        console.say(f"{gantt}: chart of {counted(len(simulated.stages), 'stage')}")
     if trace is not None:
         simulated.trace(trace)
         console.say(f"{trace}: trace of {len(simulated.record.start):,} passes")

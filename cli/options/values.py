@@ -63,6 +63,7 @@ def parse_whole_numbers(text: str, most: int, hint: str = "") -> list[int]:
             raise click.BadParameter(f"{part.strip()} is above {most:,}")
         low, high = int(ends[0]), int(ends[-1])
         if not 1 <= low <= high:
-            raise click.BadParameter(f"{part.strip()} does not go up from at least 1")
+            wrong = "does not go up from at least 1" if len(ends) > 1 else "is below 1"
+            raise click.BadParameter(f"{part.strip()} {wrong}")
         numbers.update(range(low, high + 1))
     return sorted(numbers)

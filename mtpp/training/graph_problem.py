@@ -226,10 +226,10 @@ def _times_of(model: TrainingModel, given: int | None) -> int:
     if stated is None:
         if given is None:
             problem = "the model does not say of how many samples its times are"
-            raise InputError(problem, parameter="micro_batch_size", remedy="give them")
+            raise InputError(problem, parameter="micro_batch_size", remedy="give that number")
         return given
     if given not in (None, stated):
-        problem = f"the model's times are of {stated} samples"
+        problem = f"the model's times are of {stated:,} sample{'' if stated == 1 else 's'}"
         raise InputError(problem, parameter="micro_batch_size", remedy="leave it out; the file says so")
     return stated
 
@@ -273,8 +273,8 @@ def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules, sta
     )
     found = [size for size in sorted(set(tried)) if mini_batch % size == 0]
     if not found:
-        known = ", ".join(map(str, tried))
-        problem = f"none of the sizes that the model has costs of, {known}, divides {mini_batch:,} samples"
+        known = ", ".join(map(str, sorted(tried)))
+        problem = f"no size that the model has costs of ({known}) divides {mini_batch:,} samples"
         raise InputError(problem, parameter="batch_size")
     few = [size for size in found if 2 * stages * (mini_batch // size) <= MOST_PASSES]
     if not few or (asked is not None and len(few) < len(found)):

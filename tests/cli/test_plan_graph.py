@@ -177,11 +177,24 @@ def test_too_little_memory_names_the_least(mtpp: Called, branches: Path, tmp_pat
         assert code == fits
 
 
+def test_a_bound_of_the_memory_is_not_rounded_up(mtpp: Called, wide: Path, tmp_path: Path) -> None:
+    """Where less than what would do may be enough, what is said not to be is below the proven bound."""
+    target = tmp_path / "none.json"
+    arguments = ("--planner", "graphpipe", *SYSTEM, "--batch-size", "128", "--memory", "100MB", "-o", target)
+    code, out, err = mtpp("plan", wide, *arguments)
+    assert code == 1
+    none = json.loads(target.read_text())
+    bound, least = none["memory_bound"]["value"], none["least_memory_bytes"]
+    assert bound < least
+    assert f"no plan needs less than {bound:,} bytes (chains, tier enumerated)" in out
+    assert f"--memory {-(-least // 2**20)}MiB would do, {(bound - 1) // 2**20}MiB would not" in err
+
+
 BAD = {
     "‹batch_size› must be given": ("--planner", "graphpipe", *SYSTEM),
     "do not divide the mini-batch": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--micro-batch-sizes", "3"),
     "is neither a whole number nor a range": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--micro-batch-sizes", "2,x"),
-    "does not go up from at least 1": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--kfkb", "0"),
+    "--kfkb: 0 is below 1": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--kfkb", "0"),
     "is above 64": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--kfkb", "65"),
     "the model's times are of": ("--planner", "graphpipe", *SYSTEM, *BATCH, "--micro-batch-size", "3"),
     "--max-micro-batches: has no effect on the planner graphpipe": (
@@ -225,7 +238,7 @@ def test_sizes_of_a_version_2_plan_are_its_own(mtpp: Called, branches: Path, tmp
     _plan(mtpp, branches, "-o", target)
     code, _, err = mtpp("simulate", target, "--model", branches, "--batch-size", "8")
     assert code == 2
-    assert "--batch-size: says the plan itself" in err
+    assert "--batch-size: the plan states it itself" in err
     code, _, err = mtpp("simulate", target)
     assert code == 2
     assert "--model: must be given with a training plan" in err

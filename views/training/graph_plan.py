@@ -177,7 +177,7 @@ def _batch(problem: GraphProblem) -> str:
 
 def _memory_needed(none: NoGraphPlan) -> str:
     least = none.least_memory_bytes
-    bound = f"no plan needs less than {format_bytes(none.memory.value)} ({none.memory.method}, tier {none.memory.tier})"
+    bound = f"no plan needs less than {none.memory.value:,} bytes ({none.memory.method}, tier {none.memory.tier})"
     if least is None:
         return f"not known; {bound}"
     exact = "no plan needs less, proven" if none.exact else bound
@@ -191,9 +191,9 @@ def _rules(problem: GraphProblem) -> list[tuple[str, str]]:
     shown = [f"{size:,}" for size in problem.sizes]
     if len(shown) > _MOST_SIZES:
         shown = [*shown[:3], "…", *shown[-3:]]
-    texts = [
-        f"micro-batches of {', '.join(shown)} samples, {'by stage' if rules.per_stage else 'the same in all stages'}"
-    ]
+    samples = "sample" if problem.sizes == [1] else "samples"
+    alike = "which may differ by stage" if rules.per_stage else "the same in all stages"
+    texts = [f"micro-batches of {', '.join(shown)} {samples}, {alike}"]
     if tuple(rules.intervals) != (1,):
         texts.append(" or ".join(f"{k}F{k}B" for k in rules.intervals))
     if rules.sequential:

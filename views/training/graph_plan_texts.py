@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from mtpp.training.graph_plan import NoGraphPlan
 
 
+_MIB = 2**20
+
+
 def no_plan_reason(none: NoGraphPlan) -> str:
     """Return on one line why there is no plan."""
     if none.stopped in LIMITS_REACHED and not none.proven and not none.fits:
@@ -29,5 +32,6 @@ def no_graph_plan_text(none: NoGraphPlan) -> str:
 
 
 def _short_of(none: NoGraphPlan) -> str:
-    """Return how little may be enough, where that is not known to be the least."""
-    return "" if none.exact else f", less than {whole_mebibytes(none.memory.value)} would not"
+    """Return the most whole MiB that are proven not to be enough, where less than what would do may be."""
+    most = none.memory.value - 1
+    return "" if none.exact or most < _MIB else f", {most // _MIB}MiB would not"

@@ -14,7 +14,7 @@ from mtpp.training.pass_order import pass_name
 from mtpp.training.simulation import Simulation
 from mtpp.training.stage_graph import StageGraph
 
-_REMEDY = "change the orders of passes; with k backward passes in turn, at least k micro-batches have to be in flight"
+_REMEDY = "change the orders of passes, or keep more micro-batches in flight"
 _MOST_NAMED = 8
 """Passes of a cycle that a message names."""
 

@@ -49,7 +49,7 @@ def test_models_without_sizes() -> None:
     ("layers", "changes", "said"),
     [
         ((_layer("a", (2,)), _layer("b", (4,))), {}, "layer 'b' has costs of no size"),
-        ((_layer("a", (8,)),), {}, "batch_size: none of the sizes"),
+        ((_layer("a", (8,)),), {}, "batch_size: no size that the model has costs of .8."),
         ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(5,))}, "micro_batch_sizes: .*do not divide"),
         ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(1,))}, "micro_batch_sizes: no size"),
         ((_layer("a", ()),), {"size": None}, "micro_batch_size: the model does not say"),

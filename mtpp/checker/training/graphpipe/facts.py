@@ -34,7 +34,7 @@ def _sizes(setting: Setting) -> str:
     text = ", ".join(map(str, setting.sizes))
     if len(setting.sizes) == 1:
         return text
-    return f"{text}, stage by stage" if setting.per_stage else f"{text}, the same in all stages"
+    return f"{text}, which may differ by stage" if setting.per_stage else f"{text}, the same in all stages"
 
 
 def _samples_row(model: GraphModel, setting: Setting) -> Check:
