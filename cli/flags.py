@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _OTHERS = {
+    "data_parallel": "--no-data-parallel",
     "dims": "--dim",
     "folder": "-o",
     "form": "--emit",
@@ -13,6 +14,8 @@ _OTHERS = {
     "paths": "MODEL",
     "pipeline": "FILE",
     "plan": "PLAN",
+    "recompute": "--no-recompute",
+    "tensor_parallel": "--no-tensor-parallel",
     "time_limit_s": "--time-limit",
     "to_format": "--to",
 }

@@ -70,8 +70,7 @@ def refuse_idle(given: Mapping[str, Any], defaults: Mapping[str, Any], planner: 
     """Raise InputError if a parameter was given that means nothing to a planner."""
     for name, default in defaults.items():
         if given[name] is not default and given[name] != default:
-            shown = f"no_{name}" if default is True else name
-            raise InputError(f"has no effect on the planner {planner}", parameter=shown, remedy="leave it out")
+            raise InputError(f"has no effect on the planner {planner}", parameter=name, remedy="leave it out")
 
 
 def graph_request(

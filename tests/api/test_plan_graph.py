@@ -54,6 +54,20 @@ def test_models_of_the_reference_are_planned_optimally() -> None:
             mtpp.plan_training(case["model"], planner="graphpipe", memory=least - 1, **system)
 
 
+def test_schemes_without_effect_are_refused_by_name() -> None:
+    """The name is that of the parameter, not of the option."""
+    with pytest.raises(mtpp.InputError, match=r"^tensor_parallel: has no effect on the planner graphpipe"):
+        mtpp.plan_training(multi_branch_model("mmt"), planner="graphpipe", tensor_parallel=False, **SYSTEM)
+
+
+def test_times_of_a_table_have_the_unit_of_the_longest() -> None:
+    """A synchronisation of 8 ms beside passes below one."""
+    system = {**SYSTEM, "devices": 32, "batch_size": 512}
+    plan = mtpp.plan_training(multi_branch_model("mmt"), planner="graphpipe", **system)
+    assert max(stage.backward_s for stage in plan.stages) < 1e-3 < plan.stages[0].synchronisation_s
+    assert "(times in ms)" in repr(plan)
+
+
 def test_random_models_against_brute_force() -> None:
     """All stage graphs, degrees, sizes and numbers in flight."""
     found = 0

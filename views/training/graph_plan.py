@@ -84,8 +84,9 @@ def _title(planned: PlannedGraph) -> str:
 
 
 def _ticks(plan: GraphPlan) -> Fraction:
-    """Return the longest pass, whose unit the table's times have."""
-    return Fraction(max(max(one.forward_ticks, one.backward_ticks) for one in plan.graph.stages))
+    """Return the longest pass or synchronisation, whose unit the table's times have."""
+    times = ((one.forward_ticks, one.backward_ticks, one.synchronisation_ticks) for one in plan.graph.stages)
+    return Fraction(max(map(max, times)))
 
 
 def _columns(plan: GraphPlan) -> list[StageColumn]:
