@@ -68,6 +68,19 @@ def test_times_of_a_table_have_the_unit_of_the_longest() -> None:
     assert "(times in ms)" in repr(plan)
 
 
+def test_stages_side_by_side_are_in_the_order_of_the_file() -> None:
+    """By depth, then by their first layer; a line keeps its own order."""
+    model = multi_branch_model("dlrm")
+    place = {layer.name: i for i, layer in enumerate(model.layers)}
+    plan = mtpp.plan_training(model, planner="graphpipe", **{**SYSTEM, "devices": 16, "batch_size": 1024})
+    depth: list[int] = []
+    for stage in plan.stages:
+        depth.append(max((depth[before] + 1 for before in stage.after), default=0))
+    first = [min(place[name] for name in stage.layers) for stage in plan.stages]
+    assert list(zip(depth, first, strict=True)) == sorted(zip(depth, first, strict=True))
+    assert mtpp.simulate(plan).iteration_s == plan.iteration_s
+
+
 def test_random_models_against_brute_force() -> None:
     """All stage graphs, degrees, sizes and numbers in flight."""
     found = 0

@@ -17,6 +17,7 @@ from mtpp.solvers.planners.graphpipe.least_memory import memory_that_would_do
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.stage_costs import ScheduledStage
 
 EXHAUSTIVE = "exhaustive"
 
@@ -57,4 +58,20 @@ def _plan_of(problem: GraphProblem, found: GraphPipeline, lower: TickBound, stop
     stages = [one.scheduled(problem, count) for one, count in zip(found.stages, found.in_flight, strict=True)]
     if lower.value == found.iteration:
         stopped = StopReason.OPTIMAL
-    return GraphPlan(problem, stages, found.iteration, lower, stopped)
+    return GraphPlan(problem, _in_file_order(problem, stages), found.iteration, lower, stopped)
+
+
+def _in_file_order(problem: GraphProblem, stages: list[ScheduledStage]) -> list[ScheduledStage]:
+    """Return stages by their depth, side by side as the model's file has their layers; a line stays as it is."""
+    if problem.rules.sequential:
+        return stages
+    stage_of = {layer: s for s, stage in enumerate(stages) for layer in stage.configurations}
+    before: list[set[int]] = [set() for _ in stages]
+    for u, v in problem.model.ends:
+        if stage_of[u] != stage_of[v]:
+            before[stage_of[v]].add(stage_of[u])
+    depth: list[int] = []
+    for sources in before:
+        depth.append(max((depth[s] + 1 for s in sources), default=0))
+    order = sorted(range(len(stages)), key=lambda s: (depth[s], min(stages[s].configurations)))
+    return [stages[s] for s in order]
