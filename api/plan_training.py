@@ -140,7 +140,8 @@ def plan_training(
     kfkb
         Numbers k of backward passes that follow each other, and of forward passes; 1 is 1F1B.
     in_flight
-        Micro-batches in flight: ``any`` number, or the ``least`` that costs no throughput with free transfers.
+        Micro-batches in flight: ``any`` number, or the ``least`` by GraphPipe's rule, which is for free transfers and
+        passes that take equally long.
     sequential
         One line of stages, each waiting for the one before.
     time_unit

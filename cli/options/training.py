@@ -98,7 +98,7 @@ def graph_options() -> Callable[[F], F]:
         ),
         click.option(
             "--in-flight", type=click.Choice(CHOICES["in_flight"]), show_default=True, default=CHOICES["in_flight"][0],
-            help="Of graphpipe: any number of micro-batches, or the least that costs nothing with free transfers.",
+            help="Of graphpipe: any number of micro-batches, or the least by GraphPipe's rule, for free transfers.",
         ),
         click.option("--sequential", is_flag=True, help="Of graphpipe: one line of stages."),
     )  # fmt: skip
