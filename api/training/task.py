@@ -129,6 +129,10 @@ def read_training_task(request: TrainingPlanRequest, observer: Observer) -> Trai
     system = request.system
     problem = _problem(request, model, source)
     assert system.micro_batches is not None
+    stated, given = model.micro_batch_size, system.micro_batches.size
+    if stated is not None and given not in (None, stated):
+        text = f"the model's times are of {stated:,} sample{'' if stated == 1 else 's'}"
+        raise InputError(text, parameter="micro_batch_size", remedy=f"write ‹micro_batch_size› {stated}")
     planner = PLANNERS[request.planner]
     if request.knapsack == "heuristic" and not (planner.knapsack and system.device_tree is None):
         where = f"on the planner {planner.name}" if system.device_tree is None else "with several levels of devices"

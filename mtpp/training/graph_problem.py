@@ -279,7 +279,8 @@ def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules, sta
     few = [size for size in found if 2 * stages * (mini_batch // size) <= MOST_PASSES]
     if not few or (asked is not None and len(few) < len(found)):
         problem = (
-            f"micro-batches of {found[0]:,} samples are too small: an iteration has more than {MOST_PASSES:,} passes"
+            f"micro-batches of {found[0]:,} sample{'' if found[0] == 1 else 's'} are too small: "
+            f"an iteration has more than {MOST_PASSES:,} passes"
         )
         parameter = "batch_size" if asked is None else "micro_batch_sizes"
         raise InputError(problem, parameter=parameter, remedy="give larger micro-batches")

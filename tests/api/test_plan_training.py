@@ -17,6 +17,7 @@ from processes import run
 
 from mtpp.api.observer import MtppWarning, Observer
 from mtpp.api.plan_training import TrainingPlanResult, plan_training
+from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.formats.training.native import write_training_model
 from mtpp.solvers.planners.limits import NoPlan
@@ -93,6 +94,15 @@ def test_levels_of_devices_are_a_parameter(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="plans for one level of devices; use planner piper") as caught:
         plan_training(chain_model(), topology=levels, planner="equi", **rest)
     assert caught.value.parameter == "topology"
+
+
+def test_sizes_that_the_model_contradicts_are_refused() -> None:
+    """Samples a second would be of others than those that its times are of."""
+    model = multi_branch_model("candle-uno", branches=2, layers=1)
+    system: dict[str, Any] = {"devices": 2, "memory": "16GiB", "bandwidth": "25GB/s", "batch_size": 256}
+    with pytest.raises(InputError, match=r"^micro_batch_size: the model's times are of 64 samples"):
+        plan_training(model, micro_batch_size=8, **system)
+    assert "samples/s" in repr(plan_training(model, micro_batch_size=64, **system))
 
 
 def test_no_plan_is_infeasible_and_says_what_would_do() -> None:

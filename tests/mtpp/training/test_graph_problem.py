@@ -60,7 +60,7 @@ def test_models_without_sizes() -> None:
         ((_layer("a", (2,)),), {"latency_ticks": -1}, "latency: must be at least 0"),
         ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(0,))}, "kfkb: must be whole numbers"),
         ((_layer("a", (2,)),), {"rules": GraphRules(intervals=(64,))}, "kfkb: no iteration has 64 micro-batches"),
-        ((_layer("a", ()),), {"mini_batch": 3**20}, "batch_size: micro-batches of 1 samples are too small"),
+        ((_layer("a", ()),), {"mini_batch": 3**20}, "batch_size: micro-batches of 1 sample are too small"),
         ((_layer("a", ()),), {"memory_bytes": 2**60}, "memory: must be at least 1 and below 2\\^60"),
         ((_layer("a", ()),), {"bandwidth_bytes_per_s": 1, "latency_ticks": 2**59}, "the costs are too large"),
     ],
