@@ -10,6 +10,7 @@ from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import counted, throughput, unit_of
 
 if TYPE_CHECKING:
@@ -27,6 +28,9 @@ _CHART_WIDTH = 100
 """Columns of a chart that is for no terminal."""
 
 _NAMED = 3
+
+_SPARE = ("gradients", "passes", "of samples", "first F", "first B", "last F ends", "last B ends")
+"""Columns that can be left out where room is short, the last ones first."""
 
 
 def simulation_text(simulation: Simulation, output_format: str, terminal: RichConsole | None = None) -> str:
@@ -131,11 +135,20 @@ def _table(simulation: Simulation, header: list[str], rows: list[list[str]], con
 
     from mtpp.views.training.gantt import gantt_text
 
+    spare = {name: rank for rank, name in enumerate(_SPARE, start=1)}
+    columns = [
+        StageColumn(name, list(cells), spare.get(name, 0), name == "name")
+        for name, cells in zip(header, zip(*rows, strict=True), strict=True)
+    ]
+    shown, dropped = fitting_columns(columns, console.width, "name")
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in header:
-        table.add_column(safe_text(name), justify="left" if name == "name" else "right", no_wrap=True)
-    for row in rows:
-        table.add_row(*map(safe_text, row))
-    figures = figures_grid(_figures(simulation))
+    for column in shown:
+        table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
+    for cells in zip(*(column.cells for column in shown), strict=True):
+        table.add_row(*map(safe_text, cells))
+    lines = _figures(simulation)
+    if dropped:
+        lines.append(("not shown", f"{', '.join(dropped)}: the terminal is too narrow"))
+    figures = figures_grid(lines)
     chart = Text(gantt_text(simulation, width).rstrip("\n"))
     return rendered(console, safe_text(_title(simulation), "bold"), table, "", figures, "", chart)

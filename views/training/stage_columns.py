@@ -20,21 +20,33 @@ class StageColumn(NamedTuple):
     left: bool = False
 
 
-def fitting_columns(columns: list[StageColumn], width: int) -> tuple[list[StageColumn], list[str]]:
-    """Shorten the names of layers and leave columns out until the table fits; return it and what is left out."""
+def fitting_columns(
+    columns: list[StageColumn], width: int, named: str = "first … last"
+) -> tuple[list[StageColumn], list[str]]:
+    """Shorten the names of layers and leave columns out until the table fits; return it and what is left out.
+
+    Parameters
+    ----------
+    named
+        The column of names; there may be none.
+    """
     dropped: list[str] = []
     *fewest, most = _NAME_WIDTHS
     least = fewest[width >= _WIDE]
     while True:
         widths = [max(len(column.name), *map(len, column.cells)) + 2 for column in columns]
         over = sum(widths) - 2 - width
-        (names,) = (i for i, column in enumerate(columns) if column.name == "first … last")
-        room = min(widths[names] - 2 - over, most)
-        if over <= 0 and room >= widths[names] - 2:
+        names = next((i for i, column in enumerate(columns) if column.name == named), None)
+        longest = 0 if names is None else widths[names] - 2
+        room = min(longest - over, most)
+        spared = not any(column.spare for column in columns)
+        if over <= 0 and (names is None or room >= longest):
             return columns, dropped
-        if room >= least or not any(column.spare for column in columns):
+        if names is not None and (room >= least or spared):
             cells = [_shortened(cell, max(room, least)) for cell in columns[names].cells]
             columns[names] = columns[names]._replace(cells=cells)
+            return columns, dropped
+        if spared:
             return columns, dropped
         first = max(columns, key=lambda column: column.spare)
         dropped.append(first.name)

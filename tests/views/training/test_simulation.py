@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 
 import pytest
 from pipeline_events import random_stage_graph, simulate_events
+from rich.console import Console
 
 from mtpp.formats.results.pass_trace import write_trace
 from mtpp.formats.training.stage_graph import stage_graph_from_document
@@ -138,6 +139,20 @@ def test_traces_are_events_side_by_side() -> None:
         assert all(first[1] <= second[0] + 1e-12 for first, second in pairwise(here))
     of_stages = sum(e["dur"] for e in complete if e["tid"] < 3) * 10**6
     assert of_stages == pytest.approx(sum(one.busy + one.synchronisation for one in simulation.stages))
+
+
+def test_narrow_tables_leave_columns_out_and_no_figure_is_cut() -> None:
+    """What is shown is whole; what is not shown is named."""
+    simulation = line(4, transfer=5, synchronisation=7, name="narrow")
+    wide = simulation_text(simulation, "table", Console(width=200, force_terminal=True, color_system=None))
+    assert "not shown" not in wide
+    narrow = simulation_text(simulation, "table", Console(width=66, force_terminal=True, color_system=None))
+    title, header, *rest = narrow.splitlines()
+    assert "…" not in header
+    assert all(len(row) <= 66 for row in (title, header, *rest[:3]))
+    assert re.search(r"not shown +last B ends", narrow)
+    assert all(name in header for name in ("busy", "waits", "in flight"))
+    assert "…" not in "".join(rest[:3])
 
 
 def test_tables_say_the_same_in_every_format() -> None:
