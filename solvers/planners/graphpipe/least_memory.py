@@ -1,4 +1,4 @@
-"""Memory that would do where no plan fits: a plan whose fullest device holds little, and a bound on all plans."""
+"""Pipelines with little memory, where none was found to fit: one that fits after all, or the memory that would do."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from dataclasses import replace
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
+from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS, ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.memory_bound import memory_bound
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
+from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
 from mtpp.training.graph_plan import NoGraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
@@ -21,15 +22,23 @@ _PARTS = 100
 """The memory that would do is found to a hundredth of what no plan can do without."""
 
 
-def memory_that_would_do(problem: GraphProblem, limits: Limits) -> NoGraphPlan:
-    """Return that no plan fits, with one that needs little more memory, and how much all plans need."""
+def pipeline_in_least_memory(problem: GraphProblem, limits: Limits) -> GraphPipeline | NoGraphPlan:
+    """Return a pipeline that fits, or that none was found, with one that needs little more memory and a bound.
+
+    Notes
+    -----
+    Bisection of the memory. The memory that is asked about does not depend on that of *problem*, so that whatever is
+    said to do does: the same search finds the same pipeline again.
+    """
     needed = _bound(problem, limits.ended)
-    low = max(needed.value, problem.memory_bytes)
-    stages = _fitting(problem, _ENOUGH, limits)
-    if stages:
-        stages, low = _fewer_bytes(problem, stages, low, limits)
-    if stages and len(problem.model.layers) <= MOST_LAYERS:
-        stages, needed = _least(problem, stages, needed, limits)
+    found = _fitting(problem, _ENOUGH, limits)
+    if found is not None:
+        found = _leaner(problem, found, needed.value, limits)
+    if found is not None and len(problem.model.layers) <= MOST_LAYERS and not _fits(problem, found):
+        found, needed = _leanest(problem, found, needed, limits)
+    if found is not None and _fits(problem, found):
+        return _within(problem, found)
+    stages = [] if found is None else _scheduled(problem, found)
     return NoGraphPlan(problem, stages, needed, limits.stop or StopReason.FINISHED)
 
 
@@ -45,51 +54,64 @@ def _bound(problem: GraphProblem, ended: Callable[[], bool]) -> TickBound:
     return TickBound(bound.value, bound.method, Tier.ENUMERATED, {"left_out": []})
 
 
-def _fewer_bytes(
-    problem: GraphProblem, stages: Sequence[ScheduledStage], low: int, limits: Limits
-) -> tuple[Sequence[ScheduledStage], int]:
-    """Search with less and less memory; return what fits into the least, and memory that nothing was found for."""
-    while not limits.ended():
-        most = _fullest(problem, stages)
+def _leaner(problem: GraphProblem, found: GraphPipeline, low: int, limits: Limits) -> GraphPipeline:
+    """Search with less and less memory, down to *low*, until a pipeline fits; return the one that needs the least."""
+    while not (_fits(problem, found) or limits.ended()):
+        most = _fullest(problem, found)
         if most - low <= max(1, low // _PARTS):
             break
         middle = (low + most) // 2
         fewer = _fitting(problem, middle, limits)
-        if fewer:
-            stages = fewer
-        else:
+        if fewer is None:
             low = middle
-    return stages, low
+        else:
+            found = fewer
+    return found
 
 
-def _least(
-    problem: GraphProblem, stages: Sequence[ScheduledStage], needed: TickBound, limits: Limits
-) -> tuple[Sequence[ScheduledStage], TickBound]:
+def _leanest(
+    problem: GraphProblem, found: GraphPipeline, needed: TickBound, limits: Limits
+) -> tuple[GraphPipeline, TickBound]:
     """Look at all plans of a small model, if they are few enough; return one with the least memory, and the bound."""
     low = needed.value
-    while low < _fullest(problem, stages):
-        middle = (low + _fullest(problem, stages) - 1) // 2
+    while low < _fullest(problem, found):
+        middle = (low + _fullest(problem, found) - 1) // 2
         search = ExhaustiveSearch(replace(problem, memory_bytes=middle), ended=limits.ended)
-        found = search.first_that_fits()
-        if found is not None:
-            stages = _scheduled(problem, found)
+        fewer = search.first_that_fits()
+        if fewer is not None:
+            found = fewer
         elif search.complete:
             low = middle + 1
         else:
-            return stages, needed
-    return stages, TickBound(low, "exhaustive", Tier.ENUMERATED)
+            return found, needed
+    return found, TickBound(low, "exhaustive", Tier.ENUMERATED)
 
 
-def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> Sequence[ScheduledStage]:
-    """Return the stages of a plan with so much memory, with few micro-batches in flight; none if none is found."""
+def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> GraphPipeline | None:
+    """Return a pipeline with so much memory and few micro-batches in flight, None if none is found."""
     rules = replace(problem.rules, in_flight="least")
-    found = StageGraphSearch(replace(problem, memory_bytes=memory_bytes, rules=rules), limits).best()
-    return [] if found is None else _scheduled(problem, found)
+    return StageGraphSearch(replace(problem, memory_bytes=memory_bytes, rules=rules), limits).best()
+
+
+def _fits(problem: GraphProblem, found: GraphPipeline) -> bool:
+    return _fullest(problem, found) <= problem.memory_bytes
+
+
+def _within(problem: GraphProblem, found: GraphPipeline) -> GraphPipeline:
+    """Return a pipeline that fits with the numbers in flight that the problem's memory and rules allow."""
+    options = StageOptions(problem)
+    made = [
+        options.chosen(one.layers, one.micro_batch, one.data_parallel, one.mix.chosen, one.interval)
+        for one in found.stages
+    ]
+    best = PipelineCandidate(problem, [one for one in made if one is not None]).best_in_flight()
+    assert best is not None  # those that it has already are allowed
+    return best
 
 
 def _scheduled(problem: GraphProblem, found: GraphPipeline) -> Sequence[ScheduledStage]:
     return [one.scheduled(problem, count) for one, count in zip(found.stages, found.in_flight, strict=True)]
 
 
-def _fullest(problem: GraphProblem, stages: Sequence[ScheduledStage]) -> int:
-    return max(problem.costs.memory_bytes(stage) for stage in stages)
+def _fullest(problem: GraphProblem, found: GraphPipeline) -> int:
+    return max(problem.costs.memory_bytes(stage) for stage in _scheduled(problem, found))

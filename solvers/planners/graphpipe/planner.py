@@ -13,7 +13,7 @@ from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
 from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS, ExhaustiveSearch
-from mtpp.solvers.planners.graphpipe.least_memory import memory_that_would_do
+from mtpp.solvers.planners.graphpipe.least_memory import pipeline_in_least_memory
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
@@ -41,7 +41,11 @@ def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
             return _plan_of(problem, found, proven, StopReason.OPTIMAL)
     if found is None:
         limits.observer.phase("least memory")
-        return memory_that_would_do(problem, limits)
+        leanest = pipeline_in_least_memory(problem, limits)
+        if isinstance(leanest, NoGraphPlan):
+            return leanest
+        found = leanest
+        limits.observer.incumbent(found.iteration)
     limits.observer.phase("bound")
     lower = iteration_bound(problem, found.iteration, limits.ended, threads=limits.jobs)
     limits.observer.bound(lower.value)
