@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -161,7 +161,9 @@ class PipelineCandidate:
         other._problem = problem
         return other
 
-    def best_in_flight(self, below: int | None = None) -> GraphPipeline | None:
+    def best_in_flight(
+        self, below: int | None = None, ended: Callable[[], bool] = lambda: False
+    ) -> GraphPipeline | None:
         """Return the pipeline with numbers in flight that are good: as few, or as many as memory allows, and between.
 
         None if passes wait for each other however many there are.
@@ -171,6 +173,8 @@ class PipelineCandidate:
         below
             Ticks that are of no interest when they are reached: numbers are varied one by one only where a pipeline
             comes near. None: always.
+        ended
+            Whether to return the best so far, once there is one.
 
         Notes
         -----
@@ -178,7 +182,13 @@ class PipelineCandidate:
         """
         fewest = next(iter(self._counts(least=True)))
         tried = [fewest] if self._problem.rules.in_flight == "least" else self._levels(fewest)
-        timed = [GraphPipeline(self.stages, counts, time) for counts in tried if (time := self.time(counts)) >= 0]
+        timed: list[GraphPipeline] = []
+        for counts in tried:
+            if timed and ended():
+                break
+            time = self.time(counts)
+            if time >= 0:
+                timed.append(GraphPipeline(self.stages, counts, time))
         if not timed:
             return None
         best = min(timed, key=lambda one: one.iteration)
@@ -187,6 +197,8 @@ class PipelineCandidate:
         for _ in range(_ROUNDS):
             before = best.iteration
             for s in range(len(self.stages)):
+                if ended():
+                    return best
                 for changed in (best.in_flight[s] + 1, best.in_flight[s] - 1):
                     counts = list(best.in_flight)
                     counts[s] = changed

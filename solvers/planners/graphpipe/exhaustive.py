@@ -47,7 +47,7 @@ class ExhaustiveSearch:
 
     def __init__(self, problem: GraphProblem, ended: Callable[[], bool] = lambda: False) -> None:
         self._problem = problem
-        self._options = StageOptions(problem)
+        self._options = StageOptions(problem, ended)
         self._ended = ended
         self._below: int | None = None
         self._looked = 0
@@ -119,9 +119,9 @@ class ExhaustiveSearch:
             order = first_come_order(len(groups), ends)
             if len(order) < len(groups):
                 continue
-            if not self.complete:
-                return
             for line in _lines(order, ends) if problem.rules.sequential else [order]:
+                if self._gave_up():
+                    return
                 yield from self._of_groups([groups[s] for s in line])
 
     def _of_groups(self, groups: Sequence[tuple[int, ...]]) -> Iterator[PipelineCandidate]:
@@ -144,7 +144,9 @@ class ExhaustiveSearch:
 
     def _worth(self, group: tuple[int, ...], size: int) -> Iterator[StageOption]:
         """Go through the options of a stage whose passes alone do not take as long as a known plan."""
-        for one in self._options.of(group, size):
+        options = self._options.of(group, size)
+        self.complete = self.complete and options is not None
+        for one in options or ():
             passes = self._problem.mini_batch // size * (one.mix.forward + one.mix.backward)
             if self._below is None or passes < self._below:
                 yield one

@@ -43,7 +43,7 @@ class NeighbouringPipelines:
                 return None
             candidate = PipelineCandidate(self._problem, stages)
             if candidate.fits and candidate.bound < best.iteration:
-                timed = candidate.best_in_flight(below=best.iteration)
+                timed = candidate.best_in_flight(best.iteration, self._ended)
                 if timed is not None and timed.iteration < best.iteration:
                     return timed
         return None

@@ -75,13 +75,12 @@ class StageGraphSearch:
                 break
             if known is not None and candidate.bound >= _FAR * known:
                 break
-            ended = self._limits.ended()
-            if ended and best:
-                break
             beaten = [one.iteration for one in best[_IMPROVED - 1 :]] + ([] if known is None else [known])
-            timed = candidate.best_in_flight(below=0 if ended else min(beaten, default=None))
+            timed = candidate.best_in_flight(below=min(beaten, default=None), ended=self._limits.ended)
             if timed is not None:
                 best = sorted([*best, timed], key=lambda one: one.iteration)[:_IMPROVED]
+            if best and self._limits.ended():
+                return best[0]
         neighbouring = NeighbouringPipelines(problem, self._options, self._limits.ended)
         near = [one for one in best if known is None or one.iteration < _NEAR * known]
         return min((neighbouring.improved(one) for one in near), key=lambda one: one.iteration, default=None)

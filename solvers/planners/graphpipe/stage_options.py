@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
 from mtpp.training.stage_costs import ScheduledStage
+
+_MOST_COMPARED = 10_000_000
+"""Pairs of mixes of configurations, for all sets of layers together: some seconds."""
 
 
 class Mix(NamedTuple):
@@ -28,8 +31,13 @@ class Mix(NamedTuple):
 
     def no_worse(self, other: Mix) -> bool:
         """Tell whether this one costs no more than another in any respect, and moves as much to other stages."""
-        return self.shared == other.shared and all(
-            ours <= theirs for ours, theirs in zip(self[:5], other[:5], strict=True)
+        return (
+            self.forward <= other.forward
+            and self.backward <= other.backward
+            and self.kept <= other.kept
+            and self.fixed <= other.fixed
+            and self.parameters <= other.parameters
+            and self.shared == other.shared
         )
 
 
@@ -62,18 +70,32 @@ class StageOption:
 
 
 class StageOptions:
-    """Options of sets of layers, made when they are first asked for."""
+    """Options of sets of layers, made when they are first asked for.
 
-    def __init__(self, problem: GraphProblem) -> None:
+    Parameters
+    ----------
+    ended
+        Whether to make no more.
+    """
+
+    def __init__(self, problem: GraphProblem, ended: Callable[[], bool] = lambda: False) -> None:
         self._problem = problem
+        self._ended = ended
+        self._compared = 0
         self._known: dict[tuple[tuple[int, ...], int], list[StageOption]] = {}
         self._mixes: dict[tuple[tuple[int, ...], int], list[Mix]] = {}
 
-    def of(self, layers: tuple[int, ...], size: int) -> Sequence[StageOption]:
-        """Return all options with micro-batches of so many samples that keep one of them in memory at least."""
+    def of(self, layers: tuple[int, ...], size: int) -> Sequence[StageOption] | None:
+        """Return all options with micro-batches of so many samples that keep one of them in memory at least.
+
+        None if there are too many mixes of configurations to look at.
+        """
         key = layers, size
         if key not in self._known:
-            self._known[key] = list(self._made(layers, size))
+            made = self._made(layers, size)
+            if made is None:
+                return None
+            self._known[key] = made
         return self._known[key]
 
     def chosen(
@@ -106,23 +128,32 @@ class StageOptions:
             return 0
         return count if mix.kept == 0 else min(count, spare // mix.kept)
 
-    def _made(self, layers: tuple[int, ...], size: int) -> Iterable[StageOption]:
+    def _made(self, layers: tuple[int, ...], size: int) -> list[StageOption] | None:
+        made = []
         for d in self._problem.degrees(size):
-            for mix in self.mixes(layers, size // d):
+            mixes = self.mixes(layers, size // d)
+            if mixes is None:
+                return None
+            for mix in mixes:
                 most = self._most_in_flight(mix, size)
                 if most < 1:
                     continue
                 synchronisation = self._synchronisation(layers, mix, d, size)
-                for interval in self._problem.rules.intervals:
-                    if interval <= most:
-                        yield StageOption(layers, size, d, interval, mix, synchronisation, most)
+                made += [
+                    StageOption(layers, size, d, interval, mix, synchronisation, most)
+                    for interval in self._problem.rules.intervals
+                    if interval <= most
+                ]
+        return made
 
     def _synchronisation(self, layers: tuple[int, ...], mix: Mix, d: int, size: int) -> int:
         chosen = {layer: self._problem.choices[layer][c] for layer, c in zip(layers, mix.chosen, strict=True)}
         return self._problem.costs.synchronisation(ScheduledStage(chosen, d, size, 1))
 
-    def mixes(self, layers: tuple[int, ...], samples: int) -> Sequence[Mix]:
+    def mixes(self, layers: tuple[int, ...], samples: int) -> Sequence[Mix] | None:
         """Return the mixes of configurations of some layers that none is better than in every respect.
+
+        None if there are too many to look at.
 
         Notes
         -----
@@ -130,10 +161,10 @@ class StageOptions:
         """
         key = layers, samples
         if key not in self._mixes:
-            front = [Mix(0, 0, 0, 0, 0, (), ())]
+            front: list[Mix] | None = [Mix(0, 0, 0, 0, 0, (), ())]
             for layer in layers:
                 shares = any(one.forward_sync_bytes or one.backward_sync_bytes for one in self._problem.choices[layer])
-                front = _front(
+                front = self._front(
                     Mix(
                         mix.forward + costs.forward_ticks,
                         mix.backward + costs.backward_ticks,
@@ -148,14 +179,18 @@ class StageOptions:
                     if not one.micro_batches or samples in one.micro_batches
                     for costs in [self._problem.costs.passes(one, samples)]
                 )
+                if front is None:
+                    return None
             self._mixes[key] = front
         return self._mixes[key]
 
-
-def _front(mixes: Iterable[Mix]) -> list[Mix]:
-    """Return those that no other is no worse than."""
-    found: list[Mix] = []
-    for mix in sorted(mixes):
-        if not any(other.no_worse(mix) for other in found):
-            found.append(mix)
-    return found
+    def _front(self, mixes: Iterable[Mix]) -> list[Mix] | None:
+        """Return those that no other is no worse than; None if that takes too long."""
+        found: list[Mix] = []
+        for mix in sorted(mixes):
+            self._compared += len(found)
+            if self._compared > _MOST_COMPARED or self._ended():
+                return None
+            if not any(other.no_worse(mix) for other in found):
+                found.append(mix)
+        return found

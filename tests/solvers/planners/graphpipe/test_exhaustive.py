@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from graph_plan_oracles import best_iteration, random_graph_case
 
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
+from mtpp.solvers.planners.graphpipe import stage_options
 from mtpp.solvers.planners.graphpipe.candidate import PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch, GraphPipeline
 from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
@@ -181,6 +183,29 @@ def test_a_search_that_is_ended_says_that_it_is_not_complete() -> None:
     search = ExhaustiveSearch(_chain(), ended=lambda: True)
     search.best()
     assert not search.complete
+
+
+def test_too_many_mixes_of_configurations_are_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Eight layers of eight ways to run, each of which is the best in some respect: 8⁸ mixes of all layers."""
+    draw = random.Random(5)
+
+    def ways() -> list[Configuration]:
+        return [
+            Configuration(str(i), 100 + 17 * i + draw.randint(0, 9), draw.randint(0, 999), 4000 // (i + 1), 60 - i)
+            for i in range(8)
+        ]
+
+    layers = [Layer(v, str(v), {1: ways()}) for v in range(8)]
+    model = TrainingModel.build("m", "us", layers, [Edge(v, v + 1, 4) for v in range(7)])
+    problem = GraphProblem.build(
+        model, devices=4, memory_bytes=10**9, bandwidth_bytes_per_s=10**9, mini_batch=8, micro_batch_size=1
+    )
+    monkeypatch.setattr(stage_options, "_MOST_COMPARED", 100_000)
+    search = ExhaustiveSearch(problem)
+    search.best()
+    assert not search.complete
+    known = StageGraphSearch(problem).best()
+    assert search.best(known) is known
 
 
 def test_numbers_in_flight_follow_round_trips() -> None:

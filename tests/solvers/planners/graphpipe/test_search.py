@@ -230,6 +230,23 @@ def test_chains_are_planned_as_one_line() -> None:
         assert graph.iteration == line.iteration
 
 
+def test_a_search_that_is_ended_keeps_the_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It simulates some pipelines in place of thousands."""
+    simulated = []
+    simulate_one = PipelineCandidate.time
+
+    def counted(candidate: PipelineCandidate, in_flight: Sequence[int]) -> int:
+        simulated.append(in_flight)
+        return simulate_one(candidate, in_flight)
+
+    monkeypatch.setattr(PipelineCandidate, "time", counted)
+    problem = _problem("mmt", 4, intervals=(1, 2))
+    found = StageGraphSearch(problem, Limits(interrupted=lambda: True)).best()
+    assert found is not None
+    assert len(simulated) < 5
+    assert _simulated(problem, found) == found.iteration
+
+
 def _with_jobs(jobs: int) -> Callable[[GraphProblem], GraphPipeline | None]:
     return lambda problem: StageGraphSearch(problem, Limits(jobs=jobs)).best()
 
