@@ -17,9 +17,10 @@ from mtpp.solvers.threads import Threads
 from mtpp.training.graph_problem import GraphProblem
 
 _MOST_STEPS = 150_000
-"""Of a search for the least ticks of one size of micro-batches, and"""
+"""Of a search for the least ticks of one size of micro-batches."""
+
 _RAISING_STEPS = 600_000
-"""of all that raise a bound, about."""
+"""Of all searches that raise a bound, about."""
 
 _PRECISION = 2_000
 """Parts of the bound that it is raised by at first."""

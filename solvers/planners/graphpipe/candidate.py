@@ -44,7 +44,7 @@ class PipelineCandidate:
     fits
         Whether sizes of neighbours divide each other, and memory holds the fewest in flight.
     bound
-        J.
+        J, in ticks; 0 where it does not fit.
     """
 
     def __init__(self, problem: GraphProblem, stages: Sequence[StageOption]) -> None:
@@ -56,8 +56,8 @@ class PipelineCandidate:
         for (a, b), ticks in zip(self._ends.tolist(), self._ticks.tolist(), strict=True):
             self._readers[a].append(b)
             self._from[b].append((a, sum(ticks)))
-        self.fits = self._sizes_divide() and next(iter(self._counts(least=True)), None) is not None
-        count = len(stages)
+        self._fewest = next(self.counts("least"), ()) if self._sizes_divide() else ()
+        self.fits = bool(self._fewest)
         self._costs = np.array(
             [
                 (one.mix.forward, one.mix.backward, one.synchronisation, problem.mini_batch // one.micro_batch)
@@ -66,7 +66,7 @@ class PipelineCandidate:
             dtype=np.int64,
         )
         self._sizes = np.array([(one.micro_batch, one.interval) for one in stages], dtype=np.int64)
-        self.bound = int(path_bound(np.arange(count), self._costs, self._ends, self._ticks)) if self.fits else 0
+        self.bound = int(path_bound(self._costs, self._ends, self._ticks)) if self.fits else 0
 
     def _transfers(self) -> tuple[Int64Array, Int64Array]:
         """Return the ends of all transfers, and what they take forward and back."""
@@ -101,12 +101,11 @@ class PipelineCandidate:
         return all(max(pair) % min(pair) == 0 for pair in pairs)
 
     def counts(self, rule: str) -> Iterator[tuple[int, ...]]:
-        """Return the numbers of micro-batches in flight that the stages may have."""
-        return self._counts(least=rule == "least")
+        """Go through the micro-batches in flight that stages may have by a rule of ``IN_FLIGHT``, the fewest first.
 
-    def _counts(self, *, least: bool) -> Iterator[tuple[int, ...]]:
-        """Go through the numbers in flight, from the last stage to the first; the fewest come first."""
-        stages = self.stages
+        They are chosen from the last stage to the first. Only the fewest of all stages are ``least``.
+        """
+        stages, least = self.stages, rule == "least"
         chosen = [0] * len(stages)
 
         def choose(s: int) -> Iterator[tuple[int, ...]]:
@@ -150,7 +149,7 @@ class PipelineCandidate:
         """
         if not self.fits:
             return None
-        fewest = next(iter(self._counts(least=True)))
+        fewest = self._fewest
         counts = fewest if self._problem.rules.in_flight == "least" else tuple(in_flight)
         time = self.time(counts) if self._allowed(counts, fewest) else -1
         return GraphPipeline(self.stages, counts, time) if time >= 0 else None
@@ -180,15 +179,15 @@ class PipelineCandidate:
         -----
         O(log M + stages) simulations.
         """
-        fewest = next(iter(self._counts(least=True)))
+        fewest = self._fewest
         tried = [fewest] if self._problem.rules.in_flight == "least" else self._levels(fewest)
         timed: list[GraphPipeline] = []
-        for counts in tried:
+        for in_flight in tried:
             if timed and ended():
                 break
-            time = self.time(counts)
+            time = self.time(in_flight)
             if time >= 0:
-                timed.append(GraphPipeline(self.stages, counts, time))
+                timed.append(GraphPipeline(self.stages, in_flight, time))
         if not timed:
             return None
         best = min(timed, key=lambda one: one.iteration)
@@ -217,7 +216,7 @@ class PipelineCandidate:
         -----
         O(log M) simulations.
         """
-        fewest = next(iter(self._counts(least=True)))
+        fewest = self._fewest
         low, high = 0, max(count - few for count, few in zip(found.in_flight, fewest, strict=True))
         best = found
         while low < high:
@@ -278,7 +277,7 @@ class PipelineCandidate:
         return tuple(counts) if self._allowed(counts, fewest) else tuple(fewest)
 
     def _allowed_at(self, s: int, counts: Sequence[int], fewest: Sequence[int]) -> bool:
-        """Tell the same where counts of all stages but one were allowed already."""
+        """Tell whether numbers in flight are allowed that were so before that of one stage was changed."""
         if not fewest[s] <= counts[s] <= self.stages[s].most_in_flight:
             return False
         return all(counts[x] >= self._needed(x, counts) for x in (s, *(a for a, _ in self._from[s])))

@@ -10,12 +10,13 @@ in time T it keeps to
 * t(S) ≤ T − the longest path to where a tensor comes from − its transfers, M of them in one direction and one back,
 
 where layers on the paths take what they take at their fastest on the devices that S leaves, and the tensors that enter
-or leave S cross a link. The last one holds because a channel carries one micro-batch after the other: the last one is
+or leave S cross a link. The fourth holds because a channel carries one micro-batch after the other: the last of them is
 not there before M transfers, and its passes and the way back follow; or gradients go back M times after the first
-passes of S. Where stages
-form a line, all layers of the stages before are on the path. Its memory holds the fewest micro-batches in flight that
-any stage may have: one, or two if a stage is behind it. If no chain of such stages gets by with K devices, no plan has
-an iteration of T ticks. Layers may be left out, with their edges: the others of any plan are a chain still.
+passes of S. Where stages form a line, all layers of the stages before are on the path.
+
+The memory of S holds the fewest micro-batches in flight that any stage may have: the least k of kFkB, and two if a
+stage is behind it. If no chain of such stages gets by with K devices, no plan has an iteration of T ticks. Layers may
+be left out, with their edges: the others of any plan are a chain still.
 """
 
 from __future__ import annotations
@@ -34,9 +35,10 @@ LARGEST = 2**61
 """Above all sums of costs."""
 
 _WORD_BITS = 64
+
 _MOST_DOWNSETS = 100_000
 _MOST_ENTRIES = 2**24
-"""Downsets times numbers of devices."""
+"""Downsets of a search, and downsets times numbers of devices: 128 MiB of ticks."""
 
 
 class ChainSearch:
@@ -49,8 +51,8 @@ class ChainSearch:
     devices
         K.
     most_ticks, most_bytes
-        The largest that :meth:`least` is asked about. What takes more is counted as one more; the sum of that over all
-        layers, and K times that, have to be below :data:`LARGEST`. With None for the ticks, nothing takes time.
+        The largest that :meth:`least` is asked about. What takes more is counted as one more: as often as there are
+        layers and devices, that has to stay below :data:`LARGEST`. With None for the ticks, nothing takes time.
 
     Attributes
     ----------
@@ -78,10 +80,14 @@ class ChainSearch:
         self._arrays: tuple[Any, ...] = ()
 
     def least(self, most_ticks: int, memory_bytes: int, most_steps: int, enough_ticks: int = 0) -> tuple[int, int]:
-        """Return the least ticks of a chain, up to so many, and the steps made, which are at most so many.
+        """Return the least ticks of a chain, and the steps made.
 
         Parameters
         ----------
+        most_ticks, memory_bytes
+            Of chains that count, and of each device.
+        most_steps
+            After which the answer is ``UNKNOWN``.
         enough_ticks
             Any chain with no more ticks will do.
 

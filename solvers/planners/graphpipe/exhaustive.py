@@ -1,8 +1,8 @@
 """Every stage graph of a small model, in the order of its bound J: the plan with the shortest iteration.
 
-J of a plan is a bound of its iteration by paths and loads. Plans are looked at from the least J
-upwards, each with all numbers of micro-batches in flight that it may have; when the next J is no better than the best
-iteration found, nothing is left that could be.
+J of a plan, :func:`~mtpp.solvers.planners.graphpipe.kernels.path_bound.path_bound`, is never above its iteration. Plans
+are looked at from the least J upwards, each with all numbers of micro-batches in flight that it may have; when the next
+J is no better than the best iteration found, nothing is left that could be.
 """
 
 from __future__ import annotations
@@ -16,10 +16,15 @@ from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCan
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
 from mtpp.training.graph_problem import GraphProblem
 
+EXHAUSTIVE = "exhaustive"
+"""Method of bounds that rest on this search."""
+
 MOST_LAYERS = 8
 """Of a model whose stage graphs can all be looked at."""
 
 _MOST_CANDIDATES = 50_000
+"""Plans that fit, but for what they have in flight: all of them are kept, to go through them by J."""
+
 _MOST_LOOKED = 200_000
 """Choices of options for all stages, whether they fit or not."""
 

@@ -9,8 +9,9 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
-from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS, ExhaustiveSearch
+from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, MOST_LAYERS, ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.memory_bound import memory_bound
+from mtpp.solvers.planners.graphpipe.neighbouring import NeighbouringPipelines
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.graphpipe.stage_options import StageOptions
 from mtpp.training.graph_plan import NoGraphPlan, TickBound
@@ -18,6 +19,8 @@ from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 
 _ENOUGH = 2**61
+"""Bytes: more than any plan needs (:data:`mtpp.training.graph_problem.LARGEST`)."""
+
 _PARTS = 100
 """The memory that would do is found to a hundredth of what no plan can do without."""
 
@@ -37,7 +40,7 @@ def pipeline_in_least_memory(problem: GraphProblem, limits: Limits) -> GraphPipe
     if found is not None and len(problem.model.layers) <= MOST_LAYERS and not _fits(problem, found):
         found, needed = _leanest(problem, found, needed, limits)
     if found is not None and _fits(problem, found):
-        return _within(problem, found)
+        return _within(problem, found, limits.ended)
     stages = [] if found is None else _scheduled(problem, found)
     return NoGraphPlan(problem, stages, needed, limits.stop or StopReason.FINISHED)
 
@@ -84,7 +87,7 @@ def _leanest(
             low = middle + 1
         else:
             return found, needed
-    return found, TickBound(low, "exhaustive", Tier.ENUMERATED)
+    return found, TickBound(low, EXHAUSTIVE, Tier.ENUMERATED)
 
 
 def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> GraphPipeline | None:
@@ -97,16 +100,16 @@ def _fits(problem: GraphProblem, found: GraphPipeline) -> bool:
     return _fullest(problem, found) <= problem.memory_bytes
 
 
-def _within(problem: GraphProblem, found: GraphPipeline) -> GraphPipeline:
-    """Return a pipeline that fits with the numbers in flight that the problem's memory and rules allow."""
+def _within(problem: GraphProblem, found: GraphPipeline, ended: Callable[[], bool]) -> GraphPipeline:
+    """Return a pipeline that fits, improved as the problem's memory and rules allow."""
     options = StageOptions(problem)
     made = [
         options.chosen(one.layers, one.micro_batch, one.data_parallel, one.mix.chosen, one.interval)
         for one in found.stages
     ]
-    best = PipelineCandidate(problem, [one for one in made if one is not None]).best_in_flight()
+    best = PipelineCandidate(problem, [one for one in made if one is not None]).best_in_flight(ended=ended)
     assert best is not None  # those that it has already are allowed
-    return best
+    return NeighbouringPipelines(problem, options, ended).improved(best)
 
 
 def _scheduled(problem: GraphProblem, found: GraphPipeline) -> Sequence[ScheduledStage]:

@@ -15,9 +15,10 @@ from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.training.graph_problem import GraphProblem
 
 _MOST_STEPS = 150_000
-"""Of one search, and"""
+"""Of one search."""
+
 _ALL_STEPS = 1_500_000
-"""of all, about."""
+"""Of all searches, about."""
 
 _PRECISION = 2_000
 """Parts of the bound to which it is found."""

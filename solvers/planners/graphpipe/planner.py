@@ -12,21 +12,31 @@ from mtpp.inference.certificate import Tier
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
-from mtpp.solvers.planners.graphpipe.exhaustive import MOST_LAYERS, ExhaustiveSearch
+from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, MOST_LAYERS, ExhaustiveSearch
 from mtpp.solvers.planners.graphpipe.least_memory import pipeline_in_least_memory
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.stage_costs import ScheduledStage
 
-EXHAUSTIVE = "exhaustive"
-
 
 def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
     """Return the plan with the shortest iteration found, and what is proven; or that there is none.
 
-    Plans of up to :data:`mtpp.solvers.planners.graphpipe.exhaustive.MOST_LAYERS` layers are optimal unless there are
-    too many of them.
+    Parameters
+    ----------
+    limits
+        Threads, and when to end: the result depends on neither, unless the search was ended.
+
+    Returns
+    -------
+    Of models of up to :data:`mtpp.solvers.planners.graphpipe.exhaustive.MOST_LAYERS` layers the optimal plan, unless
+    there are too many plans; of others a good one. Where none was found, the memory that would do.
+
+    Raises
+    ------
+    InconsistentBound
+        If the bound is above the plan, which no correct program can produce.
     """
     limits.observer.phase("stage graphs")
     found = StageGraphSearch(problem, limits).best()

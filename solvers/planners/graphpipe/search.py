@@ -21,7 +21,8 @@ _SIMULATED = 16
 """Pipelines that are simulated, those of the least J, for each kFkB order."""
 
 _FAR, _NEAR = 1.1, 1.04
-"""Times the iteration that is known that a bound, or an iteration, may have: moving layers gains less, mostly."""
+"""Times the iteration that is known already: pipelines with a bound above the first are not simulated, and those with
+an iteration above the second keep their layers, for moving them mostly gains less."""
 
 _IMPROVED = 3
 """Pipelines whose layers are moved one by one, those of the shortest iterations."""
@@ -61,8 +62,10 @@ class StageGraphSearch:
 
         Parameters
         ----------
+        found
+            Stages of each pipeline, in a topological order.
         known
-            Iteration that is known already: what is bound to be far above is not looked at.
+            Iteration of a plan by other rules, in ticks.
         """
         problem = replace(self._problem, rules=rules)
         key = rules.sequential, rules.per_stage, tuple(rules.intervals)

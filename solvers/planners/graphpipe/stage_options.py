@@ -48,7 +48,13 @@ class StageOption:
     Attributes
     ----------
     layers
-        Positions in the model.
+        Positions in the model, in a topological order.
+    micro_batch, data_parallel, interval
+        Samples b of a micro-batch on all its devices together, d, and k of its kFkB order.
+    mix
+        Configurations of the layers, for b / d samples.
+    synchronisation
+        Ticks of synchronising gradients after the last pass.
     most_in_flight
         Micro-batches that fit into a device's memory, at least 1.
     """
@@ -161,10 +167,10 @@ class StageOptions:
         """
         key = layers, samples
         if key not in self._mixes:
-            front: list[Mix] | None = [Mix(0, 0, 0, 0, 0, (), ())]
+            front = [Mix(0, 0, 0, 0, 0, (), ())]
             for layer in layers:
                 shares = any(one.forward_sync_bytes or one.backward_sync_bytes for one in self._problem.choices[layer])
-                front = self._front(
+                larger = self._front(
                     Mix(
                         mix.forward + costs.forward_ticks,
                         mix.backward + costs.backward_ticks,
@@ -179,8 +185,9 @@ class StageOptions:
                     if not one.micro_batches or samples in one.micro_batches
                     for costs in [self._problem.costs.passes(one, samples)]
                 )
-                if front is None:
+                if larger is None:
                     return None
+                front = larger
             self._mixes[key] = front
         return self._mixes[key]
 

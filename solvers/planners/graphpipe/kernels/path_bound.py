@@ -9,16 +9,14 @@ from mtpp.solvers.jit import kernel
 
 
 @kernel
-def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: Int64Array) -> int:
+def path_bound(costs: Int64Array, ends: Int64Array, ticks: Int64Array) -> int:
     """Return J, ticks that no simulation of a stage graph beats: paths into stages and what they have to do.
 
     Parameters
     ----------
-    order
-        Stages, topologically, int64.
     costs
-        Ticks of a forward pass, of a backward pass, of all synchronisation, and micro-batches, int64,
-        shape (stages, 4).
+        Of each stage, in a topological order: ticks of a forward pass, of a backward pass, of all synchronisation, and
+        micro-batches, int64, shape (stages, 4).
     ends, ticks
         Source and target of each transfer, and what it takes forward and back, int64, shape (transfers, 2).
 
@@ -29,10 +27,9 @@ def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: In
     behind it takes. Its synchronisation follows, or the backward passes of the path into it. A channel carries all
     micro-batches of its sender. For equal stages and free transfers the iteration is J. O(stages · transfers).
     """
-    stages = len(order)
+    stages = len(costs)
     taken = np.zeros(stages, dtype=np.int64)  # from the first forward to the last backward pass
-    for i in range(stages - 1, -1, -1):
-        x = order[i]
+    for x in range(stages - 1, -1, -1):
         taken[x] = costs[x, 3] * (costs[x, 0] + costs[x, 1])
         for t in range(len(ends)):
             if ends[t, 0] == x:
@@ -41,7 +38,7 @@ def path_bound(order: Int64Array, costs: Int64Array, ends: Int64Array, ticks: In
     both = np.zeros(stages, dtype=np.int64)
     forward = np.zeros(stages, dtype=np.int64)
     bound = 0
-    for x in order:
+    for x in range(stages):
         for t in range(len(ends)):
             if ends[t, 1] == x:
                 y = ends[t, 0]

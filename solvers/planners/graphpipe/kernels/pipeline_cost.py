@@ -62,10 +62,25 @@ class Workspace(NamedTuple):
 
     Attributes
     ----------
-    order
-        Stages in a topological order after a cost was found, int64, shape (stages,).
+    sums
+        Of each stage, as in :class:`AnnealedModel`: forward, backward, kept, fixed, parameters, int64,
+        shape (stages, 5).
     pair
         Transfer from a stage to another, −1 between calls, int64, shape (stages, stages).
+    newest, transfers
+        Last transfer out of each stage, −1 for none; source, target and the transfer out of the same source before,
+        int64, shapes (stages,) and (transfers, 3).
+    moved
+        Bytes of a sample of each transfer, float64.
+    waiting
+        Transfers into each stage from stages that have no place in the order yet, int64.
+    order
+        Stages in a topological order after a cost was found, int64, shape (stages,).
+    times
+        Ticks of the longest path into a stage, of both passes and forward, and from its first forward pass until the
+        last gradients are back, of all micro-batches and of one, float64, shape (stages, 4).
+    samples
+        Fewest samples that each stage may have in flight, int64.
     """
 
     sums: Int64Array
@@ -164,7 +179,7 @@ def pipeline_cost(
     stages: int,
     work: Workspace,
 ) -> float:
-    """Return what a pipeline costs, more where it does not fit into memory; see :data:`IMPOSSIBLE`.
+    """Return what a pipeline costs in ticks, more where it does not fit into memory; see :data:`IMPOSSIBLE`.
 
     Parameters
     ----------
@@ -178,6 +193,7 @@ def pipeline_cost(
     """
     devices, memory = model.limits[0], model.limits[1]
     bandwidth, latency = float(model.limits[2]), float(model.limits[3])
+    sequential, fewest_only = model.limits[4], model.limits[5]
     used = 0
     for s in range(stages):
         used += model.options[option[s], 0]
@@ -196,7 +212,7 @@ def pipeline_cost(
         work.sums[s, 4] += model.parameters[c, v]
     count = _add_transfers(model, stage, stages, work)
     fine = _in_order(stages, work) == stages
-    if fine and model.limits[4]:
+    if fine and sequential:
         count = _add_line(stages, count, work)
     for t in range(count):
         a, b = work.transfers[t, 0], work.transfers[t, 1]
@@ -244,7 +260,7 @@ def pipeline_cost(
         spare = memory - work.sums[x, 3]
         over += max(0.0, (float(fewest) * work.sums[x, 2] - spare) / memory)
         most = fewest
-        if not model.limits[5]:
+        if not fewest_only:
             most = batches
             if work.sums[x, 2] > 0:
                 most = max(fewest, min(batches, spare // work.sums[x, 2]))

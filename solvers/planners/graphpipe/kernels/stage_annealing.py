@@ -14,6 +14,12 @@ _LAYER, _OPTION, _SPLIT, _MERGE = 0.55, 0.75, 0.88, 0.96
 """Parts of the moves, cumulated: layers, replicas and sizes, new stages, stages that become one; the rest are
 configurations."""
 
+_NEAR_LAYER, _NEAR_STAGE = 0.85, 0.7
+"""Probabilities that a layer goes to the stage of a neighbour, and that a stage joins that of one; else to any."""
+
+_ALONE = 0.2
+"""Probability that a new stage has a single layer, in place of all of its stage that it follows or that follow it."""
+
 
 @inlined
 def _mark_side(model: AnnealedModel, stage: Int64Array, layer: int, down: bool, marked: Int64Array) -> None:
@@ -65,7 +71,9 @@ def anneal_stages(
 
     Notes
     -----
-    O(layers + edges + stages) a step.
+    Layers, options, splits, merges and configurations are changed at random; a pipeline that costs more is accepted
+    with probability exp(−Δ / temperature), which falls geometrically (Kirkpatrick et al. 1983). O(layers + edges +
+    stages) a step, and O(edges · layers of a path in a stage) at worst where what follows a layer moves with it.
     """
     np.random.seed(seed)
     layers, most = len(stage), len(option) - 2
@@ -83,7 +91,7 @@ def anneal_stages(
         kind = np.random.random()
         own = stage[v]
         if kind < _LAYER:
-            other = _neighbour_stage(model, stage, v, 0.85)
+            other = _neighbour_stage(model, stage, v, _NEAR_LAYER)
             if other == own:
                 continue
             if np.random.random() < 0.5:
@@ -101,7 +109,7 @@ def anneal_stages(
             if stages >= most:
                 continue
             _mark_side(model, stage, v, np.random.random() < 0.5, marked)
-            if np.random.random() < 0.2:
+            if np.random.random() < _ALONE:
                 marked[:] = 0
                 marked[v] = 1
             for u in range(layers):
@@ -112,7 +120,7 @@ def anneal_stages(
                 option[own] -= 1
             stages += 1
         elif kind < _MERGE:
-            other = _neighbour_stage(model, stage, v, 0.7)
+            other = _neighbour_stage(model, stage, v, _NEAR_STAGE)
             if other == own:
                 continue
             for u in range(layers):

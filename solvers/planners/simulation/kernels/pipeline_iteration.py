@@ -49,6 +49,10 @@ def pipeline_iteration(
         Samples of a micro-batch and k of the kFkB order, int64, shape (stages, 2).
     in_flight
         Micro-batches in flight, int64, shape (stages,).
+
+    Notes
+    -----
+    O(passes + messages + stages · transfers).
     """
     stages = len(costs)
     row_start = np.zeros(stages + 1, dtype=np.int64)
