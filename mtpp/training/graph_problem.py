@@ -199,8 +199,13 @@ class GraphProblem:
             held += max(one.memory_b for one in here)
             held += max((count * one.memory_bytes for count, one in known), default=0)
         counts = [(self.mini_batch // size, size) for size in self.sizes]
+        ones = [one for here in self.choices for one in here]
+        shared = [
+            size for one in ones for size in (*one.forward_sync_bytes.values(), *one.backward_sync_bytes.values())
+        ]
+        largest = max(shared, default=0)
         for edge in model.edges:
-            most = edge.communication_bytes + max(self._sync_bytes, default=0)
+            most = edge.communication_bytes + largest
             ticks += 2 * max(count * costs.transfer([most], size, 1) for count, size in counts)
         ticks += 2 * len(model.layers) * costs.latency_ticks * max(count for count, _ in counts)
         parameters = sum(max(one.parameter_bytes for one in here) for here in self.choices)
@@ -211,11 +216,6 @@ class GraphProblem:
                 source=model.places.source,
                 remedy="check the costs, the time unit, the bandwidth and the mini-batch",
             )
-
-    @property
-    def _sync_bytes(self) -> list[int]:
-        ones = (one for here in self.choices for one in here)
-        return [size for one in ones for size in (*one.forward_sync_bytes.values(), *one.backward_sync_bytes.values())]
 
 
 def _times_of(model: TrainingModel, given: int | None) -> int:
