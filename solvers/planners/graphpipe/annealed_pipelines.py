@@ -38,6 +38,9 @@ _STEPS = 0.4, 2
 _KEPT = 8
 """Pipelines that go on to the next round."""
 
+_LEAST = 4
+"""Pipelines that are annealed even when the time is up."""
+
 _SIZES = 3
 """Sizes of micro-batches that pipelines by other rules are annealed with, those of the least cost."""
 
@@ -90,6 +93,7 @@ class AnnealedPipelines:
         self._problem = problem
         self._limits = limits
         self._models = AnnealedModels(problem)
+        self._done = 0
         self._model = lru_cache(maxsize=None)(self._made_model)
         layers = [layer for group in equal_branches(problem.model, layer_kinds(problem)) for layer in chain(*group)]
         self._order = np.array(layers, dtype=np.int64)
@@ -162,9 +166,13 @@ class AnnealedPipelines:
         return sizes, self._models.build(sizes)
 
     def _anneal(self, start: _Start, *, steps: int, seed: int, hot: float, cold: float) -> _Start:
+        """Return a pipeline annealed on; the same once the search has to end."""
+        if self._done >= _LEAST and self._limits.ended():
+            return start
         stage, option, choice = start.stage.copy(), start.option.copy(), start.choice.copy()
         _, model = self._model(start.setting)
         cost, stages = anneal_stages(model, stage, option, choice, start.stages, steps, seed, hot, cold)
+        self._done += 1
         return replace(start, stage=stage, option=option, choice=choice, stages=stages, cost=cost)
 
     def _stages(self, start: _Start, options: StageOptions) -> list[StageOption] | None:

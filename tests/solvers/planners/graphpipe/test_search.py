@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from graph_plan_oracles import random_graph_case
@@ -15,9 +16,11 @@ from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.training.native import training_model_from_document
 from mtpp.host.deadline import Deadline
 from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.graphpipe import annealed_pipelines
 from mtpp.solvers.planners.graphpipe.bound import iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
 from mtpp.solvers.planners.graphpipe.exhaustive import ExhaustiveSearch
+from mtpp.solvers.planners.graphpipe.kernels import stage_annealing
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.planner import plan as piper
@@ -231,18 +234,24 @@ def test_chains_are_planned_as_one_line() -> None:
 
 
 def test_a_search_that_is_ended_keeps_the_first_plan(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It simulates some pipelines in place of thousands."""
-    simulated = []
-    simulate_one = PipelineCandidate.time
+    """It anneals and simulates some pipelines in place of thousands."""
+    annealed, simulated = [], []
+    anneal_one, simulate_one = stage_annealing.anneal_stages, PipelineCandidate.time
+
+    def noted(*arguments: Any) -> tuple[float, int]:
+        annealed.append(arguments)
+        return anneal_one(*arguments)
 
     def counted(candidate: PipelineCandidate, in_flight: Sequence[int]) -> int:
         simulated.append(in_flight)
         return simulate_one(candidate, in_flight)
 
+    monkeypatch.setattr(annealed_pipelines, "anneal_stages", noted)
     monkeypatch.setattr(PipelineCandidate, "time", counted)
     problem = _problem("mmt", 4, intervals=(1, 2))
     found = StageGraphSearch(problem, Limits(interrupted=lambda: True)).best()
     assert found is not None
+    assert len(annealed) < 5
     assert len(simulated) < 5
     assert _simulated(problem, found) == found.iteration
 
