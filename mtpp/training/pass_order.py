@@ -6,7 +6,6 @@ A pass is a number: j for the forward pass of micro-batch j, counted from 1, and
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -59,11 +58,6 @@ def interleaved_order(micro_batches: int, in_flight: int, interval: int = 1) -> 
 def pass_name(number: int) -> str:
     """Return a pass as ``F3`` or ``B3``."""
     return f"{'F' if number > 0 else 'B'}{abs(number)}"
-
-
-def order_text(order: Sequence[int] | Int32Array) -> str:
-    """Return an order as ``F1 F2 B1 B2``."""
-    return " ".join(pass_name(int(number)) for number in order)
 
 
 def order_of_text(text: str, micro_batches: int) -> Int32Array:
