@@ -163,7 +163,14 @@ def _figures(planned: PlannedGraph, dropped: tuple[str, ...] = ()) -> list[tuple
     alike = _alike(plan)
     if alike is not None:
         layers = counted(len(problem.model.layers), "layer")
-        figures.append(("configurations", f"{alike} for all {layers}" if layers != "1 layer" else alike))
+        figures.append(
+            (
+                "configurations",
+                alike
+                if layers == "1 layer"
+                else f"{alike} for {'both layers' if layers == '2 layers' else f'all {layers}'}",
+            )
+        )
     elif "configurations" in dropped:
         mixes = (f"stage {s}: {_mix(stage)}" for s, stage in enumerate(plan.stages))
         figures.append(("configurations", "; ".join(mixes)))

@@ -168,7 +168,14 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     alike = _alike(plan)
     if alike is not None:
         layers = counted(len(plan.problem.model.layers), "layer")
-        figures.append(("configurations", f"{alike} for all {layers}" if layers != "1 layer" else alike))
+        figures.append(
+            (
+                "configurations",
+                alike
+                if layers == "1 layer"
+                else f"{alike} for {'both layers' if layers == '2 layers' else f'all {layers}'}",
+            )
+        )
     elif "configurations" in dropped:
         figures.append(("configurations", _mixes_text(plan)))
     if isinstance(plan, NestedPlan):
