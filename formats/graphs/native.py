@@ -98,7 +98,7 @@ def to_document(graph: CostGraph) -> dict[str, Any]:
     Costs are exact (``int`` or ``Fraction``); :func:`mtpp.formats.io.json_text.dump_json` can write it.
     """
     document = _header(graph, graph.time_unit) | {
-        "ops": _op_rows(graph, graph.work),
+        "ops": _with_training_keys(graph, _op_rows(graph, graph.work)),
         "tensors": _tensor_rows(graph, graph.transfer),
     }
     if graph.metadata:
@@ -107,7 +107,7 @@ def to_document(graph: CostGraph) -> dict[str, Any]:
 
 
 def ticks_document(graph: CostGraph, work_ticks: Sequence[int], transfer_ticks: Sequence[int]) -> dict[str, Any]:
-    """Return the document that a plan embeds: *graph* with its costs in ticks, without metadata.
+    """Return the document that a plan embeds: *graph* with its costs in ticks, without metadata and keys for training.
 
     Parameters
     ----------
@@ -152,6 +152,15 @@ def _op_rows(graph: CostGraph, work: Sequence[Exact]) -> list[dict[str, Any]]:
         if size:
             row["param_bytes"] = size
         rows.append(row)
+    return rows
+
+
+def _with_training_keys(graph: CostGraph, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Add what is given of backward passes to rows of ops."""
+    for key, column in (("backward", graph.backward), ("kept_bytes", graph.kept_bytes)):
+        for row, value in zip(rows, column, strict=False):
+            if value is not None:
+                row[key] = value
     return rows
 
 

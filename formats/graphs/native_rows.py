@@ -19,7 +19,7 @@ from mtpp.formats.io.json_shape import (
 from mtpp.inference.graph_columns import OpColumns, TensorColumns
 
 _OP_KEYS = ("name", "work")
-_OP_OPTIONAL = ("kind", "param_bytes")
+_OP_OPTIONAL = ("kind", "param_bytes", "backward", "kept_bytes")
 _TENSOR_KEYS = ("name", "producer", "consumers")
 _TENSOR_OPTIONAL = ("bytes", "transfer")
 
@@ -42,6 +42,8 @@ def op_columns(rows: list[Any]) -> OpColumns:
         work=[row["work"] for row in rows],
         kind=[row.get("kind", "") for row in rows],
         param_bytes=[row.get("param_bytes", 0) for row in rows],
+        backward=_optional(rows, "backward"),
+        kept_bytes=_optional(rows, "kept_bytes"),
     )
 
 
@@ -63,7 +65,14 @@ def op_rows_are_sound(rows: list[Any]) -> bool:
     """Return whether all rows pass :func:`check_op`, far faster than by calling it."""
     return _have_columns(rows, _OP_KEYS, _OP_OPTIONAL) and all(
         _kinds(rows, key) <= kinds
-        for key, kinds in (("name", {str}), ("work", _EXACT), ("kind", {str}), ("param_bytes", {int}))
+        for key, kinds in (
+            ("name", {str}),
+            ("work", _EXACT),
+            ("kind", {str}),
+            ("param_bytes", {int}),
+            ("backward", _EXACT),
+            ("kept_bytes", {int}),
+        )
     )
 
 
@@ -94,6 +103,11 @@ def _have_columns(rows: list[Any], required: Sequence[str], optional: Sequence[s
     return all(needed.issubset(keys) and known.issuperset(keys) for keys in shapes)
 
 
+def _optional(rows: list[Any], key: str) -> list[Any]:
+    """Return a column of values that few graphs have, empty where there are none."""
+    return [row.get(key) for row in rows] if any(key in row for row in rows) else []
+
+
 def _kinds(rows: list[Any], key: str) -> set[type]:
     return {type(row[key]) for row in rows if key in row}
 
@@ -106,6 +120,8 @@ def check_op(row: Any, i: int) -> None:
     require_text(row.get("kind", ""), pointer("ops", i, "kind"))
     require_number(row["work"], pointer("ops", i, "work"))
     require_whole(row.get("param_bytes", 0), pointer("ops", i, "param_bytes"))
+    require_number(row.get("backward", 0), pointer("ops", i, "backward"))
+    require_whole(row.get("kept_bytes", 0), pointer("ops", i, "kept_bytes"))
 
 
 def check_tensor(row: Any, t: int) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,6 +25,8 @@ from mtpp.units import Exact
 if TYPE_CHECKING:
     import networkx as nx
 
+T = TypeVar("T")
+
 TIME_UNITS = ("ps", "ns", "us", "ms", "s", "1")
 """Units of time a graph may be written in; ``"1"`` is abstract: costs compare, but are no seconds."""
 
@@ -33,12 +35,14 @@ UNKNOWN_BYTES = -1
 
 
 class Op(NamedTuple):
-    """One operation, as a reader hands it over."""
+    """One operation, as a reader hands it over; the last two are for training."""
 
     name: str
     work: Exact
     kind: str = ""
     param_bytes: int = 0
+    backward: Exact | None = None
+    kept_bytes: int | None = None
 
 
 class Tensor(NamedTuple):
@@ -76,6 +80,10 @@ class CostGraph:
         Time to move each tensor, in time units; None where it follows from the bytes and the system's bandwidth.
     metadata
         What a reader wants to keep (inputs, outputs, what was folded …); never read by a solver.
+    backward
+        Time of each op's backward pass, in time units, None where not given; empty where no op has one.
+    kept_bytes
+        Bytes of each op kept from its forward to its backward pass, for each micro-batch; as *backward*.
     """
 
     name: str
@@ -91,6 +99,8 @@ class CostGraph:
     tensor_bytes: Int64Array
     transfer: tuple[Exact | None, ...]
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    backward: tuple[Exact | None, ...] = ()
+    kept_bytes: tuple[int | None, ...] = ()
 
     @classmethod
     def build(
@@ -154,6 +164,8 @@ class CostGraph:
             tensor_bytes=np.array([UNKNOWN_BYTES if size is None else size for size in tensors.bytes], dtype=np.int64),
             transfer=tuple(tensors.transfer),
             metadata=frozen(metadata or {}),
+            backward=_given(ops.backward),
+            kept_bytes=_given(ops.kept_bytes),
         )
         for array in (graph.param_bytes, *links, graph.tensor_bytes):
             array.setflags(write=False)
@@ -206,16 +218,19 @@ class CostGraph:
     def to_networkx(self) -> nx.DiGraph:
         """Return the graph as a ``networkx.DiGraph`` on op names.
 
-        Nodes carry ``work``, ``kind`` and ``param_bytes``; an edge carries ``tensors``, the list of names of the
-        tensors that flow along it. The graph's attributes hold ``name``, ``time_unit``, ``metadata`` and
-        ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from which
-        :meth:`from_networkx` restores the hyperedges.
+        Nodes carry ``work``, ``kind`` and ``param_bytes``, and ``backward`` and ``kept_bytes`` if given; an edge
+        carries ``tensors``, the list of names of the tensors that flow along it. The graph's attributes hold ``name``,
+        ``time_unit``, ``metadata`` and ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from
+        which :meth:`from_networkx` restores the hyperedges.
         """
         import networkx as nx
 
         result: nx.DiGraph = nx.DiGraph(name=self.name, time_unit=self.time_unit, metadata=dict(self.metadata))
         for v, op in enumerate(self.op_names):
             result.add_node(op, work=self.work[v], kind=self.op_kinds[v], param_bytes=int(self.param_bytes[v]))
+            for key, column in (("backward", self.backward), ("kept_bytes", self.kept_bytes)):
+                if column and column[v] is not None:
+                    result.nodes[op][key] = column[v]
         tensors: dict[str, dict[str, Any]] = {}
         for t, tensor in enumerate(self.tensor_names):
             producer = self.op_names[self.tensor_producer[t]]
@@ -243,9 +258,9 @@ class CostGraph:
         ----------
         graph
             Nodes carry ``work`` (required, in time units; floats are read as the decimals they print as), and
-            may carry ``kind``, ``size_param`` or ``param_bytes``, and ``size_out`` or ``bytes`` or ``transfer``
-            of the one tensor that the node sends along all its out-edges. A graph made by :meth:`to_networkx`
-            brings its tensors in ``graph.graph["tensors"]`` instead.
+            may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, and ``size_out``
+            or ``bytes`` or ``transfer`` of the one tensor that the node sends along all its out-edges. A graph made by
+            :meth:`to_networkx` brings its tensors in ``graph.graph["tensors"]`` instead.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -274,6 +289,11 @@ class CostGraph:
             tensors=tensors,
             metadata=graph.graph.get("metadata"),
         )
+
+
+def _given(column: Sequence[T | None]) -> tuple[T | None, ...]:
+    """Return a column, empty if nothing stands in it."""
+    return tuple(column) if any(value is not None for value in column) else ()
 
 
 def _transposed(rows: Iterable[tuple[Any, ...]], width: int) -> Iterable[Sequence[Any]]:
@@ -311,7 +331,15 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
         raise InputError("the node has no work", where=where, remedy="give it the attribute work")
     size = _first(data, "param_bytes", "size_param")
     params = 0 if size is None else _whole(size, f"{where}, param_bytes")
-    return Op(name, _exact(data["work"], f"{where}, work"), str(data.get("kind", "")), params)
+    backward, kept = _first(data, "backward"), _first(data, "kept_bytes")
+    return Op(
+        name,
+        _exact(data["work"], f"{where}, work"),
+        str(data.get("kind", "")),
+        params,
+        None if backward is None else _exact(backward, f"{where}, backward"),
+        None if kept is None else _whole(kept, f"{where}, kept_bytes"),
+    )
 
 
 def _tensor(name: str, producer: str, consumers: tuple[str, ...], data: Mapping[str, Any], where: str) -> Tensor:

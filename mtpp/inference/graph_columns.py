@@ -24,12 +24,14 @@ _UNKNOWN_OP = -1
 
 
 class OpColumns(NamedTuple):
-    """Ops, one entry per op in every column; see :class:`mtpp.inference.graph.Op`."""
+    """Ops, one entry per op in every column; see :class:`mtpp.inference.graph.Op`. The last two may be empty."""
 
     name: Sequence[str]
     work: Sequence[Exact]
     kind: Sequence[str]
     param_bytes: Sequence[int]
+    backward: Sequence[Exact | None] = ()
+    kept_bytes: Sequence[int | None] = ()
 
 
 class TensorColumns(NamedTuple):
@@ -73,6 +75,8 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
         and _names_are_sound(tensors.name)
         and _costs_are_sound(ops.work)
         and _sizes_are_sound(ops.param_bytes)
+        and _costs_are_sound([cost for cost in ops.backward if cost is not None])
+        and _sizes_are_sound([size for size in ops.kept_bytes if size is not None])
         and _sizes_are_sound([size for size in tensors.bytes if size is not None])
         and _costs_are_sound([cost for cost in tensors.transfer if cost is not None])
         and all(
@@ -131,6 +135,12 @@ def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> Non
     for i, (work, param_bytes) in enumerate(zip(ops.work, ops.param_bytes, strict=True)):
         _check_cost(work, f"/ops/{i}/work")
         _check_bytes(param_bytes, f"/ops/{i}/param_bytes")
+    for i, cost in enumerate(ops.backward):
+        if cost is not None:
+            _check_cost(cost, f"/ops/{i}/backward")
+    for i, size in enumerate(ops.kept_bytes):
+        if size is not None:
+            _check_bytes(size, f"/ops/{i}/kept_bytes")
     for t, (size, transfer) in enumerate(zip(tensors.bytes, tensors.transfer, strict=True)):
         _check_tensor_cost(size, transfer, t, abstract=abstract)
         made_by = index.get(tensors.producer[t])

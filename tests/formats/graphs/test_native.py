@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from fractions import Fraction
 from typing import Any
 
@@ -53,7 +54,7 @@ WRONG = [
     (_with_op(param_bytes=Fraction(1, 2)), "x: /ops/1/param_bytes: must be a whole number; round it"),
     (_with_op(work="2"), "x: /ops/1/work: must be a number, not a string; write it without quotes"),
     (_with_op(param_byte=2), "x: /ops/1: unknown key 'param_byte'; did you mean 'param_bytes'?"),
-    (_with_op(zzz=2), "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes"),
+    (_with_op(zzz=2), "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes, backward, kept_bytes"),
     (_with_tensor(producer=1), "x: /tensors/0/producer: must be a string, not a number"),
     (_with_tensor(consumers="b"), "x: /tensors/0/consumers: must be an array, not a string"),
     (_with_tensor(consumers=["b", None]), "x: /tensors/0/consumers/1: must be a string, not null"),
@@ -159,3 +160,44 @@ def test_a_graph_in_ticks_is_the_same_instance(graph: CostGraph) -> None:
     assert np.array_equal(again.consumers, graph.consumers)
     assert np.array_equal(again.tensor_bytes, graph.tensor_bytes)
     assert ticks_document(graph, instance.work, instance.transfer) == document  # type: ignore[arg-type]
+
+
+def test_keys_for_training() -> None:
+    """Backward passes and what is kept for them go through reading, writing and networkx; others are left out."""
+    document = {
+        "format": "mtpp-graph",
+        "version": 1,
+        "name": "trained",
+        "time_unit": "ms",
+        "ops": [{"name": "a", "work": 1, "backward": 2.5, "kept_bytes": 7}, {"name": "b", "work": 1}],
+        "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 4}],
+    }
+    graph = read_native(json.dumps(document).encode(), "x")
+    assert graph.backward == (Fraction(5, 2), None)
+    assert graph.kept_bytes == (7, None)
+    assert json.loads(write_native(graph)) == document
+    again = CostGraph.from_networkx(graph.to_networkx())
+    assert (again.backward, again.kept_bytes) == (graph.backward, graph.kept_bytes)
+    assert "backward" not in ticks_document(graph, [1, 1], [1])["ops"][0]
+    plain = CostGraph.build(name="p", time_unit="ms", ops=[Op("a", 1)], tensors=[])
+    assert (plain.backward, plain.kept_bytes) == ((), ())
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "said"),
+    [
+        ("backward", -1, "/ops/0/backward"),
+        ("backward", "1", "/ops/0/backward"),
+        ("backward", None, "/ops/0/backward"),
+        ("kept_bytes", -1, "/ops/0/kept_bytes"),
+        ("kept_bytes", 1.5, "/ops/0/kept_bytes"),
+        ("kept_bytes", 2**62, "/ops/0/kept_bytes"),
+    ],
+)
+def test_bad_keys_for_training(key: str, value: Any, said: str) -> None:
+    """Costs of backward passes are checked as other costs are, and the place is named."""
+    ops = [{"name": "a", "work": 1, key: value}]
+    document = {"format": "mtpp-graph", "version": 1, "name": "x", "time_unit": "ms", "ops": ops, "tensors": []}
+    with pytest.raises(InputError) as raised:
+        read_native(json.dumps(document).encode(), "x")
+    assert raised.value.where == said
