@@ -1,0 +1,228 @@
+"""A graph or a layer model in a line: its ops in a topological order, with what training takes of each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from mtpp.errors import InputError
+from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
+from mtpp.inference.instance import Instance
+from mtpp.training.model import Configuration, TrainingModel
+from mtpp.training.pfeife.costs import LineCosts, LineTensor
+from mtpp.units import PICOSECONDS, Exact, ceil_ratio
+
+MODEL_KINDS = ("graph", "layers")
+
+LARGEST_BYTES = 2**60
+"""All parameters, states and tensors of an iteration together stay below as many bytes."""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelLine:
+    """Ops or layers in the order along which stages are cut.
+
+    Attributes
+    ----------
+    kind
+        ``graph`` or ``layers``, of the model.
+    names
+        Of all ops by position; layers by the id that their file gives them.
+    order
+        Position in the model of each, a permutation.
+    ticks_per_unit
+        Ticks in *time_unit*; 1 tick = 1 ps unless that is ``"1"``.
+    sizes_known
+        Whether the model gives all bytes, so that memory can be told.
+    configurations
+        What each layer runs as, by position; empty for graphs.
+    """
+
+    name: str
+    kind: Literal["graph", "layers"]
+    names: Sequence[str | int]
+    order: Sequence[int]
+    time_unit: str
+    ticks_per_unit: int
+    costs: LineCosts
+    sizes_known: bool
+    configurations: Sequence[Configuration] = ()
+
+    @property
+    def layers(self) -> Sequence[str | int]:
+        """Its ops, as a graph has them."""
+        return self.names
+
+    @property
+    def ends(self) -> Sequence[tuple[int, int]]:
+        """Positions of the two ops of each edge."""
+        return [(one.producer, reader) for one in self.costs.tensors for reader in one.consumers]
+
+    def reordered(self, order: Sequence[int]) -> ModelLine:
+        """Return the same with its ops in another topological order, given by their positions in this one."""
+        return replace(
+            self,
+            names=[self.names[p] for p in order],
+            order=[self.order[p] for p in order],
+            costs=self.costs.reordered(order),
+            configurations=[self.configurations[p] for p in order] if self.configurations else (),
+        )
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+        return self.time_unit != "1"
+
+
+def graph_line(
+    graph: CostGraph,
+    instance: Instance,
+    *,
+    backward_ratio: Exact,
+    state: Exact,
+    latency: int = 0,
+    order: Sequence[int] | None = None,
+) -> ModelLine:
+    """Return a graph in a line.
+
+    Parameters
+    ----------
+    instance
+        The graph in ticks.
+    backward_ratio
+        Backward pass / forward pass of ops whose backward pass the graph does not give; rounded up for each op.
+    state
+        Bytes that training holds for each byte of parameters: they, their gradients and the optimiser's state.
+    latency
+        Of a hand-over, in ticks.
+    order
+        A topological order; None: the graph's own.
+    """
+    given = [int(v) for v in (graph.order if order is None else order)]
+    place = {v: p for p, v in enumerate(given)}
+    work = [int(instance.work[v]) for v in given]
+    backward = [ceil_ratio(ticks * backward_ratio.numerator, backward_ratio.denominator) for ticks in work]
+    for p, v in enumerate(given):
+        own = graph.backward[v] if getattr(graph, "backward", ()) else None
+        if own is not None:
+            backward[p] = ceil_ratio(own.numerator * instance.ticks_per_unit, own.denominator)
+    sizes = graph.tensor_bytes.tolist()
+    kept = [0] * len(given)
+    for producer, size in zip(graph.tensor_producer.tolist(), sizes, strict=True):
+        kept[place[producer]] += max(0, size)
+    for p, v in enumerate(given):
+        stated = graph.kept_bytes[v] if getattr(graph, "kept_bytes", ()) else None
+        if stated is not None:
+            kept[p] = stated
+    tensors = [
+        LineTensor(
+            place[int(producer)],
+            [place[int(v)] for v in graph.tensor_consumers(t)],
+            int(instance.transfer[t]),
+            None if size == UNKNOWN_BYTES else size,
+        )
+        for t, (producer, size) in enumerate(zip(graph.tensor_producer.tolist(), sizes, strict=True))
+    ]
+    fixed = [ceil_ratio(int(graph.param_bytes[v]) * state.numerator, state.denominator) for v in given]
+    costs = LineCosts(_array(work), _array(backward), _array(fixed), _array(kept), tensors, latency)
+    return ModelLine(
+        graph.name,
+        "graph",
+        [graph.op_names[v] for v in given],
+        given,
+        graph.time_unit,
+        instance.ticks_per_unit,
+        costs,
+        all(one.size_bytes is not None for one in tensors),
+    )
+
+
+def layer_line(
+    model: TrainingModel,
+    *,
+    bandwidth_bytes_per_s: int,
+    backward_ratio: Exact,
+    memory_bytes: int | None,
+    least_memory: bool = False,
+    latency: int = 0,
+    order: Sequence[int] | None = None,
+) -> ModelLine:
+    """Return a layer model in a line: every layer as its fastest configuration with t = 1 that fits.
+
+    Parameters
+    ----------
+    memory_bytes
+        Of the largest device: a configuration that needs more by itself does not fit; None: all do.
+    least_memory
+        Whether each layer runs as the configuration that keeps least for a micro-batch instead, such as one that
+        recomputes.
+
+    Raises
+    ------
+    InputError
+        If a layer has no configuration with t = 1.
+
+    Notes
+    -----
+    Where a configuration lists forward and backward pass of a micro-batch of the model's size, these are its times;
+    else its time is split into 1 and *backward_ratio* parts.
+    """
+    given = list(model.order if order is None else order)
+    chosen = [_configuration(model, v, memory_bytes, least_memory) for v in given]
+    times = [_passes(one, model, backward_ratio) for one in chosen]
+    place = {model.layers[v].id: p for p, v in enumerate(given)}
+    tensors = [
+        LineTensor(
+            place[edge.source],
+            [place[edge.target]],
+            ceil_ratio(edge.communication_bytes * PICOSECONDS["s"], bandwidth_bytes_per_s),
+            edge.communication_bytes,
+        )
+        for edge in model.edges
+    ]
+    costs = LineCosts(
+        _array([forward for forward, _ in times]),
+        _array([backward for _, backward in times]),
+        _array([one.memory_b for one in chosen]),
+        _array([one.memory_a for one in chosen]),
+        tensors,
+        latency,
+    )
+    names = [model.layers[v].id for v in given]
+    ticks = PICOSECONDS[model.time_unit]
+    return ModelLine(model.name, "layers", names, given, model.time_unit, ticks, costs, True, chosen)
+
+
+def _configuration(model: TrainingModel, layer: int, memory_bytes: int | None, least_memory: bool) -> Configuration:
+    choices = model.layers[layer].configurations.get(1, ())
+    if not choices:
+        raise model.fault(
+            f"layer {model.layers[layer].name!r} has no configuration for one device",
+            model.places.layer(layer, model.places.configurations),
+            "this planner gives every stage one device: add a configuration with t = 1",
+        )
+    if least_memory:
+        return min(choices, key=lambda one: (one.memory_a, one.memory_b, one.time_per_sample))
+    fitting = [one for one in choices if memory_bytes is None or one.memory_a + one.memory_b <= memory_bytes]
+    return min(fitting or choices, key=lambda one: (one.time_per_sample, one.memory_a, one.memory_b))
+
+
+def _passes(one: Configuration, model: TrainingModel, backward_ratio: Exact) -> tuple[int, int]:
+    ticks = PICOSECONDS[model.time_unit]
+    listed = one.micro_batches.get(model.micro_batch_size or 0)
+    if listed is not None:
+        forward, backward = Fraction(listed.forward), Fraction(listed.backward)
+    else:
+        forward = Fraction(one.time_per_sample) / (1 + backward_ratio)
+        backward = one.time_per_sample - forward
+    return tuple(ceil_ratio((time * ticks).numerator, (time * ticks).denominator) for time in (forward, backward))  # type: ignore[return-value]
+
+
+def _array(numbers: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    if max(numbers, default=0) >= 2**62:
+        raise InputError("a cost is too large: it reaches 2^62", remedy="check the costs and their units")
+    return np.array(numbers, dtype=np.int64)

@@ -1,0 +1,275 @@
+"""Pfeife's planning problem: a model in a line, devices, micro-batches, and the schedules that are allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+
+from mtpp.array_types import Int32Array, Int64Array
+from mtpp.errors import InputError
+from mtpp.training.pass_order import MOST_PASSES
+from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
+from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
+from mtpp.training.pfeife.looped import LoopedSchedule
+from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.units import Exact, ceil_ratio
+
+LOOPS = (1, 2, 3)
+"""Numbers of loops that are tried where none are asked for."""
+
+BACKWARD_RATIO = 2
+STATE = 4
+"""Parameters, their gradients, and the two moments of Adam (Jhoo et al. 2025, table 4)."""
+
+TRANSPORTS = ("neighbours", "direct")
+ORDERS = ("file", "search")
+SEARCHES = ("anneal", "beam")
+
+ANY = "any"
+LOOP_BATCHES = ("divisors", ANY)
+"""Micro-batches of a loop to try: those that divide all of them, or any number."""
+
+
+@dataclass(frozen=True)
+class SplitRules:
+    """Schedules and splits that are allowed.
+
+    Attributes
+    ----------
+    loops
+        Numbers of stages of a device to try.
+    loop_batches
+        Micro-batches of a loop: those that divide B and are at least min(D, B); or any from there on.
+    prefetch
+        Of each device; None: whatever is best.
+    schedule
+        Passes that are given, with what they are called; None: those of the looped family.
+    transport
+        Whether tensors go from neighbour to neighbour or straight to the stages that read them.
+    order
+        Whether ops stay in the file's order.
+    search
+        Annealing, or the beam search of Jhoo et al. (2025), algorithm 1.
+    """
+
+    loops: Sequence[int] = LOOPS
+    loop_batches: Literal["divisors", "any"] = "divisors"
+    prefetch: Sequence[int] | None = None
+    schedule: tuple[str, PassSchedule] | None = None
+    transport: Literal["neighbours", "direct"] = "neighbours"
+    order: Literal["file", "search"] = "file"
+    search: Literal["anneal", "beam"] = "anneal"
+
+
+@dataclass(frozen=True, eq=False)
+class SplitProblem:
+    """A model to be cut and scheduled. Make one with :meth:`build`.
+
+    Attributes
+    ----------
+    devices, micro_batches
+        D and B.
+    bandwidth_bytes_per_s
+        Of links; None for graphs that give their transfers.
+    memory_bytes
+        Of each device; None: no limit.
+    speeds
+        Of each device, as multiples of what the model's times are of.
+    backward_ratio, state
+        What *line* was made with: backward pass / forward pass, and bytes of training for each byte of parameters.
+    """
+
+    line: ModelLine
+    devices: int
+    micro_batches: int
+    bandwidth_bytes_per_s: int
+    memory_bytes: Sequence[int] | None
+    speeds: Sequence[Exact]
+    backward_ratio: Exact
+    state: Exact
+    rules: SplitRules = field(default_factory=SplitRules)
+
+    @classmethod
+    def build(
+        cls,
+        line: ModelLine,
+        *,
+        devices: int,
+        micro_batches: int,
+        bandwidth_bytes_per_s: int,
+        memory_bytes: Sequence[int] | None = None,
+        speeds: Sequence[Exact] | None = None,
+        backward_ratio: Exact = BACKWARD_RATIO,
+        state: Exact = STATE,
+        rules: SplitRules | None = None,
+    ) -> SplitProblem:
+        """Check that there is something to plan, and that all of it stays within 64 bits.
+
+        Raises
+        ------
+        InputError
+            If there are more stages than ops, numbers are out of range or not one for each device, memory is limited
+            and the model does not say all sizes, or a schedule has other devices or micro-batches; it names the
+            parameter.
+        """
+        rules = rules or SplitRules()
+        for name, value in (("devices", devices), ("micro_batches", micro_batches)):
+            if value < 1:
+                raise InputError("must be at least 1", parameter=name)
+        speeds = [1] * devices if speeds is None else list(speeds)
+        for name, values in (("speed", speeds), ("memory", memory_bytes)):
+            if values is not None and len(values) != devices:
+                remedy = "give one value, or one for each device"
+                raise InputError(f"{len(values)} values for {devices} devices", parameter=name, remedy=remedy)
+        if min(speeds) <= 0:
+            raise InputError("must be above zero", parameter="speed")
+        if memory_bytes is not None and not line.sizes_known:
+            raise InputError(
+                "the graph does not give the bytes of all tensors",
+                parameter="memory",
+                remedy="add bytes to its tensors, or leave the limit out",
+            )
+        problem = cls(
+            line,
+            devices,
+            micro_batches,
+            bandwidth_bytes_per_s,
+            memory_bytes,
+            tuple(speeds),
+            backward_ratio,
+            state,
+            rules,
+        )
+        problem._check_rules()
+        problem._check_sizes()
+        return problem
+
+    def _check_rules(self) -> None:
+        rules, n = self.rules, self.line.costs.ops
+        if rules.schedule is not None:
+            name, schedule = rules.schedule
+            for what, due, found in (
+                ("devices", self.devices, schedule.devices),
+                ("micro_batches", self.micro_batches, schedule.micro_batches),
+            ):
+                if due != found:
+                    problem = f"{name} has {found:,} {what.replace('_', '-')}, not {due:,}"
+                    raise InputError(problem, parameter="schedule", remedy=f"set ‹{what}› {found}")
+            if schedule.stages > n:
+                raise InputError(
+                    f"{schedule.stages:,} stages need as many ops, and the model has {n:,}",
+                    parameter="schedule",
+                    remedy="use fewer devices or loops",
+                )
+            return
+        if not rules.loops or min(rules.loops) < 1:
+            raise InputError("must be at least 1", parameter="loops")
+        if not self.loops:
+            stages = self.devices * min(rules.loops)
+            problem = f"{stages:,} stages need as many ops, and the model has {n:,}"
+            raise InputError(
+                problem,
+                parameter="devices",
+                remedy="use fewer devices" if 1 in rules.loops else "use fewer devices or loops",
+            )
+        if 2 * self.devices * max(self.loops) * self.micro_batches > MOST_PASSES:
+            raise InputError(
+                f"these are more than {MOST_PASSES:,} passes",
+                parameter="micro_batches",
+                remedy="use fewer micro-batches or loops",
+            )
+        if rules.prefetch is not None:
+            for loops, loop_batch in self.cells:
+                LoopedSchedule(self.devices, self.micro_batches, loops, loop_batch, rules.prefetch).check()
+
+    def _check_sizes(self) -> None:
+        costs = self.line.costs
+        stages = self.rules.schedule[1].stages if self.rules.schedule else self.devices * max(self.loops)
+        slowest = min(self.speeds)
+        total = sum(costs.forward.tolist()) + sum(costs.backward.tolist())
+        ticks = ceil_ratio(total * slowest.denominator, slowest.numerator) + 2 * costs.ops
+        moved = sum(one.ticks for one in costs.tensors) + costs.latency
+        if self.micro_batches * (ticks + 2 * stages * moved) >= LARGEST_SUM:
+            raise InputError(
+                "the costs are too large: an iteration may reach 2^61 ticks",
+                remedy="check the costs, the time unit and the bandwidth",
+            )
+        held = sum(costs.fixed_bytes.tolist()) + self.micro_batches * (
+            sum(costs.kept_bytes.tolist()) + 2 * stages * sum(one.size_bytes or 0 for one in costs.tensors)
+        )
+        if held >= LARGEST_BYTES:
+            raise InputError("the sizes are too large: they may reach 2^60 bytes", remedy="check the sizes")
+
+    @cached_property
+    def times(self) -> SplitTimes:
+        """Sums along the line from which the times of splits follow."""
+        return SplitTimes.of(self.line.costs, self.speeds)
+
+    @cached_property
+    def straight_tensors(self) -> tuple[Int32Array, Int32Array, Int32Array, Int64Array, Int64Array]:
+        """Tensors that go straight to their readers, as kernels take them.
+
+        Positions of producers, where the ascending positions of readers begin, these positions (int32), ticks and bytes
+        (int64).
+        """
+        tensors = [one for one in self.line.costs.tensors if one.consumers]
+        starts = np.cumsum([0, *(len(one.consumers) for one in tensors)])
+        readers = [v for one in tensors for v in sorted(one.consumers)]
+        return (
+            np.array([one.producer for one in tensors], dtype=np.int32),
+            starts.astype(np.int32),
+            np.array(readers, dtype=np.int32),
+            np.array([one.ticks for one in tensors], dtype=np.int64),
+            np.array([one.size_bytes or 0 for one in tensors], dtype=np.int64),
+        )
+
+    @cached_property
+    def loops(self) -> Sequence[int]:
+        """Those of the rules for which there are ops enough, ascending."""
+        return [one for one in sorted(set(self.rules.loops)) if one * self.devices <= self.line.costs.ops]
+
+    @cached_property
+    def cells(self) -> Sequence[tuple[int, int]]:
+        """Loops and loop batches to plan for, where no schedule is given."""
+        return [(loops, batch) for loops in self.loops for batch in self._batches(loops)]
+
+    def _batches(self, loops: int) -> Iterator[int]:
+        total = self.micro_batches
+        if loops == 1:
+            yield total
+            return
+        for batch in range(min(self.devices, total), total + 1):
+            if self.rules.loop_batches == ANY or total % batch == 0:
+                yield batch
+
+    def reordered(self, order: Sequence[int]) -> SplitProblem:
+        """Return the same with its ops in another topological order, given by their positions in this one."""
+        return replace(self, line=self.line.reordered(order))
+
+    def device_bytes(self, schedule: PassSchedule, split: Sequence[int] | Int64Array) -> Sequence[int]:
+        """Return the bytes that each device needs under a split."""
+        costs, devices = self.line.costs, self.devices
+        direct = self.rules.transport == "direct"
+        fixed = np.concatenate([[0], np.cumsum(costs.fixed_bytes)])
+        kept = np.concatenate([[0], np.cumsum(costs.kept_bytes)])
+        crossing, total = costs.crossing_bytes, []
+        for d, row in enumerate(schedule.rows):
+            need = 0
+            for s in range(d, schedule.stages, devices):
+                begin, end = int(split[s]), int(split[s + 1])
+                need += int(fixed[end] - fixed[begin])
+                if direct:
+                    need += self.micro_batches * costs.straight_bytes(begin, end, split)
+                else:
+                    need += self.micro_batches * int(crossing[begin] + crossing[end])
+            held = most = 0
+            for one in row:
+                size = int(kept[split[one.stage + 1]] - kept[split[one.stage]])
+                held += size if one.kind == 0 else -size if one.kind != 2 else 0
+                most = max(most, held)
+            total.append(need + most)
+        return total
