@@ -65,6 +65,14 @@ def read_training_model(
     return training_model_from_source(source, time_unit), source.sha256
 
 
+def looks_like_training_model(content: Content) -> bool:
+    """Tell whether a file says that it is a model to be trained, or is in Piper's JSON."""
+    document = content.document if content.is_json else None
+    if not isinstance(document, dict):
+        return False
+    return document.get("format") == training_native.FORMAT or ("format" not in document and _may_be_piper(document))
+
+
 def training_model_from_source(source: Source, time_unit: str | None = None) -> TrainingModel:
     """Make a model of bytes that were read; as :func:`read_training_model`."""
     if time_unit is not None and time_unit not in TIME_UNITS:

@@ -6,14 +6,19 @@ from importlib import import_module
 from itertools import product
 from typing import Any
 
+import numpy as np
+
 from mtpp.solvers.jit import on_disk
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
-from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, PlannerEntry
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS, PlannerEntry
 from mtpp.training.device_tree import DeviceTree, Level
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration, Edge, Layer, TrainingModel
 from mtpp.training.nested_problem import NestedProblem
+from mtpp.training.pfeife.costs import LineCosts, LineTensor
+from mtpp.training.pfeife.line import ModelLine
+from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.problem import PlanningProblem
 
 _STAGES = "mtpp.solvers.planners.piper.stage_making"
@@ -96,14 +101,38 @@ def load_graph_planner() -> None:
             planner.load()(tiny_graph_problem(memory), Limits())
 
 
+_PFEIFE = tuple(
+    f"mtpp.solvers.planners.pfeife.{name}"
+    for name in ("schedule_arrays", "candidate", "families", "path_network", "path_game")
+)
+"""Modules that call the kernels of the planner of split points."""
+
+_RARE = {"best_of_all_splits", "beam_split"}
+"""Kernels that are compiled only where they are asked for."""
+
+
+def compiled_split_planner() -> bool:
+    """Return whether the kernels of the planner of split points have machine code on disk; only a forecast."""
+    called = [value for caller in _PFEIFE for value in vars(import_module(caller)).values()]
+    return all(on_disk(value) for value in called if hasattr(value, "py_func") and value.__name__ not in _RARE)
+
+
+def load_split_planner(*, rare: bool = False) -> None:
+    """Have the kernels of the planner of split points ready; with *rare*, those of small models and of beams too."""
+    for planner in SPLIT_PLANNERS.values():
+        for ops, search in ((60, "anneal"), *(((5, "anneal"), (60, "beam")) if rare else ())):
+            planner.load()(tiny_split_problem(ops, search), Limits())
+
+
 def load_planners() -> int:
     """Have the kernels of all planners ready, those of the simulation included; return the number of planners."""
     load_simulation()
     load_graph_planner()
+    load_split_planner(rare=True)
     for entry in PLANNERS.values():
         for nested in (False, True):
             load_planner(entry, nested=nested)
-    return len(PLANNERS) + len(GRAPH_PLANNERS)
+    return len(PLANNERS) + len(GRAPH_PLANNERS) + len(SPLIT_PLANNERS)
 
 
 def tiny_planning_problem(memory: int) -> PlanningProblem:
@@ -123,6 +152,19 @@ def tiny_graph_problem(memory: int) -> GraphProblem:
         bandwidth_bytes_per_s=10**9,
         mini_batch=4,
         micro_batch_size=1,
+    )
+
+
+def tiny_split_problem(ops: int, search: str) -> SplitProblem:
+    """Return a small problem of cutting a line of ops for two devices."""
+    ones = np.ones(ops, dtype=np.int64)
+    tensors = [LineTensor(v, [v + 1], 1, 1) for v in range(ops - 1)]
+    costs = LineCosts(ones, 2 * ones, ones, ones, tensors)
+    names = [str(v) for v in range(ops)]
+    line = ModelLine("warmup", "graph", names, list(range(ops)), "ps", 1, costs, sizes_known=True)
+    rules = SplitRules(loops=(2,), search=search)  # type: ignore[arg-type]
+    return SplitProblem.build(
+        line, devices=2, micro_batches=2, bandwidth_bytes_per_s=1, memory_bytes=[10**6] * 2, rules=rules
     )
 
 

@@ -15,9 +15,12 @@ if TYPE_CHECKING:
     from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.nested_plan import NestedPlan
     from mtpp.training.nested_problem import NestedProblem
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+    from mtpp.training.pfeife.problem import SplitProblem
 
     NestedPlanner = Callable[[NestedProblem, PlanLimits], NestedPlan | NoPlan]
     GraphPlanner = Callable[[GraphProblem, Limits], GraphPlan | NoGraphPlan]
+    SplitPlanner = Callable[[SplitProblem, Limits], SplitPlan | NoSplitPlan]
 
 DEFAULT = "piper"
 
@@ -126,3 +129,32 @@ GRAPH_PLANNERS = {
     )
 }
 """Planners of the time of an iteration."""
+
+
+@dataclass(frozen=True)
+class SplitPlannerEntry:
+    """A planner of split points and schedules; the attributes are those of :class:`GraphPlannerEntry`."""
+
+    name: str
+    summary: str
+    guarantee: str
+    module: str
+
+    def load(self) -> SplitPlanner:
+        """Import the planner and return it."""
+        return cast("SplitPlanner", import_module(self.module).plan)
+
+
+SPLIT_PLANNERS = {
+    entry.name: entry
+    for entry in (
+        SplitPlannerEntry(
+            "pfeife",
+            "split points of any graph with a schedule of prefetched passes, by the time of an iteration "
+            "(Jhoo et al. 2025)",
+            "within a proven ratio of all splits and schedules of the family",
+            "mtpp.solvers.planners.pfeife.planner",
+        ),
+    )
+}
+"""Planners of split points and schedules together."""

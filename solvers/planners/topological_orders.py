@@ -1,4 +1,4 @@
-"""Several topological orders of a model's layers, for planners that cut orders into stages."""
+"""Several topological orders of a model, for planners that cut orders into stages."""
 
 from __future__ import annotations
 
@@ -6,15 +6,29 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Literal
-
-from mtpp.training.model import TrainingModel
+from typing import Literal, Protocol
 
 Next = Literal["newest", "oldest", "first"]
 """Which of the layers that could come next does: the one freed last, the one freed first, or the first in the file."""
 
 
-def topological_orders(model: TrainingModel) -> list[Sequence[int]]:
+class Ordered(Protocol):
+    """Layers, or ops, with edges between them and a topological order; such as a training model."""
+
+    @property
+    def layers(self) -> Sequence[object]:
+        """All of them."""
+
+    @property
+    def ends(self) -> Sequence[tuple[int, int]]:
+        """Positions of source and target of each edge."""
+
+    @property
+    def order(self) -> Sequence[int]:
+        """Their own topological order."""
+
+
+def topological_orders(model: Ordered) -> list[Sequence[int]]:
     """Return different topological orders of the layers, the model's own first.
 
     Each comes from the sources to the sinks, or, turned around, from the sinks to the sources; with layers and edges in
@@ -30,12 +44,12 @@ def topological_orders(model: TrainingModel) -> list[Sequence[int]]:
     return list(dict.fromkeys(orders))
 
 
-def depth_first(model: TrainingModel) -> Sequence[int]:
+def depth_first(model: Ordered) -> Sequence[int]:
     """Return the topological order that, from the sinks on, walks along branches, one after the other."""
     return _walk(model, "newest", reverse_file=False, from_sinks=True)
 
 
-def random_orders(model: TrainingModel, count: int) -> Iterator[Sequence[int]]:
+def random_orders(model: Ordered, count: int) -> Iterator[Sequence[int]]:
     """Yield topological orders, each free choice drawn evenly; the same ones every time.
 
     Every other one stays on a branch for longer: nine times out of ten it takes the layer that was freed last.
@@ -59,7 +73,7 @@ def random_orders(model: TrainingModel, count: int) -> Iterator[Sequence[int]]:
         yield order
 
 
-def _ends_by_layer(model: TrainingModel, *, turned: bool = False) -> tuple[list[list[int]], list[int]]:
+def _ends_by_layer(model: Ordered, *, turned: bool = False) -> tuple[list[list[int]], list[int]]:
     """Return the targets of each layer's edges, and how many lead to it; with *turned*, of all edges turned around."""
     after: list[list[int]] = [[] for _ in model.layers]
     before = [0] * len(model.layers)
@@ -70,7 +84,7 @@ def _ends_by_layer(model: TrainingModel, *, turned: bool = False) -> tuple[list[
     return after, before
 
 
-def _walk(model: TrainingModel, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
+def _walk(model: Ordered, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
     after, waiting = _ends_by_layer(model, turned=from_sinks)
     free = [v for v, count in enumerate(waiting) if not count]
     if reverse_file:

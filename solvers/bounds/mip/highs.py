@@ -153,6 +153,47 @@ class RowProgram:
         return np.maximum(0.0, duals)
 
 
+class MatrixGame:
+    """Zero-sum game of a matrix to which rows and columns are added: one player mixes rows, the other columns.
+
+    What comes out is a proposal in floating point; the caller has to check it.
+    """
+
+    def __init__(self) -> None:
+        self._highs = highspy.Highs()  # type: ignore[no-untyped-call]
+        for option, value in (("output_flag", False), ("threads", 1), ("presolve", "off"), ("random_seed", 0)):
+            self._highs.setOptionValue(option, value)
+        self._highs.addVar(-highspy.kHighsInf, highspy.kHighsInf)
+        self._highs.changeColCost(0, 1.0)
+        self._highs.addRow(1.0, 1.0, 0, np.array([], dtype=np.int32), np.array([]))
+        self._rows = self._columns = 0
+
+    def add_row(self, values: FloatArray) -> None:
+        """Add a row: what the player of rows gets for it against each column."""
+        indices = np.arange(self._columns + 1, dtype=np.int32)
+        self._highs.addRow(0.0, highspy.kHighsInf, len(indices), indices, np.concatenate([[1.0], -values]))
+        self._rows += 1
+
+    def add_column(self, values: FloatArray) -> None:
+        """Add a column: what the player of columns pays for it against each row."""
+        indices = np.arange(self._rows + 1, dtype=np.int32)
+        self._highs.addCol(0.0, 0.0, highspy.kHighsInf, len(indices), indices, np.concatenate([[1.0], -values]))
+        self._columns += 1
+
+    def solve(self) -> tuple[FloatArray, FloatArray] | None:
+        """Return the best mixtures of rows and of columns, None if HiGHS found none."""
+        if self._highs.run() == highspy.HighsStatus.kError:
+            return None
+        if self._highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            return None
+        solution = self._highs.getSolution()
+        rows = np.maximum(0.0, np.array(solution.row_dual)[1:])
+        columns = np.maximum(0.0, np.array(solution.col_value)[1:])
+        if rows.sum() <= 0.0 or columns.sum() <= 0.0:
+            return None
+        return rows / rows.sum(), columns / columns.sum()
+
+
 class LpSolution(NamedTuple):
     """An optimum of a linear programme, in floating point.
 

@@ -1,0 +1,174 @@
+"""``mtpp-training-plan``, version 2, of the planner ``pfeife``: a plan, or that there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from mtpp.inference.certificate import Tier
+from mtpp.training.graph_plan import FORMAT, VERSION, TickBound
+from mtpp.training.pfeife.looped import LoopedSchedule
+from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan, SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.units import Exact
+
+ROWS = ("stages", "devices", "baselines")
+"""Keys whose items get a line each."""
+
+
+def split_plan_document(plan: SplitPlan, *, model: Mapping[str, Any], elapsed_s: float) -> dict[str, Any]:
+    """Return a plan as JSON takes it.
+
+    Parameters
+    ----------
+    model
+        What the document says of the model: ``name``, ``sha256``, its size, and for graphs ``dims`` and the system
+        that costs are modelled on.
+    elapsed_s
+        Seconds that planning took, without starting the program and reading the model.
+    """
+    return {
+        **_header(plan.problem, model),
+        "feasible": True,
+        "least_memory_bytes": None,
+        "iteration_ticks": plan.iteration,
+        "lower_bound": {**_bound(plan.lower), "scope": "schedule"},
+        "ratio": plan.ratio,
+        "family_bound": _bound(plan.family),
+        "family_ratio": plan.family_ratio,
+        "optimal": plan.optimal,
+        "stages": _stages(plan),
+        "schedule": _schedule(plan.schedule, plan.looped, plan.schedule_name),
+        "devices": _devices(plan),
+        "baselines": [
+            {
+                "name": one.name,
+                "split": list(one.split),
+                "iteration_ticks": one.iteration,
+                "fits": one.fits,
+            }
+            for one in plan.baselines
+        ],
+        "stopped": str(plan.stopped),
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def no_split_plan_document(
+    none: NoSplitPlan, *, reason: str, model: Mapping[str, Any], elapsed_s: float
+) -> dict[str, Any]:
+    """Return what JSON says where there is no plan."""
+    least = None
+    if none.schedule is not None:
+        least = {
+            "split": list(none.split),
+            "schedule": _schedule(none.schedule, none.looped, None),
+            "peak_bytes": list(none.peak_bytes),
+        }
+    return {
+        **_header(none.problem, model),
+        "feasible": False,
+        "least_memory_bytes": none.least_memory_bytes,
+        "memory_bound": _bound(none.memory),
+        "proven": none.proven,
+        "least_memory_plan": least,
+        "reason": reason,
+        "iteration_ticks": None,
+        "stages": [],
+        "stopped": str(none.stopped),
+        "elapsed_s": round(elapsed_s, 6),
+    }
+
+
+def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
+    line, rules = problem.line, problem.rules
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "planner": PLANNER,
+        "model": dict(model),
+        "time_unit": line.time_unit,
+        "ticks_per_unit": line.ticks_per_unit,
+        "system": {
+            "devices": problem.devices,
+            "memory_bytes": None if problem.memory_bytes is None else _one_or_all(problem.memory_bytes),
+            "bandwidth_bytes_per_s": problem.bandwidth_bytes_per_s,
+            "latency_ticks": line.costs.latency,
+            "speed": _one_or_all([exact_text(speed) for speed in problem.speeds]),
+            "transport": rules.transport,
+        },
+        "costs": {
+            "backward_ratio": exact_text(problem.backward_ratio),
+            "state": exact_text(problem.state),
+        },
+        "rules": {
+            "loops": list(problem.loops) if rules.schedule is None else None,
+            "loop_batches": rules.loop_batches,
+            "prefetch": None if rules.prefetch is None else list(rules.prefetch),
+            "schedule": None if rules.schedule is None else rules.schedule[0],
+            "order": rules.order,
+            "search": rules.search,
+        },
+        "order": list(line.names) if rules.order == "search" else None,
+    }
+
+
+def exact_text(number: Exact) -> str:
+    """Return an exact number as text: ``2``, ``1/3``."""
+    return str(Fraction(number))
+
+
+def _one_or_all(values: Sequence[Any]) -> Any:
+    return values[0] if len(set(values)) == 1 else list(values)
+
+
+def _bound(bound: TickBound) -> dict[str, Any]:
+    return {"value": bound.value, "method": bound.method, "tier": str(Tier(bound.tier)), "proof": dict(bound.proof)}
+
+
+def _stages(plan: SplitPlan) -> list[dict[str, Any]]:
+    line, rows = plan.problem.line, []
+    for s, (forward, backward, handover) in enumerate(plan.stage_ticks):
+        row: dict[str, Any] = {
+            "index": s,
+            "device": s % plan.problem.devices,
+            "layers": list(plan.layers(s)),
+            "forward_ticks": forward,
+            "backward_ticks": backward,
+            "handover_ticks": handover if plan.problem.rules.transport == "neighbours" else None,
+        }
+        if line.configurations:
+            here = line.configurations[plan.split[s] : plan.split[s + 1]]
+            row["configurations"] = {str(name): one.id for name, one in zip(plan.layers(s), here, strict=True)}
+        rows.append(row)
+    return rows
+
+
+def _schedule(schedule: PassSchedule, looped: LoopedSchedule | None, name: str | None) -> dict[str, Any]:
+    return {
+        "name": name,
+        "micro_batches": schedule.micro_batches,
+        "loops": schedule.stages // schedule.devices if looped is None else looped.loops,
+        "loop_batch": None if looped is None else looped.loop_batch,
+        "prefetch": None if looped is None else list(looped.prefetch),
+        "order": [[one.name for one in row] for row in schedule.rows],
+        "dependencies": [[one.name, other.name] for one, other in schedule.dependencies],
+    }
+
+
+def _devices(plan: SplitPlan) -> list[dict[str, Any]]:
+    known = plan.problem.line.sizes_known
+    return [
+        {
+            "index": d,
+            "busy_ticks": busy,
+            "idle_ticks": plan.iteration - busy,
+            "peak_bytes": peak if known else None,
+            "in_flight": flying,
+        }
+        for d, (busy, peak, flying) in enumerate(
+            zip(plan.busy_ticks, plan.peak_bytes, plan.schedule.in_flight, strict=True)
+        )
+    ]

@@ -1,0 +1,96 @@
+"""Beam search of split points under a fixed schedule (Jhoo et al. 2025, algorithm 1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.jit import kernel
+from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
+from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
+from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, excess_bytes
+
+_FARTHEST = 10
+"""Ops by which a split point is moved, at most: the paper's."""
+
+
+@kernel
+def beam_split(
+    arrays: SplitArrays, memory: MemoryArrays, limited: bool, beam: Int64Array, ticks: Int64Array, rounds: int
+) -> int:
+    """Improve a beam of splits, in place, until it stays as it is; return the rounds that it took.
+
+    Parameters
+    ----------
+    beam, ticks
+        Input and output: splits, int64, shape (L_K, S + 1), and their iterations, ascending, int64;
+        :data:`~mtpp.solvers.planners.pfeife.kernels.split_iteration.NEVER` where there is none. The first is where the
+        search begins; if it does not fit into memory, it should be given as :data:`NEVER` all the same.
+    rounds
+        At most so many.
+
+    Notes
+    -----
+    Lines 8 to 25: each split point of each split moves by 1 to 10 ops, alone, or with all others in proportion; what
+    is faster than the last of the beam and fits comes in. O(L_K · S · passes) evaluations of 40 splits a round.
+    """
+    width, stages = len(beam), beam.shape[1] - 1
+    room = split_room(arrays, stages)
+    trial = np.empty(stages + 1, dtype=np.int64)
+    for turn in range(rounds):
+        changed = False
+        old = beam.copy()
+        known = width if turn else 1
+        for row in range(known):
+            if turn and ticks[row] == NEVER:
+                break
+            for s in range(1, stages):
+                for step in range(-_FARTHEST, _FARTHEST + 1):
+                    for together in range(2):
+                        if step == 0 or not _moved(old[row], s, step, together == 1, trial):
+                            continue
+                        if limited and excess_bytes(arrays, memory, trial) > 0:
+                            continue
+                        found = iteration(arrays, trial, room, ticks[width - 1] - 1)
+                        if found < ticks[width - 1]:
+                            changed |= _insert(beam, ticks, trial, found)
+        if not changed:
+            return turn
+    return rounds
+
+
+@kernel
+def _moved(split: Int64Array, s: int, step: int, together: bool, trial: Int64Array) -> bool:
+    """Set *trial* to a split with one point moved, and the others in proportion; return whether it is a split."""
+    stages = len(split) - 1
+    n = split[stages]
+    trial[:] = split
+    trial[s] += step
+    if trial[s] <= 0 or trial[s] >= n:
+        return False
+    if together:
+        for i in range(1, s):
+            trial[i] = round(split[i] * trial[s] / split[s])
+        for i in range(s + 1, stages):
+            trial[i] = n - round((n - split[i]) * (n - trial[s]) / (n - split[s]))
+    in_order = True
+    for i in range(stages):
+        in_order &= trial[i] < trial[i + 1]
+    return in_order
+
+
+@kernel
+def _insert(beam: Int64Array, ticks: Int64Array, split: Int64Array, found: int) -> bool:
+    """Put a split where it belongs by its ticks, unless it is there; return whether it was not."""
+    width = len(beam)
+    for row in range(width):
+        if ticks[row] == found and np.all(beam[row] == split):
+            return False
+    row = width - 1
+    while row > 0 and ticks[row - 1] > found:
+        beam[row] = beam[row - 1]
+        ticks[row] = ticks[row - 1]
+        row -= 1
+    beam[row] = split
+    ticks[row] = found
+    return True

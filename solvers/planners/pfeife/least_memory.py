@@ -1,0 +1,94 @@
+"""Least memory of devices with which a plan was found, and what no plan is below."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
+from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.search import SplitSearch
+from mtpp.solvers.threads import Threads
+from mtpp.training.graph_plan import TickBound
+from mtpp.training.pfeife.plan import NoSplitPlan
+from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.units import ceil_ratio
+
+SHARES = "shares"
+"""Method of the bound on memory: what all devices hold together, and what an op needs by itself."""
+
+_STEPS = 4_000
+_CUTS = 14
+"""Halvings of what the fullest device holds above the bound."""
+
+
+def memory_bound(problem: SplitProblem) -> int:
+    """Return bytes that the fullest device of no plan is below.
+
+    Notes
+    -----
+    When a device runs its first backward pass, of a micro-batch in the last of its stages that has any, it keeps what
+    the forward passes of that micro-batch left in all of its stages: their backward passes come behind. So all devices
+    together hold the sum over ops of fixed bytes and of those kept for a micro-batch, if not at the same moment.
+    """
+    costs = problem.line.costs
+    least = costs.fixed_bytes + costs.kept_bytes
+    return max(int(least.max()), ceil_ratio(int(least.sum()), problem.devices))
+
+
+def memory_that_would_do(
+    problem: SplitProblem,
+    search: SplitSearch,
+    schedules: Sequence[ScheduleCell | Scheduled],
+    threads: Threads,
+    limits: Limits,
+) -> NoSplitPlan:
+    """Return the plan whose fullest device needs least of those found: annealed for less and less memory."""
+    limits.observer.phase("least memory")
+    least = [one for one in map(_leanest, schedules) if one is not None]
+    found = [one for one in threads.map(lambda s: _shrunk(problem, search, s, limits), least) if one is not None]
+    best = min(found, key=lambda one: (_fullest(one), one.key), default=None)
+    bound = TickBound(memory_bound(problem), SHARES, Tier.EXACT)
+    stopped = limits.stop or StopReason.INFEASIBLE
+    if best is None:
+        return NoSplitPlan(problem, None, None, (), bound, stopped)
+    looped = best.scheduled.looped
+    schedule = looped.schedule if looped is not None else problem.rules.schedule[1] if problem.rules.schedule else None
+    return NoSplitPlan(problem, schedule, looped, best.split.tolist(), bound, stopped)
+
+
+def nothing_found(problem: SplitProblem, stopped: StopReason) -> NoSplitPlan:
+    """Return that a search ended without anything."""
+    return NoSplitPlan(problem, None, None, (), TickBound(memory_bound(problem), SHARES, Tier.EXACT), stopped)
+
+
+def _leanest(one: ScheduleCell | Scheduled) -> Scheduled | None:
+    """Return the schedule of a cell that keeps least."""
+    if isinstance(one, Scheduled):
+        return one
+    return one.scheduled(one.least if one.fixed is None else one.fixed)
+
+
+def _fullest(one: Candidate) -> int:
+    return max(one.device_bytes)
+
+
+def _shrunk(problem: SplitProblem, search: SplitSearch, scheduled: Scheduled, limits: Limits) -> Candidate | None:
+    best = scheduled.of(search.even(scheduled.arrays.stages))
+    low, high = memory_bound(problem), _fullest(best)
+    for cut in range(_CUTS):
+        if low >= high or limits.ended():
+            break
+        middle = (low + high) // 2
+        limit: Int64Array = np.full(problem.devices, middle, dtype=np.int64)
+        tried = scheduled.with_limit(limit).annealed(best.split, _STEPS, 0.01, 0.0002, cut)
+        if tried.excess == 0:
+            best, high = scheduled.of(tried.split), min(middle, _fullest(tried))
+        else:
+            low = middle + 1
+    return best

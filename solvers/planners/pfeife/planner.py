@@ -1,0 +1,167 @@
+"""``pfeife``: split points and a schedule together, the shortest iteration found, and bounds on that of all.
+
+The problem is that of Jhoo et al., "Pfeife: Automatic Pipeline Parallelism for PyTorch", ICML 2025: stages are runs of
+an order, their passes follow a looped 1F1B schedule with prefetched forward passes. Three things are added: warm-ups
+are searched device by device, a mixture of paths through the passes bounds all splits of a schedule, and one through
+what all schedules share bounds them all.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife.baselines import baselines
+from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
+from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.least_memory import memory_that_would_do
+from mtpp.solvers.planners.pfeife.load_bound import LOADS, load_bound
+from mtpp.solvers.planners.pfeife.order_search import best_order
+from mtpp.solvers.planners.pfeife.path_bound import path_bound
+from mtpp.solvers.planners.pfeife.path_network import schedule_network
+from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
+from mtpp.solvers.planners.pfeife.search import CellBound, SplitSearch
+from mtpp.solvers.threads import Threads
+from mtpp.training.graph_plan import TickBound
+from mtpp.training.pfeife.plan import Baseline, NoSplitPlan, SplitPlan
+from mtpp.training.pfeife.precedence import precedence_order
+from mtpp.training.pfeife.problem import SplitProblem
+
+PATHS = "paths"
+"""Method of bounds from mixtures of paths."""
+
+EVEN = "even"
+"""Name of the baseline with the plan's own schedule."""
+
+FAMILY = "family"
+"""Method of a bound on one schedule that is that on all of them."""
+
+SCHEDULE = "schedule"
+"""Method of a bound on all schedules where there is but one."""
+
+
+def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
+    """Return the plan with the shortest iteration found, and what is proven; or that there is none.
+
+    Raises
+    ------
+    Deadlock
+        If the passes of the only schedule that is allowed wait for each other; the text names them.
+    """
+    with Threads(limits.jobs) as threads:
+        if problem.rules.order == "search":
+            limits.observer.phase("orders")
+            problem = best_order(problem, threads, limits)
+        search = SplitSearch(problem, limits)
+        if problem.rules.schedule is not None:
+            return _of_schedule(problem, search, threads, limits)
+        limits.observer.phase("schedules")
+        cells = search.cell_bounds(threads)
+        if not cells:
+            _tell_deadlock(problem)
+        limits.observer.phase("splits")
+        if problem.rules.search == "beam":
+            best = search.beam(cells, threads)
+        elif search.few:
+            every = [made for one in cells for w in one.cell.every() if (made := one.cell.scheduled(w)) is not None]
+            best = search.best_of_all(every)
+        else:
+            best = search.race(cells, threads)
+        if best is None or best.excess:
+            return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
+        limits.observer.incumbent(best.ticks)
+        return _plan_of(problem, best, cells, search, limits)
+
+
+def _tell_deadlock(problem: SplitProblem) -> None:
+    """Raise Deadlock: no schedule of the rules runs, which only a fixed prefetch leads to."""
+    for loops, batch in problem.cells:
+        cell = ScheduleCell(problem, loops, batch)
+        assert cell.fixed is not None
+        precedence_order(cell.looped(cell.fixed).schedule)
+    raise AssertionError
+
+
+def _of_schedule(
+    problem: SplitProblem, search: SplitSearch, threads: Threads, limits: Limits
+) -> SplitPlan | NoSplitPlan:
+    """Plan split points for the schedule that is given."""
+    assert problem.rules.schedule is not None
+    _, schedule = problem.rules.schedule
+    arrays = arrays_of(schedule)
+    if arrays is None:
+        precedence_order(schedule)
+        raise AssertionError
+    scheduled = Scheduled(problem, arrays, None)
+    limits.observer.phase("splits")
+    if problem.rules.search == "beam":
+        best = search.beam_of([scheduled], threads)
+    elif search.few:
+        best = search.best_of_all([scheduled])
+    else:
+        best = search.annealed(scheduled, threads)
+    if best is None or best.excess:
+        return memory_that_would_do(problem, search, [scheduled], threads, limits)
+    limits.observer.incumbent(best.ticks)
+    return _plan_of(problem, best, [], search, limits)
+
+
+def _plan_of(
+    problem: SplitProblem, best: Candidate, cells: list[CellBound], search: SplitSearch, limits: Limits
+) -> SplitPlan:
+    limits.observer.phase("bound")
+    lower, family = _bounds(problem, best, cells, search)
+    limits.observer.bound(family.value)
+    stopped = limits.stop or StopReason.FINISHED
+    if family.value == best.ticks:
+        stopped = StopReason.OPTIMAL
+    rules, looped = problem.rules, best.scheduled.looped
+    schedule = looped.schedule if looped is not None else rules.schedule[1] if rules.schedule else None
+    assert schedule is not None
+    return SplitPlan(
+        problem,
+        schedule,
+        looped,
+        None if rules.schedule is None else rules.schedule[0],
+        best.split.tolist(),
+        best.ticks,
+        lower,
+        family,
+        [*baselines(problem), _even(best, search)],
+        stopped,
+    )
+
+
+def _even(best: Candidate, search: SplitSearch) -> Baseline:
+    """Return even stages under the plan's own schedule: what uneven ones gain is told by them."""
+    even = best.scheduled.of(search.even(best.scheduled.arrays.stages))
+    return Baseline(EVEN, even.split.tolist(), even.ticks, even.excess == 0)
+
+
+def _bounds(
+    problem: SplitProblem, best: Candidate, cells: list[CellBound], search: SplitSearch
+) -> tuple[TickBound, TickBound]:
+    """Return the bound on all splits of the plan's schedule, and that on all schedules of the rules."""
+    if problem.rules.transport == "direct":
+        loads = TickBound(load_bound(problem), LOADS, Tier.EXACT)
+        return loads, loads
+    network = schedule_network(best.scheduled.arrays)
+    own = path_bound(network, problem.times, search.game(network, best.split))
+    lower = TickBound(own.value, PATHS, Tier.EXACT, own.proof)
+    if not cells or (len(problem.cells) == 1 and problem.rules.prefetch is not None):
+        return lower, TickBound(own.value, SCHEDULE, Tier.EXACT)
+    family = _family_bound(problem, cells)
+    return TickBound(family.value, FAMILY, Tier.EXACT) if family.value > lower.value else lower, family
+
+
+def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> TickBound:
+    """Return the least of the bounds of all cells: what no schedule of the rules is below."""
+    found = {(one.cell.loops, one.cell.loop_batch): path_bound(one.network, problem.times, one.game) for one in cells}
+    rows: list[dict[str, Any]] = []
+    for loops, batch in problem.cells:
+        proof = found[loops, batch].proof if (loops, batch) in found else {"total": 1, "paths": []}
+        rows.append({"loops": loops, "loop_batch": batch, **proof})
+    value = min(one.value for one in found.values())
+    return TickBound(value, PATHS, Tier.EXACT, {"cells": rows})

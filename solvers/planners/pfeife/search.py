@@ -1,0 +1,242 @@
+"""Search for a schedule and split points together: cells by their bounds, warm-ups raced, splits annealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import comb, sqrt
+
+import numpy as np
+
+from mtpp.array_types import Int64Array
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
+from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.path_game import GameResult, PathGame
+from mtpp.solvers.planners.pfeife.path_network import PathNetwork, family_network, schedule_network
+from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
+from mtpp.solvers.planners.pfeife.split_points import even_split
+from mtpp.solvers.threads import Threads
+from mtpp.training.pfeife.problem import SplitProblem
+
+MOST_EVALUATIONS = 200_000
+"""Splits under all schedules that are gone through one by one rather than searched."""
+
+_SHORT, _MEDIUM, _FINAL = 3_000, 30_000, 30_000
+"""Steps of annealing: of each beginning, of the best of these, and of the best split under its schedule."""
+
+_PASSES = 800
+"""Passes of a schedule with which so many steps are taken; with more of them there are fewer steps, by the root."""
+
+_KEPT = 4
+"""Candidates that a race leaves for longer annealing."""
+
+_SEEDS = 2
+
+_RUNS = 6
+"""Of annealing from each beginning, where the schedule is given: its splits have many local optima."""
+
+_BEAM, _MOST_ROUNDS = 10, 1_000
+"""Splits of a beam, and rounds of improving it."""
+
+_HOT, _COLD = 0.01, 0.0002
+"""Temperatures as parts of the iteration, of long annealing; races begin warmer."""
+
+
+@dataclass(eq=False)
+class CellBound:
+    """A cell with the game on its family: what no schedule of it is below, and split points to begin with."""
+
+    cell: ScheduleCell
+    network: PathNetwork
+    game: GameResult
+    holds: bool
+
+    @property
+    def value(self) -> float:
+        """Ticks that no schedule of the cell is below; 0 where the game leaves out how tensors travel."""
+        return self.game.value if self.holds else 0.0
+
+
+class SplitSearch:
+    """Search of one planning problem.
+
+    Parameters
+    ----------
+    limits
+        Threads, and when to end; the result depends on neither, unless the search was ended.
+    """
+
+    def __init__(self, problem: SplitProblem, limits: Limits) -> None:
+        self._problem, self._limits = problem, limits
+        self._direct = problem.rules.transport == "direct"
+        times = problem.times
+        self._times = replace(times, handover=np.zeros_like(times.handover)) if self._direct else times
+        sums = problem.times.forward[0] + problem.times.backward[0]
+        self._sums: Int64Array = sums
+
+    @staticmethod
+    def _steps(most: int, scheduled: Scheduled) -> int:
+        passes = len(scheduled.arrays.table)
+        return most if passes <= _PASSES else max(1, int(most * sqrt(_PASSES / passes)))
+
+    def even(self, stages: int) -> Int64Array:
+        """Return the split whose stages take equal parts of the time of a device, as near as whole ops allow."""
+        return even_split(self._sums, stages)
+
+    def cell_bounds(self, threads: Threads) -> list[CellBound]:
+        """Return every cell with its bound, the lowest first."""
+        problem = self._problem
+        cells = [ScheduleCell(problem, loops, batch) for loops, batch in problem.cells]
+        found = [one for one in threads.map(self._bounded, cells) if one is not None]
+        return sorted(found, key=lambda one: one.game.value)
+
+    def _bounded(self, cell: ScheduleCell) -> CellBound | None:
+        network: PathNetwork | None = None
+        if cell.fixed is None:
+            network = family_network(self._problem.devices, self._problem.micro_batches, cell.loops, cell.loop_batch)
+        else:
+            scheduled = cell.scheduled(cell.fixed)
+            network = None if scheduled is None else schedule_network(scheduled.arrays)
+        if network is None:
+            return None
+        return CellBound(cell, network, self.game(network), not self._direct)
+
+    def game(self, network: PathNetwork, *splits: Int64Array) -> GameResult:
+        """Return the outcome of the game on a network."""
+        game = PathGame(network, self._times, [self.even(network.stages), *splits])
+        return game.play(self._limits.ended)
+
+    @property
+    def few(self) -> bool:
+        """Whether all splits under all schedules can be gone through."""
+        problem = self._problem
+        n = problem.line.costs.ops
+        if problem.rules.schedule is not None:
+            return comb(n - 1, problem.rules.schedule[1].stages - 1) <= MOST_EVALUATIONS
+        total = 0
+        for loops, batch in problem.cells:
+            cell = ScheduleCell(problem, loops, batch)
+            splits = comb(n - 1, loops * problem.devices - 1)
+            if splits * cell.at_most > MOST_EVALUATIONS - total:
+                if splits > MOST_EVALUATIONS:
+                    return False
+                total += splits * sum(1 for _, _ in zip(cell.every(), range(MOST_EVALUATIONS + 1), strict=False))
+            else:
+                total += splits * cell.at_most
+            if total > MOST_EVALUATIONS:
+                return False
+        return True
+
+    def best_of_all(self, schedules: Sequence[Scheduled]) -> Candidate | None:
+        """Return the best split within the memory under any of some schedules, by going through all of them."""
+        best: Candidate | None = None
+        for one in schedules:
+            found = one.best_of_all(2**62 if best is None else best.ticks)
+            best = found or best
+            if self._limits.ended():
+                break
+        return best
+
+    def quick(self) -> Candidate:
+        """Return a split found in little time: of the schedule with most loops, or of that which is given."""
+        problem = self._problem
+        if problem.rules.schedule is not None:
+            arrays = arrays_of(problem.rules.schedule[1])
+            assert arrays is not None
+            scheduled = Scheduled(problem, arrays, None)
+            return scheduled.annealed(self.even(arrays.stages), self._steps(_SHORT, scheduled), 2 * _HOT, _COLD, 0)
+        cell = ScheduleCell(problem, *problem.cells[-1])
+        made = [one for warm_up in cell.beginnings() if (one := cell.scheduled(warm_up)) is not None]
+        return min(
+            (self._together(cell, one, self.even(one.arrays.stages), 0, _SHORT, 2 * _HOT) for one in made),
+            key=lambda one: (one.rank, one.key),
+        )
+
+    def race(self, cells: Sequence[CellBound], threads: Threads) -> Candidate | None:
+        """Return the best candidate found: split points and warm-ups annealed, the best of them for longer.
+
+        Cells whose bound is no better than what is known are left out.
+        """
+        found: list[tuple[Candidate, ScheduleCell]] = []
+        for bounded in cells:
+            known = min((one.ticks for one, _ in found if not one.excess), default=None)
+            if known is not None and bounded.value >= known:
+                break
+            jobs = [
+                (bounded.cell, scheduled, start, seed, _SHORT, 2 * _HOT)
+                for seed, warm_up in enumerate(bounded.cell.beginnings())
+                if (scheduled := bounded.cell.scheduled(warm_up)) is not None
+                for start in (bounded.game.split, self.even(len(bounded.game.split) - 1))
+            ]
+            found += [(one, bounded.cell) for one in threads.map(lambda job: self._together(*job), jobs)]
+        if not found:
+            return None
+        found.sort(key=lambda pair: (pair[0].rank, pair[0].key))
+        long = [
+            (cell, one.scheduled, one.split, 100 * i + seed, _MEDIUM, _HOT)
+            for i, (one, cell) in enumerate(found[:_KEPT])
+            for seed in range(_SEEDS)
+        ]
+        again = threads.map(lambda job: self._together(*job), long)
+        best = min([*again, *(one for one, _ in found)], key=lambda one: (one.rank, one.key))
+        return self._long([best], threads)
+
+    def _together(
+        self, cell: ScheduleCell, scheduled: Scheduled, start: Int64Array, seed: int, steps: int, hottest: float
+    ) -> Candidate:
+        if self._limits.ended():
+            return scheduled.of(start)
+        return cell.annealed(scheduled, start, self._steps(steps, scheduled), hottest, _COLD, seed)
+
+    def beam(self, cells: Sequence[CellBound], threads: Threads) -> Candidate | None:
+        """Return the best candidate of beam searches from even splits, of the warm-ups to begin with.
+
+        Notes
+        -----
+        Jhoo et al. (2025), algorithm 1, for comparison.
+        """
+        schedules = [
+            scheduled
+            for bounded in cells
+            for warm_up in bounded.cell.beginnings()
+            if (scheduled := bounded.cell.scheduled(warm_up)) is not None
+        ]
+        return self.beam_of(schedules, threads)
+
+    def beam_of(self, schedules: Sequence[Scheduled], threads: Threads) -> Candidate | None:
+        """Return the best candidate of beam searches from even splits under some schedules."""
+
+        def searched(scheduled: Scheduled) -> Candidate | None:
+            if self._limits.ended():
+                return None
+            return scheduled.beam(self.even(scheduled.arrays.stages), _BEAM, _MOST_ROUNDS)
+
+        found = [one for one in threads.map(searched, schedules) if one is not None]
+        return min(found, key=lambda one: (one.rank, one.key), default=None)
+
+    def annealed(self, scheduled: Scheduled, threads: Threads) -> Candidate:
+        """Return the best split found under one schedule."""
+        network = schedule_network(scheduled.arrays)
+        starts = [self.even(network.stages), self.game(network).split]
+        jobs = [(start, 10 * i + seed) for i, start in enumerate(starts) for seed in range(_RUNS)]
+
+        def run(job: tuple[Int64Array, int]) -> Candidate:
+            start, seed = job
+            if self._limits.ended():
+                return scheduled.of(start)
+            return scheduled.annealed(
+                start, self._steps(_MEDIUM // 2, scheduled), (1 + 2 * (seed % 2)) * _HOT, _COLD, seed
+            )
+
+        return self._long(sorted(threads.map(run, jobs), key=lambda one: (one.rank, one.key)), threads)
+
+    def _long(self, found: list[Candidate], threads: Threads) -> Candidate:
+        """Return the best of some candidates and of longer annealing of the first of them."""
+
+        def run(job: tuple[Candidate, int]) -> Candidate:
+            one, seed = job
+            return one if self._limits.ended() else one.annealed(self._steps(_FINAL, one.scheduled), _HOT, _COLD, seed)
+
+        again = threads.map(run, [(one, seed) for one in found[:2] for seed in range(_SEEDS)])
+        return min([*found, *again], key=lambda one: (one.rank, one.key))
