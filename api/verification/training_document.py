@@ -9,6 +9,7 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
+    from mtpp.api.verification.plan_document import Graph
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.checker.plan import Report
@@ -30,20 +31,27 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
     """
     from mtpp.api.verification.searches import training_searches
     from mtpp.checker.training.plan import verify_training_plan
-    from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.checker.training.versions import check_any_training_plan, is_split_plan
     from mtpp.host.alarm import TimeIsUp
 
     supplied = next(iter(request.models), None)
     try:
         check_any_training_plan(plan, ())
-        _refuse_idle_terms(request)
+        _refuse_idle_system(request)
         if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
-        model, sha256 = _training_model(supplied, plan["time_unit"], request)
+        costs_sha256 = None
+        model: Any
+        if is_split_plan(plan) and plan["model"]["kind"] == "graph":
+            model, sha256, costs_sha256 = _graph(supplied, plan["model"], request)
+        else:
+            _refuse_graph_terms(request)
+            model, sha256 = _training_model(supplied, plan["time_unit"], request)
         return verify_training_plan(
             plan,
             model,
             sha256,
+            costs_sha256=costs_sha256,
             searches=None if request.shallow else training_searches(observer, request.deadline),
             system_due=request.system_due,
             ended_by=(TimeIsUp,),
@@ -54,16 +62,32 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
 
 
-def _refuse_idle_terms(request: VerifyRequest) -> None:
-    """Raise InputError if a training plan is held to something that it does not have."""
-    idle = {
-        "‹costs›": request.costs is not None,
-        "‹dims›": bool(request.dims_due),
-        "‹system› and its overrides but ‹bandwidth›": set(request.system_due) - {_BANDWIDTH} != set(),
-    }
-    for parameter, supplied in idle.items():
+def _refuse_idle_system(request: VerifyRequest) -> None:
+    """Raise InputError if a training plan is held to a system that it does not have."""
+    if set(request.system_due) - {_BANDWIDTH}:
+        raise _idle("‹system› and its overrides but ‹bandwidth›")
+
+
+def _refuse_graph_terms(request: VerifyRequest) -> None:
+    """Raise InputError if a plan for layers is held to what only graphs have."""
+    for parameter, supplied in (("‹costs›", request.costs is not None), ("‹dims›", bool(request.dims_due))):
         if supplied:
-            raise InputError("has no effect on a training plan", source=parameter, remedy="leave it out")
+            raise _idle(parameter)
+
+
+def _idle(parameter: str) -> InputError:
+    return InputError("has no effect on a training plan", source=parameter, remedy="leave it out")
+
+
+def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest) -> Graph:
+    """Return a graph for the sizes and the system that a plan states."""
+    from mtpp.api.verification.plan_document import costs_for, graph_of
+
+    for name, size in (request.dims_due or {}).items():
+        if stated["dims"].get(name) != size:
+            said = stated["dims"].get(name, "nothing")
+            raise InputError(f"the plan says {said} of {name!r}", parameter="dims", where="/model/dims")
+    return graph_of(supplied, stated, stated["system"], request, costs_for(request))
 
 
 def _training_model(

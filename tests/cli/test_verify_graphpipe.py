@@ -42,7 +42,7 @@ def test_exit_codes(tmp_path: Path) -> None:
     assert run("verify", "--shallow", *_write(tmp_path, plan, model)).returncode == 3
     false = run("verify", *_write(tmp_path, plan, model, depth=9))
     assert (false.returncode, "depth" in false.stdout) == (1, True)
-    bad = run("verify", *_write(tmp_path, plan, model, planner="pfeife"))
+    bad = run("verify", *_write(tmp_path, plan, model, planner="magic"))
     assert (bad.returncode, "/planner" in bad.stderr) == (2, True)
     newer = run("verify", *_write(tmp_path, plan, model, version=3))
     assert (newer.returncode, "version 3" in newer.stderr) == (2, True)

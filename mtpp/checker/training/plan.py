@@ -4,8 +4,8 @@ It imports nothing from the rest of the program but the errors: :mod:`mtpp.check
 the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`mtpp.checker.training.pipeline` checks
 that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
 :mod:`mtpp.checker.training.bounds` re-derives lower bounds. Documents of version 2 go to the verifier of their planner
-(:mod:`mtpp.checker.training.graphpipe.plan`). Not checked: how the plan was found (planner, times), its
-notes, what other ways of choosing configurations would have come to, and the model's name.
+(:mod:`mtpp.checker.training.graphpipe.plan`, :mod:`mtpp.checker.training.pfeife.plan`). Not checked: how the plan was
+found (planner, times), its notes, what other ways of choosing configurations would have come to, and the model's name.
 """
 
 from __future__ import annotations
@@ -37,9 +37,10 @@ from mtpp.checker.training.infeasible import LEAST_MEMORY, NO_PLAN, infeasible_c
 from mtpp.checker.training.levels import LevelFigures, SuperstageFigures, all_superstages
 from mtpp.checker.training.model import StatedModel, TickModel, training_model_in_ticks
 from mtpp.checker.training.model_rows import model_rows
+from mtpp.checker.training.pfeife.plan import verify_split_plan
 from mtpp.checker.training.pipeline import pipeline_checks, pipeline_of
 from mtpp.checker.training.stages import TrainingFigures, pipeline_figures
-from mtpp.checker.training.versions import check_any_training_plan, is_version_2
+from mtpp.checker.training.versions import check_any_training_plan, is_split_plan, is_version_2
 
 METHOD = "downset"
 """Name of the search among the methods of lower bounds."""
@@ -71,11 +72,12 @@ class TrainingSearches(NamedTuple):
 
 def verify_training_plan(
     plan: Any,
-    model: StatedModel,
+    model: StatedModel | dict[str, Any],
     model_sha256: str | None,
     *,
     searches: TrainingSearches | None = None,
     system_due: Mapping[str, Any] | None = None,
+    costs_sha256: str | None = None,
     ended_by: Interrupts = (),
 ) -> Report:
     """Re-derive what *plan* says and compare.
@@ -85,9 +87,9 @@ def verify_training_plan(
     plan
         Parsed document; numbers that are not whole are exact rationals.
     model
-        The model, as read from its file.
-    model_sha256
-        Of that file, in lower-case hexadecimal; None for a model that is in no file.
+        The model, as read from its file; a plan by ``pfeife`` may be for a graph, an ``mtpp-graph`` document.
+    model_sha256, costs_sha256
+        Of that file and of one with measured costs, in lower-case hexadecimal; None for a model that is in no file.
     searches
         Run the exhaustive searches behind a document again; without them what rests on one stays unchecked.
     system_due
@@ -109,9 +111,15 @@ def verify_training_plan(
     O(stages · (layers + edges)), times the degrees of data parallelism for some bounds; and the searches.
     """
     check_any_training_plan(plan, ())
+    if is_split_plan(plan):
+        return verify_split_plan(
+            plan, model, model_sha256, costs_sha256=costs_sha256, system_due=system_due, ended_by=ended_by
+        )
     if is_version_2(plan):
+        assert not isinstance(model, dict)
         search = None if searches is None else searches.graph
         return verify_graph_plan(plan, model, model_sha256, search=search, system_due=system_due, ended_by=ended_by)
+    assert not isinstance(model, dict)
     ticks = training_model_in_ticks(model, plan["system"]["bandwidth_bytes_per_s"])
     checks = [
         *training_rows(plan["system"], system_due or {}, _PLAN),

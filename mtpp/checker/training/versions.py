@@ -9,9 +9,12 @@ from typing import Any
 
 from mtpp.checker.document import Path, Rule, choice, refuse
 from mtpp.checker.training.document import FORMAT, check_training_plan
-from mtpp.checker.training.graphpipe.document import PLANNER, check_graph_plan
+from mtpp.checker.training.graphpipe.document import PLANNER as GRAPHPIPE
+from mtpp.checker.training.graphpipe.document import check_graph_plan
+from mtpp.checker.training.pfeife.document import PLANNER as PFEIFE
+from mtpp.checker.training.pfeife.document import check_split_plan
 
-BY_PLANNER: dict[str, Rule] = {PLANNER: check_graph_plan}
+BY_PLANNER: dict[str, Rule] = {GRAPHPIPE: check_graph_plan, PFEIFE: check_split_plan}
 """Rules of documents of version 2."""
 
 
@@ -30,6 +33,11 @@ def check_any_training_plan(value: Any, path: Path) -> None:
         refuse("missing key", (*path, "planner"))
     choice(*BY_PLANNER)(value["planner"], (*path, "planner"))
     BY_PLANNER[value["planner"]](value, path)
+
+
+def is_split_plan(value: Any) -> bool:
+    """Tell whether a document says that it is a plan of split points and a schedule."""
+    return is_version_2(value) and value.get("planner") == PFEIFE
 
 
 def is_version_2(value: Any) -> bool:

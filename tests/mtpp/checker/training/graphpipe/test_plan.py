@@ -199,7 +199,7 @@ def test_forgeries_never_crash() -> None:
 @pytest.mark.parametrize(
     ("path", "value", "where"),
     [
-        (("planner",), "pfeife", "/planner"),
+        (("planner",), "magic", "/planner"),
         (("planner",), 3, "/planner"),
         (("system", "devices"), 1_000_001, "/system/devices"),
         (("mini_batch",), 2**62, "/mini_batch"),

@@ -1,0 +1,1 @@
+"""Independent verifier of plans by ``pfeife``: split points and schedules."""

@@ -1,0 +1,256 @@
+"""Costs of a model cut along an order, in ticks and bytes, from the model and the setting that a plan states.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from mtpp.checker.checks import model_graph
+from mtpp.checker.document import PICOSECONDS_PER_UNIT, refuse
+from mtpp.checker.graph import ceil_div
+from mtpp.checker.training.model import StatedConfiguration, StatedModel, transfer_ticks
+from mtpp.checker.training.pfeife.document import as_fraction, each_device
+from mtpp.errors import InputError
+
+LARGEST = 2**61
+
+
+class Tensor(NamedTuple):
+    """A tensor by positions of its producer and its readers; *size* is None where the model does not say."""
+
+    producer: int
+    readers: tuple[int, ...]
+    ticks: int
+    size: int | None
+
+
+@dataclass(frozen=True)
+class Line:
+    """Ops in an order, by position.
+
+    Attributes
+    ----------
+    forward, backward
+        Of each op and a micro-batch, by device; ticks.
+    fixed, kept
+        Bytes of each op, whatever is in flight and for each micro-batch in flight.
+    """
+
+    names: list[Any]
+    time_unit: str
+    ticks_per_unit: int
+    forward: list[list[int]]
+    backward: list[list[int]]
+    plain: list[int]
+    fixed: list[int]
+    kept: list[int]
+    tensors: list[Tensor]
+    latency: int
+    sizes_known: bool
+
+    @property
+    def count(self) -> int:
+        """Number of ops."""
+        return len(self.names)
+
+    @property
+    def devices(self) -> int:
+        """D."""
+        return len(self.forward)
+
+    def crossing(self, amounts: Sequence[int]) -> list[int]:
+        """Return the sum of amounts of all tensors that cross each position, 0 to n."""
+        steps = [0] * (self.count + 2)
+        for tensor, amount in zip(self.tensors, amounts, strict=True):
+            if tensor.readers:
+                steps[tensor.producer + 1] += amount
+                steps[max(tensor.readers) + 1] -= amount
+        sums, total = [], 0
+        for step in steps[:-1]:
+            total += step
+            sums.append(total)
+        return sums
+
+    def handover(self) -> list[int]:
+        """Return the ticks of handing over all that crosses each position."""
+        moved = self.crossing([tensor.ticks for tensor in self.tensors])
+        count = self.crossing([1] * len(self.tensors))
+        return [ticks + self.latency if any_ else 0 for ticks, any_ in zip(moved, count, strict=True)]
+
+
+def sums_of(values: Sequence[int]) -> list[int]:
+    """Return the sums of the first values."""
+    sums = [0]
+    for value in values:
+        sums.append(sums[-1] + value)
+    return sums
+
+
+def graph_line(plan: dict[str, Any], document: Any) -> Line:
+    """Return a graph in the order that a plan cuts.
+
+    Raises
+    ------
+    InputError
+        If the graph is malformed (*source* is ``model``), or costs are too large.
+    """
+    system, costs = plan["system"], plan["costs"]
+    graph = model_graph(document, {"bandwidth_bytes_per_s": system["bandwidth_bytes_per_s"]}, 1)
+    ratio, state = as_fraction(costs["backward_ratio"]), as_fraction(costs["state"])
+    kept = [0] * graph.op_count
+    for producer, size in zip(graph.producer, graph.tensor_bytes, strict=True):
+        kept[producer] += size or 0
+    backward = [_ceil(ratio * work) for work in graph.work]
+    for v, op in enumerate(document["ops"]):
+        if "backward" in op:
+            backward[v] = _ceil(Fraction(*op["backward"].as_integer_ratio()) * graph.ticks_per_unit)
+        if "kept_bytes" in op:
+            kept[v] = op["kept_bytes"]
+    fixed = [_ceil(state * size) for size in graph.param_bytes]
+    order = _order(plan["order"], graph.order, graph.op_names, [(u, v) for _, u, v in graph.edges()])
+    place = {v: p for p, v in enumerate(order)}
+    tensors = [
+        Tensor(place[graph.producer[t]], tuple(place[v] for v in graph.consumers[t]), graph.transfer[t], size)
+        for t, size in enumerate(graph.tensor_bytes)
+    ]
+    return _line(
+        plan,
+        [graph.op_names[v] for v in order],
+        (graph.time_unit, graph.ticks_per_unit),
+        [[column[v] for v in order] for column in (graph.work, backward, fixed, kept)],
+        tensors,
+        sizes_known=None not in graph.tensor_bytes,
+    )
+
+
+def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
+    """Return a layer model in the order that a plan cuts, each layer as its plan says; or why that cannot be.
+
+    Raises
+    ------
+    InputError
+        If two layers have ids that are written alike (*source* is ``model``).
+    """
+    ids = [layer.id for layer in model.layers]
+    if len({str(one) for one in ids}) < len(ids):
+        raise InputError("two layers have ids that are written alike", source="model", where="/layers")
+    ratio = as_fraction(plan["costs"]["backward_ratio"])
+    index = {one: i for i, one in enumerate(ids)}
+    edges = [(index[edge.source], index[edge.target]) for edge in model.edges]
+    named: dict[str, str] = {}
+    for row in plan["stages"]:
+        named |= row.get("configurations", {})
+    unit = PICOSECONDS_PER_UNIT[model.time_unit]
+    columns: list[list[int]] = [[], [], [], []]
+    for layer in model.layers:
+        choices = {one.id: one for one in layer.configurations.get(1, ())}
+        if not choices:
+            return f"layer {layer.id!r} has no configuration for one device"
+        chosen = choices.get(named.get(str(layer.id), ""))
+        if plan["feasible"] and chosen is None:
+            return f"layer {layer.id!r} has no configuration {named.get(str(layer.id))!r} for one device"
+        chosen = chosen or min(choices.values(), key=lambda one: (one.memory_a, one.memory_b, one.time_per_sample))
+        forward, backward = _passes(chosen, model, ratio, unit)
+        for column, value in zip(columns, (forward, backward, chosen.memory_b, chosen.memory_a), strict=True):
+            column.append(value)
+    order = _order(plan["order"], _first_come(len(ids), edges), ids, edges)
+    place = {v: p for p, v in enumerate(order)}
+    bandwidth = plan["system"]["bandwidth_bytes_per_s"]
+    tensors = [
+        Tensor(place[u], (place[v],), transfer_ticks(edge.communication_bytes, bandwidth), edge.communication_bytes)
+        for (u, v), edge in zip(edges, model.edges, strict=True)
+    ]
+    return _line(
+        plan,
+        [ids[v] for v in order],
+        (model.time_unit, unit),
+        [[column[v] for v in order] for column in columns],
+        tensors,
+        sizes_known=True,
+    )
+
+
+def _passes(one: StatedConfiguration, model: StatedModel, ratio: Fraction, unit: int) -> tuple[int, int]:
+    listed = one.micro_batches.get(model.micro_batch_size or 0)
+    if listed is not None:
+        return _ceil(Fraction(listed.forward) * unit), _ceil(Fraction(listed.backward) * unit)
+    whole = Fraction(one.time_per_sample) * unit
+    forward = whole / (1 + ratio)
+    return _ceil(forward), _ceil(whole - forward)
+
+
+def _line(
+    plan: dict[str, Any],
+    names: list[Any],
+    unit: tuple[str, int],
+    columns: list[list[int]],
+    tensors: list[Tensor],
+    *,
+    sizes_known: bool,
+) -> Line:
+    forward, backward, fixed, kept = columns
+    speeds = [as_fraction(one) for one in each_device(plan["system"]["speed"], plan["system"]["devices"])]
+    if sum(forward) + sum(backward) + sum(tensor.ticks for tensor in tensors) >= LARGEST:
+        refuse("the costs are too large", ("system",))
+    rows: dict[Fraction, tuple[list[int], list[int]]] = {}
+    for speed in set(speeds):
+        rows[speed] = ([_ceil(one / speed) for one in forward], [_ceil(one / speed) for one in backward])
+    return Line(
+        names,
+        *unit,
+        [rows[speed][0] for speed in speeds],
+        [rows[speed][1] for speed in speeds],
+        [f + g for f, g in zip(forward, backward, strict=True)],
+        fixed,
+        kept,
+        tensors,
+        plan["system"]["latency_ticks"],
+        sizes_known,
+    )
+
+
+def _ceil(value: Fraction | int) -> int:
+    exact = Fraction(value)
+    return ceil_div(exact.numerator, exact.denominator)
+
+
+def _order(stated: Any, own: Sequence[int], names: Sequence[Any], edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the order of a plan as positions in the model: its own, or one that is stated."""
+    if stated is None:
+        return list(own)
+    index = {name: v for v, name in enumerate(names)}
+    if len(stated) != len(names) or {one if isinstance(one, str) else int(one) for one in stated} != set(index):
+        refuse("is no order of all ops of the model", ("order",))
+    order = [index[name] for name in stated]
+    place = {v: p for p, v in enumerate(order)}
+    for u, v in edges:
+        if place[u] > place[v]:
+            refuse(f"{names[v]!r} comes before {names[u]!r}, which it reads from", ("order", place[v]))
+    return order
+
+
+def _first_come(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
+    """Return the order in which always the first layer comes whose predecessors have come."""
+    from heapq import heapify, heappop, heappush
+
+    after: list[list[int]] = [[] for _ in range(count)]
+    waiting = [0] * count
+    for u, v in edges:
+        after[u].append(v)
+        waiting[v] += 1
+    ready = [v for v in range(count) if not waiting[v]]
+    heapify(ready)
+    order = []
+    while ready:
+        u = heappop(ready)
+        order.append(u)
+        for v in after[u]:
+            waiting[v] -= 1
+            if not waiting[v]:
+                heappush(ready, v)
+    return order

@@ -1,0 +1,308 @@
+"""The independent verifier of plans by ``pfeife``: everything that one says, re-derived from the model in integers.
+
+It imports nothing from the rest of the program but the errors: :mod:`.document` knows the shape of the documents,
+:mod:`.costs` turns costs into ticks, :mod:`.schedule` replays an iteration, and :mod:`.paths` re-derives lower bounds.
+Not checked: how the plan was found (what stopped it, times, which search), names of schedules, and the model's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any
+
+from mtpp.checker.checks import (
+    check_costs,
+    check_counts,
+    check_file,
+    check_optimal,
+    check_ratio,
+    compare,
+    hold,
+    model_graph,
+    quotient,
+    resting,
+    rows_named,
+)
+from mtpp.checker.facts import counted
+from mtpp.checker.graph import ceil_div
+from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
+from mtpp.checker.tier import Tier
+from mtpp.checker.training.facts import bandwidth_row
+from mtpp.checker.training.model import StatedModel
+from mtpp.checker.training.model_rows import model_rows
+from mtpp.checker.training.pfeife.claims import (
+    BASELINES,
+    DEVICES,
+    baseline_check,
+    device_check,
+    family_check,
+    family_rows_check,
+    lower_check,
+)
+from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
+from mtpp.checker.training.pfeife.document import each_device
+from mtpp.checker.training.pfeife.schedule import (
+    Rows,
+    StageTimes,
+    device_bytes,
+    fault_of,
+    replay,
+    stage_times,
+    stated_rows,
+    straight_transfers,
+)
+
+_PLAN = "the plan"
+STAGES, TIMES, SCHEDULE, ITERATION = "stages", "stage times", "schedule", "iteration"
+FAMILY = "bound on all schedules"
+NO_PLAN, LEAST, MEMORY_BOUND = "no plan", "least memory", "memory bound"
+_RESTS_ON = (STAGES, TIMES, SCHEDULE, ITERATION, DEVICES)
+_CLAIMS = (*_RESTS_ON, BASELINES, BOUND_CHECK, FAMILY)
+
+
+def verify_split_plan(
+    plan: Any,
+    model: Any,
+    model_sha256: str | None,
+    *,
+    costs_sha256: str | None = None,
+    system_due: Mapping[str, Any] | None = None,
+    ended_by: Interrupts = (),
+) -> Report:
+    """Re-derive what a well-formed plan says and compare.
+
+    Parameters
+    ----------
+    plan
+        Document that :func:`mtpp.checker.training.pfeife.document.check_split_plan` took.
+    model
+        A graph as an ``mtpp-graph`` document, or a model to be trained as read from its file.
+    model_sha256, costs_sha256
+        Of its file, and of that with measured costs; None for no file.
+    system_due
+        Values of the plan's system that the user holds it to.
+    ended_by
+        Exceptions that end work: what was not checked by then is unchecked.
+
+    Returns
+    -------
+    A report with one row per claim. A document that is wrong fails checks; it raises nothing.
+
+    Raises
+    ------
+    InputError
+        If the model or the proof of a bound is malformed, or the stated order is none.
+
+    Notes
+    -----
+    O(S · n) for each mixture of paths, O(passes), O(n + pins).
+    """
+    line, checks = _line_of(plan, model, model_sha256, costs_sha256, system_due or {})
+    if isinstance(line, str):
+        checks.append(Check(STAGES, False, line))
+        checks = list(complete(checks, _CLAIMS if plan["feasible"] else (LEAST, MEMORY_BOUND, NO_PLAN), "no costs"))
+        return Report(tuple(checks), Tier.NONE, None, bound_rechecked=False, proven="")
+    return _feasible(plan, line, checks, ended_by) if plan["feasible"] else _infeasible(plan, line, checks)
+
+
+def _line_of(
+    plan: dict[str, Any], model: Any, sha256: str | None, costs_sha256: str | None, due: Mapping[str, Any]
+) -> tuple[Line | str, list[Check]]:
+    system = plan["system"]
+    memory = system["memory_bytes"]
+    checks = [
+        fact("devices at hand", f"{counted(system['devices'], 'device')}, memory {_memory(memory)}"),
+        bandwidth_row(system, (), due, _PLAN),
+        fact("latency", f"{system['latency_ticks']} ticks of each hand-over"),
+        fact("transport", system["transport"]),
+    ]
+    if plan["model"]["kind"] == "layers":
+        stated: StatedModel = model
+        line: Line | str = layer_line(plan, stated)
+        checks += model_rows(plan, sha256, len(stated.layers), len(stated.edges), stated.time_unit)
+        return line, checks
+    graph = model_graph(model, {"bandwidth_bytes_per_s": system["bandwidth_bytes_per_s"]}, 1)
+    if plan["model"]["system"].get("bandwidth_bytes_per_s") != system["bandwidth_bytes_per_s"]:
+        checks.append(Check("system", False, "the plan states two bandwidths"))
+    line = graph_line(plan, model)
+    no_file = fact("model file", "not given: nothing holds the plan to a file")
+    checks += [
+        no_file if sha256 is None else check_file(plan["model"]["sha256"], sha256, _PLAN),
+        *check_costs(plan["model"].get("costs_sha256"), costs_sha256, _PLAN),
+        check_counts(plan["model"], graph, _PLAN),
+        Check("ticks", True, f"{graph.ticks_per_unit} per unit ({graph.time_unit})")
+        if (plan["time_unit"], plan["ticks_per_unit"]) == (graph.time_unit, graph.ticks_per_unit)
+        else Check("ticks", False, f"it is {graph.ticks_per_unit} per unit ({graph.time_unit})"),
+    ]
+    return line, checks
+
+
+def _memory(stated: Any) -> str:
+    if stated is None:
+        return "not limited"
+    return f"{stated} bytes each" if isinstance(stated, int) else f"{', '.join(map(str, stated))} bytes"
+
+
+def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: Interrupts) -> Report:
+    reached: int | None = None
+    tier = Tier(plan["lower_bound"]["tier"])
+    value = plan["lower_bound"]["value"]
+    try:
+        found = _pipeline(plan, line, checks)
+        if found is None:
+            checks[:] = complete(checks, _CLAIMS, "there is no pipeline to check it on")
+        else:
+            rows, times, split = found
+            reached = _iteration(plan, line, rows, times, split, checks)
+            checks.append(device_check(plan, line, rows, times, split))
+            checks.append(baseline_check(plan, line, rows))
+            family, least = family_check(plan, line, FAMILY, rows)
+            checks += [lower_check(plan, line, rows, least), family]
+    except ended_by:
+        checks[:] = complete(checks, _CLAIMS, OUT_OF_TIME)
+    rests_on = rows_named(checks, (*_RESTS_ON, BOUND_CHECK, FAMILY))
+    iteration = plan["iteration_ticks"]
+    all_value = plan["family_bound"]["value"]
+    due, family_due = quotient(iteration, value), quotient(iteration, all_value)
+    bound = next(check for check in checks if check.name == BOUND_CHECK)
+    for name, row in ((BOUND_CHECK, value), (FAMILY, all_value)):
+        if row > iteration:
+            checks[:] = [
+                Check(name, False, f"the lower bound {row} is above the iteration {iteration}")
+                if check.name == name
+                else check
+                for check in checks
+            ]
+    checks += [
+        check_ratio(due, plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_ratio(family_due, plan["family_ratio"], rests_on, _PLAN, "ratio of all schedules"),
+        check_optimal(
+            stated=plan["optimal"],
+            closed=iteration == all_value,
+            tier=Tier(plan["family_bound"]["tier"]),
+            rests_on=rests_on,
+            said_by=_PLAN,
+        ),
+    ]
+    if any(check.passed is False for check in rows_named(checks, (BOUND_CHECK, FAMILY))):
+        tier = Tier.NONE
+    words = (
+        "proven optimal: no split under any schedule asked for is faster"
+        if iteration == all_value
+        else "proven to be within a factor of "
+        f"{_factor(due)} of the best split of this schedule, and of {_factor(family_due)} of all schedules asked for"
+    )
+    rechecked = bound.passed is True
+    return Report(
+        tuple(checks), tier, due if rechecked and reached is not None else None, bound_rechecked=rechecked, proven=words
+    )
+
+
+def _factor(ratio: float | None) -> str:
+    return "infinity" if ratio is None else f"{ratio:.6g}"
+
+
+def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Rows, StageTimes, list[int]] | None:
+    """Add the rows on stages and schedule, and return them; None if they are none."""
+    devices = plan["system"]["devices"]
+    rows = stated_rows(plan["schedule"])
+    split, fault = [0], None
+    for s, stage in enumerate(plan["stages"]):
+        if (stage["index"], stage["device"]) != (s, s % devices):
+            fault = f"stage {s} is not in its place, or not on device {s % devices}"
+        if not stage["layers"]:
+            fault = f"stage {s} is empty"
+        split.append(split[-1] + len(stage["layers"]))
+    named = [name for stage in plan["stages"] for name in stage["layers"]]
+    if not fault and named != line.names:
+        fault = "the stages are no runs of all ops in their order"
+    if fault or not plan["stages"]:
+        checks.append(Check(STAGES, False, fault or "there are no stages"))
+        return None
+    checks.append(Check(STAGES, True, f"{counted(line.count, 'op')} in {counted(len(plan['stages']), 'stage')}"))
+    times = stage_times(line, split)
+    stated = [(row["forward_ticks"], row["backward_ticks"], row["handover_ticks"]) for row in plan["stages"]]
+    direct = plan["system"]["transport"] == "direct"
+    handover = [None] * len(stated) if direct else [*times.handover, 0]
+    due = list(zip(times.forward, times.backward, handover, strict=True))
+    wrong = next((s for s, (said, is_) in enumerate(zip(stated, due, strict=True)) if said != is_), None)
+    text = "forward, backward and hand-over of every stage"
+    if wrong is not None:
+        text = f"the plan says {stated[wrong]} for stage {wrong}, it is {due[wrong]}"
+    checks.append(Check(TIMES, wrong is None, text))
+    fault = fault_of(rows, devices, plan["schedule"]["micro_batches"])
+    if fault is None and rows.stages != len(plan["stages"]):
+        fault = f"the schedule has {rows.stages} stages, the plan {len(plan['stages'])}"
+    if fault is None:
+        fault = family_rows_check(plan, line, rows)
+    checks.append(Check(SCHEDULE, fault is None, fault or "every pass once, as its parameters say"))
+    return None if fault else (rows, times, split)
+
+
+def _iteration(
+    plan: dict[str, Any], line: Line, rows: Rows, times: StageTimes, split: list[int], checks: list[Check]
+) -> int | None:
+    """Add the row on the iteration, and return its ticks, None if passes wait for each other."""
+    direct = plan["system"]["transport"] == "direct"
+    ticks = replay(rows, times, straight_transfers(line, split) if direct else None)
+    if ticks is None:
+        checks.append(Check(ITERATION, False, "passes of the schedule wait for each other"))
+    else:
+        checks.append(compare(ITERATION, plan["iteration_ticks"], ticks, "ticks", _PLAN))
+    return ticks
+
+
+def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report:
+    devices, limit = plan["system"]["devices"], plan["system"]["memory_bytes"]
+    stated = plan["memory_bound"]
+    keeps = [fixed + kept for fixed, kept in zip(line.fixed, line.kept, strict=True)]
+    due = max(max(keeps), ceil_div(sum(keeps), devices))
+    if stated["method"] != "shares" or stated["tier"] != "exact" or stated["proof"]:
+        checks.append(Check(MEMORY_BOUND, False, "no checker for this method"))
+    else:
+        ok = stated["value"] <= due
+        text = f"the plan says {stated['value']} bytes, it is {due}"
+        checks.append(Check(MEMORY_BOUND, ok, f"{stated['value']} bytes on some device" if ok else text))
+    checks.append(_least(plan, line))
+    most = max(each_device(limit, devices)) if limit is not None else None
+    proven = most is not None and stated["value"] > most
+    if plan["proven"] != proven:
+        row = Check(NO_PLAN, False, f"the plan says proven {str(plan['proven']).lower()}, its memory bound says not so")
+    elif proven:
+        row = resting(NO_PLAN, "proven", rows_named(checks, (MEMORY_BOUND,)))
+    else:
+        row = fact(NO_PLAN, "none was found, which proves nothing")
+    checks.append(row)
+    shown = row.passed is True
+    words = (
+        "proven that there is no plan within the memory of the devices"
+        if shown
+        else "but all it says is that no plan was found"
+    )
+    tier = Tier.EXACT if proven and hold(checks, (MEMORY_BOUND,)) else Tier.NONE
+    return Report(tuple(checks), tier, None, bound_rechecked=shown, proven=words, subject="that there is no plan")
+
+
+def _least(plan: dict[str, Any], line: Line) -> Check:
+    """Check the plan that needs the least memory of those found."""
+    least, said = plan["least_memory_plan"], plan["least_memory_bytes"]
+    if least is None or said is None:
+        alike = least is None and said is None
+        return fact(LEAST, "none stated") if alike else Check(LEAST, False, "a plan or its memory is missing")
+    rows = stated_rows(least["schedule"])
+    devices, micro_batches = plan["system"]["devices"], least["schedule"]["micro_batches"]
+    split = least["split"]
+    fault = fault_of(rows, devices, micro_batches)
+    whole = split[:1] == [0] and split[-1:] == [line.count] and all(a < b for a, b in pairwise(split))
+    if fault is None and (not whole or rows.stages != len(split) - 1):
+        fault = "its split is none of the model"
+    if fault is None and replay(rows, stage_times(line, split)) is None:
+        fault = "its passes wait for each other"
+    if fault is not None:
+        return Check(LEAST, False, fault)
+    direct = plan["system"]["transport"] == "direct"
+    need = device_bytes(line, rows, split, micro_batches, direct=direct)
+    if need != least["peak_bytes"] or max(need) != said:
+        return Check(LEAST, False, f"the plan says {said} bytes, its fullest device needs {max(need)}")
+    return Check(LEAST, True, f"there is a plan with {said} bytes")
