@@ -29,3 +29,10 @@ def is_algorithm(name: str) -> bool:
     from mtpp.solvers.registry import ALIASES, PARTITIONERS
 
     return ALIASES.get(name, name) in PARTITIONERS
+
+
+def is_schedule(name: str) -> bool:
+    """Return whether a schedule of passes is called *name*, so that no file is looked for."""
+    from mtpp.training.pfeife.named import NAMES
+
+    return name in NAMES

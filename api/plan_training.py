@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
-from mtpp.api.output import SavedResult
 from mtpp.api.parameters import choice, deadline_of
 from mtpp.api.training.graph_result import GraphPlanResult
 from mtpp.api.training.graph_task import (
@@ -23,21 +21,35 @@ from mtpp.api.training.graph_task import (
     refuse_idle,
     whole_numbers,
 )
+from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.api.training.parameters import CHOICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.running import run_planner
-from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
+from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.api.training.split_task import IDLE as SPLIT_IDLE
+from mtpp.api.training.split_task import OWN as SPLIT_OWN
+from mtpp.api.training.split_task import SplitPlanRequest, plan_split_task, read_split_task, split_request
+from mtpp.api.training.task import (
+    Picoseconds,
+    TrainingPlanRequest,
+    await_kernels,
+    model_parameter,
+    read_training_task,
+)
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
-from mtpp.solvers.planners.registry import GRAPH_PLANNERS
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS, SPLIT_PLANNERS
 
 if TYPE_CHECKING:
     import os
 
-    from mtpp.api.training.keywords import AnyParameters, GraphParameters, LineParameters
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.training.keywords import AnyParameters, GraphParameters, LineParameters, SplitParameters
     from mtpp.formats.results.training_plan import AnyTrainingPlan
+    from mtpp.inference.graph import CostGraph
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
+    from mtpp.training.pfeife.schedule import PassSchedule
     from mtpp.views.training.training_results import Planned, TrainingTask
 
 
@@ -61,18 +73,27 @@ def plan_training(
 
 @overload
 def plan_training(
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel | CostGraph | Model,
+    *,
+    planner: Literal["pfeife"],
+    **parameters: Unpack[SplitParameters],
+) -> SplitPlanResult: ...
+
+
+@overload
+def plan_training(
     model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
     *,
     planner: str,
     **parameters: Unpack[AnyParameters],
-) -> TrainingPlanResult | GraphPlanResult: ...
+) -> TrainingPlanResult | GraphPlanResult | SplitPlanResult: ...
 
 
 def plan_training(
-    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel,
+    model: str | os.PathLike[str] | bytes | Mapping[str, Any] | TrainingModel | CostGraph | Model,
     *,
     devices: int | None = None,
-    memory: str | int | None = None,
+    memory: str | int | Iterable[str | int] | None = None,
     bandwidth: str | int | None = None,
     topology: str | os.PathLike[str] | DeviceTree | None = None,
     planner: str = "piper",
@@ -92,30 +113,45 @@ def plan_training(
     kfkb: Iterable[int] = (1,),
     in_flight: str = "any",
     sequential: bool = False,
+    micro_batches: int | None = None,
+    speed: float | str | Iterable[float | str] | None = None,
+    loops: Iterable[int] | None = None,
+    loop_batch: str = "divisors",
+    prefetch: Iterable[int] | None = None,
+    schedule: str | os.PathLike[str] | PassSchedule | None = None,
+    backward_ratio: float | str | None = None,
+    state: float | str | None = None,
+    transport: str = "neighbours",
+    order: str = "file",
+    search: str = "anneal",
+    dims: Mapping[str, int] | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
     observer: Observer | None = None,
-) -> TrainingPlanResult | GraphPlanResult:
+) -> TrainingPlanResult | GraphPlanResult | SplitPlanResult:
     """Plan how to train a model on K devices, and prove how close to the best plan that is.
 
     Parameters
     ----------
     model
         Layers with their configurations: the path of a file in one of the formats of ``docs/formats.md``, its content
-        as bytes or as parsed JSON, or a :class:`mtpp.training.model.TrainingModel`.
+        as bytes or as parsed JSON, or a :class:`mtpp.training.model.TrainingModel`. With ``pfeife`` also any graph that
+        :func:`mtpp.read` takes, such as an ONNX model, or what it returned.
     devices
         Devices that there are, K; a plan may use fewer.
     memory
-        Of each device: bytes, or a text such as ``"16GiB"``.
+        Of each device: bytes, or a text such as ``"16GiB"``. With ``pfeife``, one value or one for each device, or
+        None for no limit.
     bandwidth
-        Of each device's link: bytes a second, or a text such as ``"25GB/s"``.
+        Of each device's link: bytes a second, or a text such as ``"25GB/s"``, which is what ``pfeife`` takes for None.
     topology
         Networks within networks, in place of *devices* and *bandwidth*: a TOML file, or levels of devices.
     planner
         ``piper`` for stages of any kind in a line, or a baseline of equal stages: ``equi``, ``pipedream-2bw``. These
         make least the time that the slowest stage takes for a micro-batch. ``graphpipe`` for stages that form any
-        acyclic graph: it makes least the time of an iteration.
+        acyclic graph, and ``pfeife`` for runs of ops with a schedule of their passes: they make least the time of an
+        iteration.
     max_micro_batches
         N: degrees of data parallelism add up to at most N.
     batch_size, micro_batch_size, gradient_accumulation
@@ -131,10 +167,10 @@ def plan_training(
     knapsack
         Choose configurations of layers as well as possible (``exact``), or by bang per buck (``heuristic``).
     latency
-        With ``graphpipe``, as all that follow: of each transfer, picoseconds or a text such as ``"10us"``.
+        With ``graphpipe`` and ``pfeife``: of each transfer, picoseconds or a text such as ``"10us"``.
     micro_batch_sizes
-        Samples b of micro-batches to try; None: those that the model has costs of, or powers of two, as far as they
-        divide the mini-batch.
+        With ``graphpipe``, as all down to *sequential*: samples b of micro-batches to try; None: those that the model
+        has costs of, or powers of two, as far as they divide the mini-batch.
     per_stage_micro_batch
         Let stages have micro-batches of different sizes.
     kfkb
@@ -144,6 +180,33 @@ def plan_training(
         passes that take equally long.
     sequential
         One line of stages, each waiting for the one before.
+    micro_batches
+        With ``pfeife``, as all down to *dims*: micro-batches of an iteration, B.
+    speed
+        Of devices, one value or one for each, as multiples of what the model's times are of; None: 1.
+    loops
+        Numbers of stages of a device to try; None: 1, 2 and 3.
+    loop_batch
+        Micro-batches that go through a stage before its device turns to its next one: all ``divisors`` of B from the
+        number of devices on, or ``any`` number from there on.
+    prefetch
+        Forward passes that each device runs before its first backward pass beyond those that it needs; None: whatever
+        is best.
+    schedule
+        One schedule to keep to: ``gpipe``, ``1f1b``, ``interleaved``, ``bfs``, ``zero-bubble``, the path of a file, or
+        the passes themselves.
+    backward_ratio
+        Backward pass / forward pass, where the model does not say; None: 2.
+    state
+        Bytes of training for each byte of a graph's parameters; None: 4.
+    transport
+        Tensors go through all ``neighbours`` between their stages, or ``direct`` to the stages that read them.
+    order
+        Cut the ops in the order of the ``file``, or ``search`` for a better one.
+    search
+        ``anneal``, or ``beam``, the search of Jhoo et al. (2025), for comparison.
+    dims
+        Sizes of symbolic dimensions of an ONNX model by name.
     time_unit
         Of times in a file that names none: ps, ns, us, ms or s.
     time_limit_s
@@ -157,7 +220,8 @@ def plan_training(
     -------
     The best plan found. With the planner ``piper``, without limits and with the exact knapsack it is optimal, and with
     ``graphpipe`` for models of few layers; in any case ``ratio`` is a proven bound on its distance to the optimum. That
-    of ``graphpipe`` is a :class:`GraphPlanResult`.
+    of ``graphpipe`` is a :class:`GraphPlanResult`, that of ``pfeife`` a :class:`SplitPlanResult` with two ratios: to a
+    bound on all splits under its schedule, and to one on all schedules asked for.
 
     Raises
     ------
@@ -165,6 +229,8 @@ def plan_training(
         If the model is broken, or a parameter is missing or cannot be.
     Infeasible
         If no plan fits, or none was found in the time; the text says which, and which memory would do.
+    Deadlock
+        An InputError too: the passes of the schedule wait for each other.
     LimitReached
         If the time limit passed, or the memory did not suffice, while the model was read.
     Interrupted
@@ -182,6 +248,20 @@ def plan_training(
     ['embedding', 'head', 'layer 0', 'layer 1']
     """
     deadline = deadline_of(time_limit_s)
+    of_splits = {
+        "micro_batches": micro_batches,
+        "speed": speed,
+        "loops": loops,
+        "loop_batch": loop_batch,
+        "prefetch": prefetch,
+        "schedule": schedule,
+        "backward_ratio": backward_ratio,
+        "state": state,
+        "transport": transport,
+        "order": order,
+        "search": search,
+        "dims": dims,
+    }
     own = {
         "latency": latency,
         "micro_batch_sizes": micro_batch_sizes,
@@ -190,7 +270,34 @@ def plan_training(
         "in_flight": in_flight,
         "sequential": sequential,
     }
-    if choice(planner, "planner", CHOICES["planner"]) in GRAPH_PLANNERS:
+    if choice(planner, "planner", CHOICES["planner"]) in SPLIT_PLANNERS:
+        idle = {
+            **own,
+            "topology": topology,
+            "max_micro_batches": max_micro_batches,
+            "batch_size": batch_size,
+            "micro_batch_size": micro_batch_size,
+            "gradient_accumulation": gradient_accumulation,
+            "exact_micro_batches": exact_micro_batches,
+            "convention": convention,
+            "knapsack": knapsack,
+            "data_parallel": data_parallel,
+            "tensor_parallel": tensor_parallel,
+            "recompute": recompute,
+        }
+        refuse_idle({name: idle[name] for name in SPLIT_IDLE}, SPLIT_IDLE, planner)
+        given = {
+            **of_splits,
+            "devices": devices,
+            "memory": memory,
+            "bandwidth": bandwidth,
+            "latency": latency,
+            "time_unit": time_unit,
+            "jobs": jobs,
+        }
+        return _plan_split(split_request(model, deadline, given), listener(observer))
+    refuse_idle(of_splits, SPLIT_OWN, planner)
+    if planner in GRAPH_PLANNERS:
         idle = {
             "topology": topology,
             "max_micro_batches": max_micro_batches,
@@ -213,6 +320,7 @@ def plan_training(
         }
         return _plan_graph(graph_request(model, flat, deadline, given), listener(observer))
     refuse_idle(own, OWN, planner)
+    model = model_parameter(model)
     system = system_parameters(
         devices=devices,
         memory=memory,
@@ -241,6 +349,17 @@ def plan_training(
     return TrainingPlanResult(planned.sealed())
 
 
+def _plan_split(request: SplitPlanRequest, observer: Observer) -> SplitPlanResult:
+    with reading_given(request.model, "model", request.deadline):
+        task = read_split_task(request, observer)
+    planned = plan_split_task(task, request, observer)
+    if planned.no_plan is not None:
+        from mtpp.views.training.split_plan_texts import no_split_plan_text
+
+        raise Infeasible(no_split_plan_text(planned.no_plan), source=planned.source.display)
+    return SplitPlanResult(planned)
+
+
 def _plan_graph(request: GraphPlanRequest, observer: Observer) -> GraphPlanResult:
     with reading_given(request.model, "model", request.deadline):
         task = read_graph_task(request, observer)
@@ -250,132 +369,6 @@ def _plan_graph(request: GraphPlanRequest, observer: Observer) -> GraphPlanResul
 
         raise Infeasible(no_graph_plan_text(planned.no_plan), source=planned.source.display)
     return GraphPlanResult(planned)
-
-
-@dataclass(frozen=True)
-class TrainingStage:
-    """A stage of a plan.
-
-    Attributes
-    ----------
-    layers
-        Names of its layers, from sources to sinks.
-    data_parallel, tensor_parallel
-        d and t: copies of the stage, and devices that share a layer.
-    devices
-        Devices that it runs on, in all its copies.
-    in_flight
-        Micro-batches whose activations are kept.
-    memory_bytes, time_s
-        Of each of its devices: bytes held, and seconds per sample.
-    configurations
-        What each layer runs as.
-    """
-
-    layers: Sequence[str]
-    data_parallel: int
-    tensor_parallel: int
-    devices: int
-    in_flight: int
-    memory_bytes: int
-    time_s: float
-    configurations: Mapping[str, str]
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class TrainingPlanResult(SavedResult):
-    """A plan for training, and what is proven about it; shown as the table that ``mtpp plan`` prints."""
-
-    planned: Planned
-
-    @property
-    def plan(self) -> AnyTrainingPlan:
-        """The plan with exact times, in ticks of a picosecond."""
-        plan = self.planned.plan
-        assert plan is not None
-        return plan
-
-    @property
-    def time_per_sample_s(self) -> float:
-        """Seconds that the slowest stage takes for a micro-batch."""
-        return _seconds(self.plan.time_per_sample)
-
-    @property
-    def lower_bound_s(self) -> float:
-        """Seconds that every plan takes at least."""
-        return _seconds(self.plan.lower.value)
-
-    @property
-    def ratio(self) -> float | None:
-        """Time per sample / lower bound; None where nothing is proven."""
-        return self.plan.ratio
-
-    @property
-    def optimal(self) -> bool:
-        """Whether no plan is faster, proven."""
-        return self.plan.optimal
-
-    @property
-    def stopped(self) -> StopReason:
-        """Reason that the search ended, such as ``finished``, ``time-limit`` or ``interrupted``."""
-        return self.planned.stopped
-
-    @property
-    def devices_used(self) -> int:
-        """Devices that have something to do."""
-        return self.plan.devices_used
-
-    @cached_property
-    def stages(self) -> Sequence[TrainingStage]:
-        """Stages in pipeline order, from the model's sources to its sinks."""
-        return tuple(self._stage(i) for i in range(len(self.plan.stages)))
-
-    def _stage(self, index: int) -> TrainingStage:
-        from mtpp.formats.results.training_plan import level_one
-        from mtpp.inference.frozen import frozen
-        from mtpp.training.nested_plan import NestedPlan
-        from mtpp.training.plan import chosen_of
-
-        stage, figures, model = self.plan.stages[index], self.plan.figures[index], self.plan.problem.model
-        place = {layer: at for at, layer in enumerate(model.order)}
-        chosen = chosen_of(level_one(self.plan.problem), stage)
-        named = {layer: one.configuration.id for layer, one in zip(stage.layers, chosen, strict=True)}
-        ordered = sorted(stage.layers, key=place.__getitem__)
-        copies = self.plan.replicas[index] if isinstance(self.plan, NestedPlan) else stage.data_parallel
-        return TrainingStage(
-            tuple(model.layers[layer].name for layer in ordered),
-            stage.data_parallel,
-            stage.tensor_parallel,
-            copies * stage.tensor_parallel,
-            figures.in_flight,
-            figures.memory_bytes,
-            _seconds(figures.time),
-            frozen({model.layers[layer].name: named[layer] for layer in ordered}),
-        )
-
-    def document(self) -> dict[str, Any]:
-        """Return the ``mtpp-training-plan`` document, which ``mtpp verify`` checks, as a copy that may be changed."""
-        from mtpp.inference.frozen import thawed
-
-        document: dict[str, Any] = thawed(self.planned.document())
-        return document
-
-    def to_json(self) -> str:
-        """Return the text of the document."""
-        from mtpp.views.training.training_plan import plan_json
-
-        return plan_json(self.planned)
-
-    def __repr__(self) -> str:
-        from mtpp.views.tables import plain_terminal
-        from mtpp.views.training.training_plan import training_plan_text
-
-        return training_plan_text(self.planned, "table", plain_terminal()).removesuffix("\n")
-
-    def _repr_html_(self) -> str:
-        from mtpp.views.training.training_plan import training_plan_text
-
-        return training_plan_text(self.planned, "html")
 
 
 def no_plan_error(none: NoPlan, source: str) -> Infeasible:
@@ -441,9 +434,3 @@ def _planner_of(task: TrainingTask) -> Callable[[PlanLimits], AnyTrainingPlan | 
             raise InputError(problem_text, parameter="topology", remedy="use ‹planner› piper")
         return partial(nested, problem)
     return partial(task.planner.load(), problem)
-
-
-def _seconds(ticks: Any) -> float:
-    from mtpp.units import PICOSECONDS
-
-    return float(ticks / PICOSECONDS["s"])

@@ -15,8 +15,8 @@ from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
-    from mtpp.api.plan_training import TrainingPlanResult
     from mtpp.api.training.graph_result import GraphPlanResult
+    from mtpp.api.training.line_result import TrainingPlanResult
     from mtpp.formats.io.source import Source
     from mtpp.training.model import TrainingModel
     from mtpp.training.simulation import Simulation, StageTimes
@@ -232,8 +232,8 @@ class _Read:
 def _read(value: Any, given: Mapping[str, Any], observer: Observer) -> _Read:
     """Read the pipeline of a call; *given* is said of a training plan."""
     from mtpp.api.inputs.reading import source_of
-    from mtpp.api.plan_training import TrainingPlanResult
     from mtpp.api.training.graph_result import GraphPlanResult
+    from mtpp.api.training.line_result import TrainingPlanResult
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.verifiable import is_training_plan
@@ -271,12 +271,17 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     from mtpp.api.inputs.planned_graph import planned_graph
     from mtpp.api.inputs.planned_pipeline import planned_pipeline
     from mtpp.api.parameters import time_unit_or_none, whole
-    from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.checker.training.versions import check_any_training_plan, is_split_plan
     from mtpp.formats.io.json_shape import check_header
     from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
     from mtpp.training.plan import FORMAT, VERSION
 
     graph = document.get("version") == GRAPH_VERSION
+    if is_split_plan(document):
+        raise InputError(
+            "a plan by pfeife, with several stages on a device, is not drawn",
+            remedy="mtpp verify replays its iteration",
+        )
     check_header(document, FORMAT, GRAPH_VERSION if graph else VERSION)
     check_any_training_plan(document, ())
     unit = time_unit_or_none(given.get("time_unit"))

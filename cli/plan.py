@@ -8,6 +8,7 @@ import click
 
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.splits import split_options
 from mtpp.cli.options.training import (
     graph_options,
     planner_option,
@@ -26,6 +27,7 @@ INTERRUPTED = 130
 @system_options()
 @rule_options()
 @graph_options()
+@split_options()
 @sweep_options()
 @click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s.")
 @run_options()
@@ -36,14 +38,14 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     """Plan how to train MODEL on K devices: pipeline stages with data and tensor parallelism and recomputation.
 
     The planners piper, equi and pipedream-2bw make least the time of the slowest stage of a line. graphpipe lets stages
-    form any acyclic graph and makes least the time of an iteration of --batch-size samples.
+    form any acyclic graph and makes least the time of an iteration of --batch-size samples. pfeife cuts an order of ops
+    and finds a schedule with it: it makes least the time of an iteration of --micro-batches.
 
-    MODEL is a file of layers with their configurations (see docs/formats.md), or - for standard input. Exit code 1:
-    no plan fits; the least memory that would do is printed.
+    MODEL is a file of layers with their configurations (see docs/formats.md), with pfeife also any graph or ONNX model;
+    or - for standard input. Exit code 1: no plan fits; the least memory that would do is printed.
     """
     from mtpp.api.output import check_output
-    from mtpp.api.training.parameters import PLAN_GRAPHS
-    from mtpp.cli.planning import planned_graph, planned_line
+    from mtpp.cli.planning import planner_of
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
     from mtpp.host.stop_reason import StopReason
@@ -53,8 +55,7 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     if output not in (None, "-"):
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    plan = planned_graph if options["planner"] in PLAN_GRAPHS else planned_line
-    result = plan(model, options, console)
+    result = planner_of(options)(model, options, console)
 
     def shown() -> str:
         return result.written() if output_format == "json" else result.shown(output_format)

@@ -30,6 +30,35 @@ class PlanResult(NamedTuple):
     shown: Callable[[str], str]
 
 
+def planned_split(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
+    """Plan split points and a schedule."""
+    from mtpp.api.inputs.reading_in_time import reading
+    from mtpp.api.training.split_task import plan_split_task, read_split_task
+    from mtpp.cli.options.splits import split_request_of
+    from mtpp.cli.terminal.clock import deadline_from_start
+    from mtpp.views.training.split_plan import split_plan_json, split_plan_text
+    from mtpp.views.training.split_plan_texts import no_split_plan_text
+
+    with reading(model, deadline_from_start(options["time_limit"])):
+        request = split_request_of(model, options)
+        task = read_split_task(request, console)
+    planned = plan_split_task(task, request, console)
+    problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
+    shown = partial(split_plan_text, planned)
+    return PlanResult(task.source.display, planned.stopped, problem, partial(split_plan_json, planned), shown)
+
+
+def planner_of(options: Mapping[str, Any]) -> Callable[[str, Mapping[str, Any], Console], PlanResult]:
+    """Return what plans with the planner asked for; options that mean nothing to it are refused."""
+    from mtpp.api.training.parameters import PLAN_GRAPHS, PLAN_SPLITS
+    from mtpp.cli.options.splits import refuse_split_options
+
+    if options["planner"] in PLAN_SPLITS:
+        return planned_split
+    refuse_split_options(options)
+    return planned_graph if options["planner"] in PLAN_GRAPHS else planned_line
+
+
 def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
     """Plan a stage graph."""
     from mtpp.api.inputs.reading_in_time import reading

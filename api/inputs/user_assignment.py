@@ -103,6 +103,25 @@ def labels_of_assignment(graph: CostGraph, path: str, source: Source | None = No
     return labels_of_document(graph, assignment_document(source), source.display)
 
 
+def _is_split_plan(document: Any) -> bool:
+    from mtpp.checker.training.versions import is_split_plan
+
+    return is_split_plan(document)
+
+
+def _stages_of_plan(document: dict[str, Any], display: str) -> dict[str, int]:
+    """Return the stage of each op of a training plan by ``pfeife`` for a graph."""
+    from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.formats.io.json_shape import attributed
+
+    with attributed(display):
+        check_any_training_plan(document, ())
+        if document["model"]["kind"] != "graph" or not document["feasible"]:
+            what = "says that there is no plan" if not document["feasible"] else "is for layers, not for a graph"
+            raise InputError(what, where="/feasible" if not document["feasible"] else "/model/kind")
+    return {str(name): stage["index"] for stage in document["stages"] for name in stage["layers"]}
+
+
 def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[int]:
     """Do the same for a parsed document that messages call *display*."""
     from mtpp.formats.graphs.placement_split import looks_like_split, stages_of_split
@@ -110,6 +129,8 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     prefix = ""
     if looks_like_split(document):
         document = stages_of_split(document, display, graph)
+    elif _is_split_plan(document):
+        document, prefix = _stages_of_plan(document, display), "/stages"
     elif isinstance(document, dict) and "assignment" in document and "stages" in document:
         document, prefix = document["assignment"], "/assignment"
     if not isinstance(document, dict):

@@ -94,7 +94,7 @@ def graph_request(
         system,
         whole_or_none(parameters["batch_size"], "batch_size"),
         whole_or_none(parameters["micro_batch_size"], "micro_batch_size"),
-        quantity(parameters["latency"], "latency", _latency, least=0) or 0,
+        quantity(parameters["latency"], "latency", latency_ticks, least=0) or 0,
         GraphRules(
             None if sizes is None else whole_numbers(sizes, "micro_batch_sizes"),
             flag(parameters["per_stage_micro_batch"], "per_stage_micro_batch"),
@@ -110,7 +110,8 @@ def graph_request(
     )
 
 
-def _latency(text: str) -> int:
+def latency_ticks(text: str) -> int:
+    """Read a duration such as ``10us`` in picoseconds, rounded up."""
     from mtpp.units import ceil_ratio, parse_duration
 
     ticks = parse_duration(text)

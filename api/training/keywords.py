@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
 
     from mtpp.api.observer import Observer
     from mtpp.training.device_tree import DeviceTree
+    from mtpp.training.pfeife.schedule import PassSchedule
 
 
 class SharedParameters(TypedDict, total=False):
@@ -51,5 +52,43 @@ class GraphParameters(SharedParameters, total=False):
     sequential: bool
 
 
+class SplitParameters(TypedDict, total=False):
+    """Parameters of planners of split points and schedules together."""
+
+    devices: int | None
+    micro_batches: int | None
+    memory: str | int | Iterable[str | int] | None
+    bandwidth: str | int | None
+    speed: float | str | Iterable[float | str] | None
+    loops: Iterable[int] | None
+    loop_batch: str
+    prefetch: Iterable[int] | None
+    schedule: str | os.PathLike[str] | PassSchedule | None
+    backward_ratio: float | str | None
+    state: float | str | None
+    latency: str | int | None
+    transport: str
+    order: str
+    search: str
+    dims: Mapping[str, int] | None
+    time_unit: str | None
+    time_limit_s: float | None
+    jobs: int | None
+    observer: Observer | None
+
+
 class AnyParameters(LineParameters, GraphParameters, total=False):
     """Parameters of any planner."""
+
+    micro_batches: int | None
+    speed: float | str | Iterable[float | str] | None
+    loops: Iterable[int] | None
+    loop_batch: str
+    prefetch: Iterable[int] | None
+    schedule: str | os.PathLike[str] | PassSchedule | None
+    backward_ratio: float | str | None
+    state: float | str | None
+    transport: str
+    order: str
+    search: str
+    dims: Mapping[str, int] | None

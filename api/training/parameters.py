@@ -9,9 +9,10 @@ from mtpp.api.parameters import choice, flag, path_text, quantity, time_unit_or_
 from mtpp.api.training.task import TrainingPlanRequest, TrainingRules, TrainingSystem, model_parameter
 from mtpp.errors import InputError
 from mtpp.solvers.planners.limits import KNAPSACKS
-from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS
+from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.training.graph_problem import IN_FLIGHT, MOST_INTERVALS
 from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
+from mtpp.training.pfeife.problem import LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
 from mtpp.training.problem import CONVENTIONS, Schemes
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ __all__ = [
     "MOST_DEVICES",
     "MOST_INTERVALS",
     "PLAN_GRAPHS",
+    "PLAN_SPLITS",
     "batch_parameters",
     "request_of",
     "system_parameters",
@@ -34,11 +36,18 @@ MOST_DEVICES = 1_000_000
 PLAN_GRAPHS = tuple(GRAPH_PLANNERS)
 """Planners whose stages form a graph."""
 
+PLAN_SPLITS = tuple(SPLIT_PLANNERS)
+"""Planners of split points and schedules together."""
+
 CHOICES = {
-    "planner": (*PLANNERS, *GRAPH_PLANNERS),
+    "planner": (*PLANNERS, *GRAPH_PLANNERS, *SPLIT_PLANNERS),
     "convention": CONVENTIONS,
     "knapsack": KNAPSACKS,
     "in_flight": IN_FLIGHT,
+    "loop_batch": LOOP_BATCHES,
+    "transport": TRANSPORTS,
+    "order": ORDERS,
+    "search": SEARCHES,
 }
 """Values that parameters may have, the default first."""
 

@@ -115,6 +115,13 @@ def is_algorithm(text: str) -> bool:
     return names.is_algorithm(text)
 
 
+def is_schedule(text: str) -> bool:
+    """Return whether ``--schedule`` takes *text* for the name of a schedule, and so looks for no file."""
+    from mtpp.api import names
+
+    return names.is_schedule(text)
+
+
 def _csv_of_plot(path: str) -> Iterable[str]:
     from mtpp.views.certificate_plot import csv_path
 
@@ -138,6 +145,7 @@ ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm)
 COSTS = InputFile("the file of costs")
 INPUTS = InputFile("the file of inputs")
 SYSTEM = InputFile("the system", unless=is_preset)
+SCHEDULE = InputFile("the schedule", unless=is_schedule)
 TOPOLOGY = InputFile("the topology")
 PIPELINE = InputFile("the pipeline")
 

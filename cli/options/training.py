@@ -35,7 +35,7 @@ def planner_option() -> Callable[[F], F]:
     """Add ``--planner``."""
     return click.option(
         "--planner", type=click.Choice(CHOICES["planner"]), show_default=True, default=CHOICES["planner"][0],
-        help="Any stages, the equal ones of two baselines, or a graph of stages.",
+        help="Any stages, the equal ones of two baselines, a graph of stages, or splits with a schedule.",
     )  # fmt: skip
 
 
@@ -43,7 +43,7 @@ def system_options() -> Callable[[F], F]:
     """Add what says which devices there are and how large a batch may be; see :class:`TrainingSystem`."""
     return stack(
         click.option("--devices", type=click.IntRange(1, MOST_DEVICES), metavar="K", help="Devices at most."),
-        click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB."),
+        click.option("--memory", metavar="SIZE", help="Of each device, such as 8GiB; of pfeife: also one of each."),
         click.option("--bandwidth", metavar="RATE", help="Of each device's link, such as 25GiB/s or 25GiB/ms."),
         click.option(
             "--topology", type=TOPOLOGY, metavar="FILE.toml",
@@ -84,7 +84,9 @@ def rule_options() -> Callable[[F], F]:
 def graph_options() -> Callable[[F], F]:
     """Add what says which plans the planner graphpipe may make."""
     return stack(
-        click.option("--latency", metavar="TIME", help="Of graphpipe: of each transfer, such as 10us [default: 0]."),
+        click.option(
+            "--latency", metavar="TIME", help="Of graphpipe and pfeife: of each transfer, such as 10us [default: 0]."
+        ),
         click.option(
             "--micro-batch-sizes", callback=whole_numbers(_MOST_SAMPLES), metavar="LIST",
             help="Of graphpipe: samples of micro-batches to try [default: those of the model, or powers of two].",

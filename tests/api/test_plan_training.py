@@ -16,7 +16,8 @@ from given_training_plans import chain_model, given_training_plan
 from processes import run
 
 from mtpp.api.observer import MtppWarning, Observer
-from mtpp.api.plan_training import TrainingPlanResult, plan_training
+from mtpp.api.plan_training import plan_training
+from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.formats.training.native import write_training_model

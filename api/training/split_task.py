@@ -1,0 +1,450 @@
+"""Planning of split points and schedules: parameters checked, the model read, the problem made, and planned."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.parameters import choice, path_text, quantity, shortened, time_unit_or_none, whole, whole_or_none
+from mtpp.api.training.graph_task import latency_ticks, whole_numbers
+from mtpp.api.training.running import run_planner
+from mtpp.errors import InputError, Interrupted
+from mtpp.host.deadline import Deadline
+from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOP_BATCHES, LOOPS, ORDERS, SEARCHES, STATE, TRANSPORTS
+
+if TYPE_CHECKING:
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.observer import Observer
+    from mtpp.formats.io.source import Source
+    from mtpp.training.model import TrainingModel
+    from mtpp.training.pfeife.line import ModelLine
+    from mtpp.training.pfeife.problem import SplitProblem, SplitRules
+    from mtpp.training.pfeife.schedule import PassSchedule
+    from mtpp.units import Exact
+    from mtpp.views.training.planned_split import PlannedSplit
+
+MOST_STAGES = 10_000
+"""Devices, loops and micro-batches at most."""
+
+OWN: Mapping[str, Any] = {
+    "micro_batches": None,
+    "loops": None,
+    "loop_batch": LOOP_BATCHES[0],
+    "prefetch": None,
+    "backward_ratio": None,
+    "state": None,
+    "transport": TRANSPORTS[0],
+    "order": ORDERS[0],
+    "search": SEARCHES[0],
+    "speed": None,
+    "schedule": None,
+    "dims": None,
+}
+"""Parameters that mean something to this planner alone, and what they are where they were not given."""
+
+IDLE: Mapping[str, Any] = {
+    "topology": None,
+    "max_micro_batches": None,
+    "batch_size": None,
+    "micro_batch_size": None,
+    "gradient_accumulation": None,
+    "exact_micro_batches": False,
+    "convention": "paper",
+    "knapsack": "exact",
+    "data_parallel": True,
+    "tensor_parallel": True,
+    "recompute": True,
+    "micro_batch_sizes": None,
+    "per_stage_micro_batch": False,
+    "kfkb": (1,),
+    "in_flight": "any",
+    "sequential": False,
+}
+"""Parameters that mean nothing to it."""
+
+_EXAMPLES = {"devices": "‹devices› 4", "micro_batches": "‹micro_batches› 8"}
+
+_NAMED_LOOPS = {"interleaved": 2, "zero-bubble": 2, "bfs": 2}
+"""Loops of named schedules where none are given."""
+
+
+@dataclass(frozen=True)
+class SplitPlanRequest:
+    """A model, its devices and micro-batches, and the splits and schedules that are allowed.
+
+    Attributes
+    ----------
+    memory_bytes, speeds
+        One value, or one for each device; None: no limit, and equal speeds.
+    backward_ratio, state
+        None where they were not given.
+    schedule
+        Name, path of a file, or the passes themselves.
+    """
+
+    model: Any
+    devices: int | None
+    micro_batches: int | None
+    bandwidth: int | str | None
+    memory_bytes: Sequence[int] | None
+    speeds: Sequence[Exact] | None
+    loops: Sequence[int] | None
+    loop_batch: str
+    prefetch: Sequence[int] | None
+    backward_ratio: Exact | None
+    state: Exact | None
+    latency_ticks: int
+    transport: str
+    order: str
+    search: str
+    schedule: str | PassSchedule | None
+    dims: Mapping[str, int] | None = None
+    time_unit: str | None = None
+    deadline: Deadline = field(default_factory=Deadline)
+    jobs: int | None = None
+
+
+def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any]) -> SplitPlanRequest:
+    """Return the request of a call.
+
+    Parameters
+    ----------
+    parameters
+        Those of :func:`mtpp.plan_training` that mean something to this planner, as the caller gave them.
+
+    Raises
+    ------
+    InputError
+        If a value is of the wrong kind, by the parameter's name.
+    """
+    from mtpp.training.pfeife.schedule import PassSchedule
+    from mtpp.units import parse_bytes
+
+    size = partial(quantity, parameter="memory", parse=partial(parse_bytes, round_down=True))
+    schedule, prefetch, loops = (parameters[name] for name in ("schedule", "prefetch", "loops"))
+    if schedule is not None:
+        for name in ("prefetch", "loop_batch"):
+            if parameters[name] != OWN[name]:
+                raise InputError("the schedule says what is prefetched", parameter=name, remedy="leave one of them out")
+    return SplitPlanRequest(
+        model,
+        whole_or_none(parameters["devices"], "devices", most=MOST_STAGES),
+        whole_or_none(parameters["micro_batches"], "micro_batches", most=10**6),
+        parameters["bandwidth"],
+        _each(parameters["memory"], size),
+        _each(parameters["speed"], partial(_number, parameter="speed")),
+        None if loops is None else whole_numbers(loops, "loops"),
+        choice(parameters["loop_batch"], "loop_batch", LOOP_BATCHES),
+        None if prefetch is None else _counts(prefetch),
+        None if parameters["backward_ratio"] is None else _number(parameters["backward_ratio"], "backward_ratio"),
+        None if parameters["state"] is None else _number(parameters["state"], "state"),
+        quantity(parameters["latency"], "latency", latency_ticks, least=0) or 0,
+        choice(parameters["transport"], "transport", TRANSPORTS),
+        choice(parameters["order"], "order", ORDERS),
+        choice(parameters["search"], "search", SEARCHES),
+        schedule if schedule is None or isinstance(schedule, PassSchedule) else path_text(schedule, "schedule"),
+        parameters["dims"],
+        time_unit_or_none(parameters["time_unit"]),
+        deadline,
+        whole_or_none(parameters["jobs"], "jobs"),
+    )
+
+
+def _each(value: Any, one: Callable[[Any], Any]) -> list[Any] | None:
+    """Return one value or several, given as a list or as a text with commas; None for None."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        value = value.split(",")
+    elif not isinstance(value, Iterable):
+        value = [value]
+    return [one(part.strip() if isinstance(part, str) else part) for part in value]
+
+
+def _number(value: Any, parameter: str) -> Exact:
+    """Return an exact number above zero: an int, a Fraction, a float as it prints, or a decimal text."""
+    from mtpp.units import exact_decimal
+
+    if isinstance(value, int | Fraction) and not isinstance(value, bool):
+        number: Exact = value
+    else:
+        try:
+            number = exact_decimal(str(value))
+        except ValueError:
+            raise InputError(f"{shortened(value)} is not a number", parameter=parameter) from None
+    if not 0 < number <= 10**6 or number.denominator > 10**9:
+        raise InputError(f"{shortened(value)} is out of range", parameter=parameter, remedy="it must be above 0")
+    return number
+
+
+def _counts(value: Any) -> Sequence[int]:
+    if isinstance(value, str | bytes) or not isinstance(value, Iterable):
+        raise InputError(f"{shortened(value)} is no list of whole numbers", parameter="prefetch")
+    return tuple(whole(one, "prefetch", least=0, most=10**6) for one in value)
+
+
+@dataclass(frozen=True)
+class SplitTask:
+    """A model as read, without the bytes of its file, and the planning problem that it makes.
+
+    Attributes
+    ----------
+    about
+        What a document says of the model.
+    leaner
+        The problem with the configurations of layers that keep least, to turn to where nothing fits; None: the same.
+    """
+
+    source: Source
+    about: Mapping[str, Any]
+    problem: SplitProblem
+    leaner: SplitProblem | None = None
+
+
+def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
+    """Read the model of a request and make its planning problem; warn of what the reader assumed.
+
+    Raises
+    ------
+    InputError
+        If the model or the schedule is broken, something was not given, or parameters do not go together.
+    """
+    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.reading import source_of
+    from mtpp.api.training.task import read_training_model
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.training.models import looks_like_training_model, training_model_from_source
+    from mtpp.training.model import TrainingModel
+
+    missing = [name for name in _EXAMPLES if getattr(request, name) is None]
+    if missing:
+        names = ", ".join(f"‹{name}›" for name in missing)
+        raise InputError(f"{names} must be given", remedy=f"write {_EXAMPLES[missing[0]]}")
+    if isinstance(request.model, TrainingModel):
+        return _of_layers(request, *read_training_model(request.model, request.time_unit), observer)
+    if isinstance(request.model, Model):
+        for name in ("dims", "time_unit", "bandwidth"):
+            if getattr(request, name):
+                raise InputError("was said when the model was read", parameter=name, remedy="leave it out")
+        return _of_graph(request, request.model, observer)
+    source = source_of(request.model, None, "model")
+    if not looks_like_training_model(Content(source)):
+        return _of_graph(request, _graph_of(request, source, observer), observer)
+    if request.dims:
+        raise InputError("has no effect on a model of layers", parameter="dims", remedy="leave it out")
+    return _of_layers(request, training_model_from_source(source, request.time_unit), source, observer)
+
+
+def _graph_of(request: SplitPlanRequest, source: Source, observer: Observer) -> Model:
+    """Return the graph in a file on the reference system, with the link that was asked for."""
+    from mtpp.api.inputs.model import Reading, read_model
+    from mtpp.api.inputs.model_terms import sizes
+    from mtpp.api.inputs.reading import system_from
+
+    how = Reading(
+        system_from(bandwidth=request.bandwidth),
+        sizes(request.dims),
+        time_unit=request.time_unit,
+        bandwidth_given=request.bandwidth is not None,
+    )
+    return read_model(source.display, how, observer.warn, source=source)
+
+
+def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> SplitTask:
+    from mtpp.formats.io.json_shape import attributed
+    from mtpp.training.pfeife.line import graph_line
+
+    for text in model.assumptions()[1:]:
+        observer.say(f"{model.source.display}: {text}")
+    with attributed(model.source.display):
+        ratio, state = request.backward_ratio or BACKWARD_RATIO, request.state or STATE
+        line = graph_line(
+            model.graph, model.instance(1), backward_ratio=ratio, state=state, latency=request.latency_ticks
+        )
+        if request.latency_ticks and not line.timed:
+            raise InputError("is a time, and the graph has no unit of time", parameter="latency")
+        problem = _problem(request, line, model.system.bandwidth_bytes_per_s)
+    about: dict[str, Any] = {
+        "kind": "graph",
+        "name": model.graph.name,
+        "sha256": model.source.sha256,
+        "ops": model.graph.op_count,
+        "tensors": model.graph.tensor_count,
+        "dims": dict(model.dims),
+        "system": model.system.to_document(),
+    }
+    if model.costs_sha256 is not None:
+        about["costs_sha256"] = model.costs_sha256
+    return SplitTask(replace(model.source, data=b""), about, problem)
+
+
+def _of_layers(request: SplitPlanRequest, model: TrainingModel, source: Source, observer: Observer) -> SplitTask:
+    from mtpp.api.inputs.reading import system_from
+    from mtpp.formats.io.json_shape import attributed
+    from mtpp.training.pfeife.line import layer_line
+
+    if request.state is not None:
+        raise InputError("has no effect: layers say what memory they need", parameter="state", remedy="leave it out")
+    bandwidth = system_from(bandwidth=request.bandwidth).bandwidth_bytes_per_s
+
+    def problem(*, least_memory: bool) -> SplitProblem:
+        line = layer_line(
+            model,
+            bandwidth_bytes_per_s=bandwidth,
+            backward_ratio=request.backward_ratio or BACKWARD_RATIO,
+            memory_bytes=max(request.memory_bytes) if request.memory_bytes else None,
+            least_memory=least_memory,
+            latency=request.latency_ticks,
+        )
+        return _problem(request, line, bandwidth)
+
+    with attributed(source.display):
+        fastest = problem(least_memory=False)
+        leanest = None if request.memory_bytes is None else problem(least_memory=True)
+    for text in model.assumptions:
+        observer.warn(f"{source.display}: {text}")
+    about = {
+        "kind": "layers",
+        "name": model.name,
+        "sha256": source.sha256,
+        "layers": len(model.layers),
+        "edges": len(model.edges),
+    }
+    return SplitTask(replace(source, data=b""), about, fastest, leanest)
+
+
+def _problem(request: SplitPlanRequest, line: ModelLine, bandwidth: int) -> SplitProblem:
+    from mtpp.training.pfeife.problem import SplitProblem
+
+    devices, micro_batches = request.devices or 0, request.micro_batches or 0
+    return SplitProblem.build(
+        line,
+        devices=devices,
+        micro_batches=micro_batches,
+        bandwidth_bytes_per_s=bandwidth,
+        memory_bytes=_of_devices(request.memory_bytes, devices),
+        speeds=_of_devices(request.speeds, devices),
+        backward_ratio=request.backward_ratio or BACKWARD_RATIO,
+        state=request.state or STATE,
+        rules=_rules(request, devices, micro_batches),
+    )
+
+
+def _of_devices(values: Sequence[Any] | None, devices: int) -> Sequence[Any] | None:
+    return values if values is None or len(values) != 1 else list(values) * devices
+
+
+def _rules(request: SplitPlanRequest, devices: int, micro_batches: int) -> SplitRules:
+    from mtpp.training.pfeife.problem import SplitRules
+
+    schedule = None
+    if request.schedule is not None:
+        schedule = _schedule(request.schedule, request.loops, devices, micro_batches)
+    return SplitRules(
+        request.loops or LOOPS,
+        request.loop_batch,  # type: ignore[arg-type]
+        request.prefetch,
+        schedule,
+        request.transport,  # type: ignore[arg-type]
+        request.order,  # type: ignore[arg-type]
+        request.search,  # type: ignore[arg-type]
+    )
+
+
+def _schedule(
+    given: str | PassSchedule, loops: Sequence[int] | None, devices: int, micro_batches: int
+) -> tuple[str, PassSchedule]:
+    """Return the schedule that is meant, and what it is called.
+
+    Raises
+    ------
+    InputError
+        If the file is broken, or a name does not go with the numbers.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.training.pass_schedule import EXPECTED, pass_schedule_from_source
+    from mtpp.training.pfeife.named import NAMES, named_schedule
+
+    if isinstance(given, str) and given in NAMES:
+        if loops is not None and len(loops) != 1:
+            raise InputError("a schedule has one number of loops", parameter="loops", remedy="give one number")
+        count = loops[0] if loops else _NAMED_LOOPS.get(given, 1)
+        return given, named_schedule(given, devices, micro_batches, count)
+    if isinstance(given, str):
+        if not os.path.exists(given):
+            remedy = f"give a file, or one of {', '.join(NAMES)}"
+            raise InputError(
+                f"there is no file {given!r}, nor a schedule of that name", parameter="schedule", remedy=remedy
+            )
+        schedule = pass_schedule_from_source(read_source(given, expected=EXPECTED))
+        name = os.path.basename(given)
+    else:
+        schedule, name = given, given.name or "given"
+    if loops is not None:
+        raise InputError("the schedule says how many loops there are", parameter="loops", remedy="leave it out")
+    return name, schedule
+
+
+def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observer) -> PlannedSplit:
+    """Plan as asked; the search has the time and the threads of the request.
+
+    Raises
+    ------
+    Interrupted
+        If the user interrupted it before there was any plan.
+    Deadlock
+        If the passes of the schedule wait for each other.
+    """
+    from mtpp.host.cores import available_cores
+    from mtpp.host.interruption import Interruption
+    from mtpp.host.stop_reason import StopReason
+    from mtpp.solvers.limits import Limits
+    from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
+    from mtpp.solvers.planners.pfeife.least_memory import nothing_found
+    from mtpp.solvers.planners.registry import SPLIT_PLANNERS
+    from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
+    from mtpp.views.training.planned_split import PlannedSplit
+
+    if not compiled_split_planner():
+        observer.say("compiling (once) …")
+        load_split_planner()
+    with Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
+        limits = Limits(
+            deadline=request.deadline,
+            jobs=request.jobs or available_cores(),
+            observer=listener,
+            interrupted=lambda: interruption.requested,
+        )
+        start = time.monotonic()
+        planner = SPLIT_PLANNERS[PLANNER].load()
+        result = run_planner(lambda: planner(task.problem, limits), limits)
+        if isinstance(result, NoSplitPlan) and task.leaner is not None and limits.stop is None:
+            leaner = task.leaner
+            result = run_planner(lambda: planner(leaner, limits), limits)
+        elapsed_s = time.monotonic() - start
+    if isinstance(result, StopReason):
+        result = nothing_found(task.problem, result)
+    planned = PlannedSplit(task.source, task.about, result, elapsed_s)
+    if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
+        raise Interrupted
+    return planned
+
+
+class _Ticks:
+    """Ticks of a problem, described for people."""
+
+    def __init__(self, problem: SplitProblem) -> None:
+        self._line = problem.line
+
+    def describe(self, ticks: float) -> str:
+        """Return so many ticks with their unit."""
+        from mtpp.units import format_picoseconds
+
+        if self._line.timed:
+            return format_picoseconds(float(ticks))
+        return f"{float(ticks) / self._line.ticks_per_unit:,.6g}"

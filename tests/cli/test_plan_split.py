@@ -1,0 +1,156 @@
+"""``mtpp plan --planner pfeife``: plans that verify, what is refused with its place, and what fits nowhere."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import run
+
+PLAN = ("--planner", "pfeife")
+
+
+def units(ops: int, **keys: Any) -> dict[str, Any]:
+    """Return a chain of equal ops of an abstract graph, with nothing to hand over."""
+    rows = [{"name": f"v{v}", "work": 1, **keys} for v in range(ops)]
+    tensors = [
+        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0, "bytes": 1}
+        for v in range(ops - 1)
+    ]
+    return {"format": "mtpp-graph", "version": 1, "name": "units", "time_unit": "1", "ops": rows, "tensors": tensors}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Path:
+    """Return the file of fifteen equal ops, as in the paper's figure 4."""
+    path = tmp_path / "graph.json"
+    path.write_text(json.dumps(units(15, param_bytes=100)))
+    return path
+
+
+def test_figure_4(graph: Path, tmp_path: Path) -> None:
+    """Three devices and micro-batches: 72 for 1F1B at its best split, 69 with prefetch; even stages take longer."""
+    sizes = ("--devices", "3", "--micro-batches", "3", "--loops", "1")
+    fixed = run("plan", str(graph), *PLAN, *sizes, "--prefetch", "0,0,0", "--format", "json")
+    document = json.loads(fixed.stdout)
+    assert (fixed.returncode, document["iteration_ticks"]) == (0, 72)
+    assert [len(stage["layers"]) for stage in document["stages"]] == [6, 5, 4]
+    plan = tmp_path / "plan.json"
+    free = run("plan", str(graph), *PLAN, *sizes, "-o", str(plan))
+    assert free.returncode == 0
+    assert "69 for 3 micro-batches" in free.stdout
+    assert json.loads(plan.read_text())["iteration_ticks"] == 69
+    verified = run("verify", str(plan), "--model", str(graph))
+    assert (verified.returncode, "lower bound" in verified.stdout) == (0, True), verified
+    evaluated = run("evaluate", str(graph), "--assignment", str(plan), "-k", "3")
+    assert evaluated.returncode == 0
+
+
+def test_uneven_stages_that_gain_nothing(graph: Path) -> None:
+    """With four micro-batches and no prefetch the best split is no faster than an even one, and the table says so."""
+    shown = run("plan", str(graph), *PLAN, "--devices", "3", "--micro-batches", "4", "--schedule", "1f1b")
+    assert "90 for 4 micro-batches" in shown.stdout
+    assert "gain nothing" in shown.stdout
+
+
+def test_formats(graph: Path) -> None:
+    """A row a stage as CSV; Markdown and JSON have the same numbers; standard input is read once."""
+    sizes = ("--devices", "2", "--micro-batches", "2")
+    text = graph.read_bytes()
+    document = json.loads(run("plan", "-", *PLAN, *sizes, "--format", "json", stdin=text).stdout)
+    rows = list(csv.DictReader(io.StringIO(run("plan", "-", *PLAN, *sizes, "--format", "csv", stdin=text).stdout)))
+    assert [int(row["forward_ticks"]) for row in rows] == [stage["forward_ticks"] for stage in document["stages"]]
+    markdown = run("plan", "-", *PLAN, *sizes, "--format", "markdown", stdin=text).stdout
+    assert f"{document['iteration_ticks']} for 2 micro-batches" in markdown
+
+
+def test_schedule_files(graph: Path, tmp_path: Path) -> None:
+    """Passes from CSV are kept to; passes that wait for each other end with exit code 1 and are named."""
+    good = tmp_path / "good.csv"
+    good.write_text("0F0,0F1,0B0,0B1\n1F0,1B0,1F1,1B1\n")
+    sizes = ("--devices", "2", "--micro-batches", "2")
+    plan = run("plan", str(graph), *PLAN, *sizes, "--schedule", str(good), "--format", "json")
+    assert json.loads(plan.stdout)["schedule"]["order"][1] == ["1F0", "1B0", "1F1", "1B1"]
+    over = run("plan", str(graph), *PLAN, *sizes, "--schedule", str(good), "-o", str(good))
+    assert over.returncode == 2
+    assert good.read_text().startswith("0F0")
+    waiting = tmp_path / "waiting.csv"
+    waiting.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
+    dead = run("plan", str(graph), *PLAN, *sizes, "--schedule", str(waiting))
+    assert (dead.returncode, "waits for" in dead.stderr) == (1, True), dead
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--devices", "0", "--micro-batches", "2"), "--devices"),
+        (("--devices", "2", "--micro-batches", "0"), "--micro-batches"),
+        (("--devices", "2"), "--micro-batches must be given"),
+        (("--micro-batches", "2"), "--devices must be given"),
+        (("--devices", "16", "--micro-batches", "2"), "16 stages need as many ops, and the model has 15"),
+        (("--devices", "8", "--micro-batches", "2", "--loops", "2"), "fewer devices or loops"),
+        (("--devices", "2", "--micro-batches", "4", "--loops", "1", "--prefetch", "0,3"), "may not grow"),
+        (("--devices", "2", "--micro-batches", "4", "--prefetch", "1"), "give one for each device"),
+        (("--devices", "2", "--micro-batches", "4", "--prefetch", "a,b"), "--prefetch"),
+        (("--devices", "2", "--micro-batches", "4", "--memory", "1GB,1GB,1GB"), "3 values for 2 devices"),
+        (("--devices", "2", "--micro-batches", "4", "--speed", "0"), "--speed"),
+        (("--devices", "2", "--micro-batches", "4", "--schedule", "none.csv"), "there is no file 'none.csv'"),
+        (("--devices", "2", "--micro-batches", "4", "--schedule", "1f1b", "--prefetch", "1,0"), "--prefetch"),
+        (("--devices", "2", "--micro-batches", "4", "--batch-size", "4"), "--batch-size"),
+        (("--devices", "2", "--micro-batches", "4", "--latency", "1us"), "--latency"),
+    ],
+)
+def test_bad_input(graph: Path, options: tuple[str, ...], said: str) -> None:
+    """What cannot be is told in one line with the option, and exit code 2."""
+    refused = run("plan", str(graph), *PLAN, *options)
+    assert refused.returncode == 2, refused
+    assert said in refused.stderr
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("passes", "said"),
+    [
+        ("0F0,0B0,0F1\n1F0,1B0,1F1,1B1\n", "0B1 is missing"),
+        ("0F0,0F0,0B0,0F1,0B1\n1F0,1B0,1F1,1B1\n", "0F0 is there twice"),
+        ("0F0,0B0,1F0,1B0\n1F1,1B1,0F1,0B1\n", "stage 1 of 2 devices is on device 0"),
+        ("0F0,0X0\n1F0,1B0\n", "0X0"),
+    ],
+)
+def test_bad_schedules(graph: Path, tmp_path: Path, passes: str, said: str) -> None:
+    """A broken schedule is refused with the line and column of the fault."""
+    path = tmp_path / "schedule.csv"
+    path.write_text(passes)
+    refused = run("plan", str(graph), *PLAN, "--devices", "2", "--micro-batches", "2", "--schedule", str(path))
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert "schedule.csv: line" in refused.stderr
+
+
+def test_memory(graph: Path, tmp_path: Path) -> None:
+    """Nothing fits: exit code 1 with the memory that would do, which does; sizes that are not known are refused."""
+    sizes = ("--devices", "3", "--micro-batches", "2", "--loops", "1")
+    none = run("plan", str(graph), *PLAN, *sizes, "--memory", "1kB", "--format", "json")
+    document = json.loads(none.stdout)
+    assert (none.returncode, document["feasible"], document["proven"]) == (1, False, True)
+    least = document["least_memory_bytes"]
+    assert f"--memory {least}B would do" in none.stderr
+    assert run("plan", str(graph), *PLAN, *sizes, "--memory", f"{least}B").returncode == 0
+    unknown = units(15)
+    for tensor in unknown["tensors"]:
+        del tensor["bytes"]
+    path = tmp_path / "unknown.json"
+    path.write_text(json.dumps(unknown))
+    refused = run("plan", str(path), *PLAN, *sizes, "--memory", "1kB")
+    assert (refused.returncode, "bytes of all tensors" in refused.stderr) == (2, True)
+    assert run("plan", str(path), *PLAN, *sizes).returncode == 0
+
+
+def test_options_of_other_planners(graph: Path) -> None:
+    """Options that mean nothing to a planner are refused by name."""
+    refused = run("plan", str(graph), "--devices", "2", "--micro-batches", "2")
+    assert (refused.returncode, "--micro-batches: has no effect on the planner piper" in refused.stderr) == (2, True)

@@ -1,0 +1,71 @@
+"""Texts on plans of split points and schedules: times, what bounds hold for, and why no plan fits."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
+from mtpp.training.pfeife.looped import LoopedSchedule
+from mtpp.units import format_picoseconds
+from mtpp.views.training.training_texts import counted, whole_mebibytes
+
+if TYPE_CHECKING:
+    from mtpp.training.pfeife.line import ModelLine
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+    from mtpp.training.pfeife.problem import SplitProblem
+
+
+def ticks_text(line: ModelLine, ticks: int) -> str:
+    """Return a time with its unit, or a plain number of an abstract graph's units."""
+    return format_picoseconds(ticks) if line.timed else f"{ticks / line.ticks_per_unit:,.6g}"
+
+
+def schedule_text(plan: SplitPlan) -> str:
+    """Return a schedule on one line: its name, or its parameters."""
+    if plan.looped is None:
+        return f"{plan.schedule_name}, {counted(plan.stages, 'stage')}"
+    looped: LoopedSchedule = plan.looped
+    loops = counted(looped.loops, "loop")
+    batch = "" if looped.loops == 1 else f" of {micro_batches_text(looped.loop_batch)}"
+    prefetch, warm_up = (", ".join(map(str, numbers)) for numbers in (looped.prefetch, looped.warm_up))
+    name = "" if plan.schedule_name is None else f"{plan.schedule_name}: "
+    return f"{name}{loops}{batch}, prefetch {prefetch} ({warm_up} forward passes before the first backward pass)"
+
+
+def micro_batches_text(count: int) -> str:
+    """Write a number of micro-batches."""
+    return f"{count:,} micro-batch{'' if count == 1 else 'es'}"
+
+
+def asked_for(problem: SplitProblem) -> str:
+    """Return which schedules a bound on all that were asked for is of."""
+    rules = problem.rules
+    if rules.schedule is not None:
+        return "this schedule, the only one allowed"
+    *others, last = map(str, problem.loops)
+    which = f"{', '.join(others)} or {last} loops" if others else f"{last} loop{'' if last == '1' else 's'}"
+    if set(problem.loops) != {1} and rules.loop_batches == "any":
+        which += ", any loop batch"
+    return f"all schedules of {which}, {'any prefetch' if rules.prefetch is None else 'this prefetch'}"
+
+
+def no_plan_reason(none: NoSplitPlan) -> str:
+    """Return on one line why there is no plan."""
+    if none.stopped in LIMITS_REACHED and not none.proven and none.schedule is None:
+        memory = none.stopped == StopReason.MEMORY_LIMIT
+        return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
+    devices = counted(none.problem.devices, "device")
+    text = f"no plan fits into the memory of {devices}"
+    return text if none.proven else f"{text}, as far as was found"
+
+
+def no_split_plan_text(none: NoSplitPlan) -> str:
+    """Return the same with the memory that would do; parameters are named as in messages."""
+    least = none.least_memory_bytes
+    text = no_plan_reason(none)
+    if least is None:
+        return text
+    would = f"{whole_mebibytes(least)} would do" if least >= 2**20 else f"{least}B would do"
+    most = none.memory.value - 1
+    short = f", {most}B would not" if 0 < most < 2**20 else f", {most // 2**20}MiB would not" if most > 0 else ""
+    return f"{text}; ‹memory› {would}{short}"
