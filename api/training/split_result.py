@@ -117,6 +117,11 @@ class SplitPlanResult(SavedResult):
         )
 
     @cached_property
+    def assignment(self) -> Mapping[str, int]:
+        """Stage of each op by name, or of each layer by its id as text; :func:`mtpp.evaluate` takes it for graphs."""
+        return {str(name): s for s in range(self.plan.stages) for name in self.plan.layers(s)}
+
+    @cached_property
     def devices(self) -> Sequence[PlannedDevice]:
         """What each device does and holds."""
         plan = self.plan

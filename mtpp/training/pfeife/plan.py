@@ -158,4 +158,5 @@ class NoSplitPlan:
     @property
     def proven(self) -> bool:
         """Whether there is no plan."""
-        return self.memory.value > max(self.problem.memory_bytes or (0,))
+        limits = self.problem.memory_bytes
+        return limits is not None and self.memory.value > max(limits)

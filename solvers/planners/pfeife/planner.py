@@ -144,21 +144,32 @@ def _bounds(
     problem: SplitProblem, best: Candidate, cells: list[CellBound], search: SplitSearch
 ) -> tuple[TickBound, TickBound]:
     """Return the bound on all splits of the plan's schedule, and that on all schedules of the rules."""
+    loads = TickBound(load_bound(problem), LOADS, Tier.EXACT)
     if problem.rules.transport == "direct":
-        loads = TickBound(load_bound(problem), LOADS, Tier.EXACT)
         return loads, loads
-    network = schedule_network(best.scheduled.arrays)
-    own = path_bound(network, problem.times, search.game(network, best.split))
-    lower = TickBound(own.value, PATHS, Tier.EXACT, own.proof)
+    lower = loads
+    if not search.ended:
+        network = schedule_network(best.scheduled.arrays)
+        own = path_bound(network, problem.times, search.game(network, best.split))
+        if own.value > loads.value:
+            lower = TickBound(own.value, PATHS, Tier.EXACT, own.proof)
     if not cells or (len(problem.cells) == 1 and problem.rules.prefetch is not None):
-        return lower, TickBound(own.value, SCHEDULE, Tier.EXACT)
-    family = _family_bound(problem, cells)
+        return lower, TickBound(lower.value, SCHEDULE, Tier.EXACT)
+    family = _family_bound(problem, cells) or loads
+    if loads.value > family.value:
+        family = loads
     return TickBound(family.value, FAMILY, Tier.EXACT) if family.value > lower.value else lower, family
 
 
-def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> TickBound:
-    """Return the least of the bounds of all cells: what no schedule of the rules is below."""
-    found = {(one.cell.loops, one.cell.loop_batch): path_bound(one.network, problem.times, one.game) for one in cells}
+def _family_bound(problem: SplitProblem, cells: list[CellBound]) -> TickBound | None:
+    """Return the least of the bounds of all cells, what no schedule of the rules is below; None if one is missing."""
+    if any(one.network is None or one.game is None for one in cells):
+        return None
+    found = {
+        (one.cell.loops, one.cell.loop_batch): path_bound(one.network, problem.times, one.game)
+        for one in cells
+        if one.network is not None and one.game is not None
+    }
     rows: list[dict[str, Any]] = []
     for loops, batch in problem.cells:
         proof = found[loops, batch].proof if (loops, batch) in found else {"total": 1, "paths": []}

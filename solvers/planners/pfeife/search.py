@@ -45,17 +45,20 @@ _HOT, _COLD = 0.01, 0.0002
 
 @dataclass(eq=False)
 class CellBound:
-    """A cell with the game on its family: what no schedule of it is below, and split points to begin with."""
+    """A cell with the game on its family: what no schedule of it is below, and split points to begin with.
+
+    There is no game where the search had to end before it.
+    """
 
     cell: ScheduleCell
-    network: PathNetwork
-    game: GameResult
+    network: PathNetwork | None
+    game: GameResult | None
     holds: bool
 
     @property
     def value(self) -> float:
-        """Ticks that no schedule of the cell is below; 0 where the game leaves out how tensors travel."""
-        return self.game.value if self.holds else 0.0
+        """Ticks that no schedule of the cell is below; 0 where the game leaves something out, or was not played."""
+        return self.game.value if self.game is not None and self.holds else 0.0
 
 
 class SplitSearch:
@@ -75,6 +78,11 @@ class SplitSearch:
         sums = problem.times.forward[0] + problem.times.backward[0]
         self._sums: Int64Array = sums
 
+    @property
+    def ended(self) -> bool:
+        """Whether the search has to end now."""
+        return self._limits.ended()
+
     @staticmethod
     def _steps(most: int, scheduled: Scheduled) -> int:
         passes = len(scheduled.arrays.table)
@@ -89,10 +97,13 @@ class SplitSearch:
         problem = self._problem
         cells = [ScheduleCell(problem, loops, batch) for loops, batch in problem.cells]
         found = [one for one in threads.map(self._bounded, cells) if one is not None]
-        return sorted(found, key=lambda one: one.game.value)
+        return sorted(found, key=lambda one: one.value)
 
     def _bounded(self, cell: ScheduleCell) -> CellBound | None:
         network: PathNetwork | None = None
+        if self._limits.ended():
+            lost = cell.fixed is not None and cell.scheduled(cell.fixed) is None
+            return None if lost else CellBound(cell, None, None, holds=False)
         if cell.fixed is None:
             network = family_network(self._problem.devices, self._problem.micro_batches, cell.loops, cell.loop_batch)
         else:
@@ -109,8 +120,10 @@ class SplitSearch:
 
     @property
     def few(self) -> bool:
-        """Whether all splits under all schedules can be gone through."""
+        """Whether all splits under all schedules can be gone through, and there is time."""
         problem = self._problem
+        if self.ended:
+            return False
         n = problem.line.costs.ops
         if problem.rules.schedule is not None:
             return comb(n - 1, problem.rules.schedule[1].stages - 1) <= MOST_EVALUATIONS
@@ -167,7 +180,7 @@ class SplitSearch:
                 (bounded.cell, scheduled, start, seed, _SHORT, 2 * _HOT)
                 for seed, warm_up in enumerate(bounded.cell.beginnings())
                 if (scheduled := bounded.cell.scheduled(warm_up)) is not None
-                for start in (bounded.game.split, self.even(len(bounded.game.split) - 1))
+                for start in self._starts(bounded)
             ]
             found += [(one, bounded.cell) for one in threads.map(lambda job: self._together(*job), jobs)]
         if not found:
@@ -181,6 +194,11 @@ class SplitSearch:
         again = threads.map(lambda job: self._together(*job), long)
         best = min([*again, *(one for one, _ in found)], key=lambda one: (one.rank, one.key))
         return self._long([best], threads)
+
+    def _starts(self, bounded: CellBound) -> list[Int64Array]:
+        """Return split points to begin with: those of the game, if there was one, and even ones."""
+        even = self.even(bounded.cell.loops * self._problem.devices)
+        return [even] if bounded.game is None else [bounded.game.split, even]
 
     def _together(
         self, cell: ScheduleCell, scheduled: Scheduled, start: Int64Array, seed: int, steps: int, hottest: float

@@ -15,10 +15,12 @@ from looped_oracles import every_split, family_rows, needed_bytes, random_line, 
 from mtpp.errors import Deadlock, InputError
 from mtpp.formats.graphs.native import graph_from_document, read_native
 from mtpp.formats.io.json_text import parse_json
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife.least_memory import nothing_found
 from mtpp.solvers.planners.pfeife.path_network import schedule_network
 from mtpp.solvers.planners.pfeife.planner import plan
 from mtpp.solvers.planners.pfeife.schedule_arrays import looped_arrays
@@ -304,6 +306,18 @@ def _straight(problem: SplitProblem, rows: Sequence[list[tuple[int, str, int]]],
                     come.setdefault((other, kind, m), {})[stage] = channel[way]
         assert at != before
     return max(free)
+
+
+def test_search_that_has_to_end() -> None:
+    """A search that is ended at once has a plan and a bound on all; nothing is proven of memory that has no limit."""
+    problem = problem_of(random_line(random.Random(4), 60), 4, 8)
+    found = plan(problem, Limits(interrupted=lambda: True))
+    assert isinstance(found, SplitPlan)
+    assert (found.lower.method, found.family.method) == ("loads", "loads")
+    assert 0 < found.family.value <= found.iteration
+    assert not nothing_found(problem, StopReason.TIME_LIMIT).proven
+    tight = problem_of(problem.line, 4, 8, memory_bytes=[1] * 4)
+    assert nothing_found(tight, StopReason.TIME_LIMIT).proven
 
 
 def test_order_search_is_no_slower() -> None:

@@ -115,6 +115,15 @@ def test_plans_of_layers_are_verified() -> None:
         assert set(found.document()["stages"][0]["configurations"].values()) == {name}
 
 
+def test_stages_as_a_partition() -> None:
+    """The stages of a plan are a partition that can be evaluated."""
+    model = graph(9, 1)
+    found = plan_training(model, planner="pfeife", devices=2, micro_batches=2, loops=[2])
+    assert isinstance(found, SplitPlanResult)
+    assert found.assignment["v0"] == 0
+    assert set(found.assignment.values()) == {0, 1, 2, 3}
+
+
 def test_graph_with_its_own_backward_passes() -> None:
     """Backward passes and kept bytes that a graph gives are used by planner and verifier alike."""
     model = graph(6, 1)
