@@ -22,7 +22,7 @@ from mtpp.solvers.planners.pfeife.order_search import best_order
 from mtpp.solvers.planners.pfeife.path_bound import path_bound
 from mtpp.solvers.planners.pfeife.path_network import schedule_network
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
-from mtpp.solvers.planners.pfeife.search import CellBound, SplitSearch
+from mtpp.solvers.planners.pfeife.search import MOST_PLAYED, CellBound, SplitSearch
 from mtpp.solvers.threads import Threads
 from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.plan import Baseline, NoSplitPlan, SplitPlan
@@ -148,7 +148,7 @@ def _bounds(
     if problem.rules.transport == "direct":
         return loads, loads
     lower = loads
-    if not search.ended:
+    if not search.ended and len(best.scheduled.arrays.table) <= MOST_PLAYED:
         network = schedule_network(best.scheduled.arrays)
         own = path_bound(network, problem.times, search.game(network, best.split))
         if own.value > loads.value:

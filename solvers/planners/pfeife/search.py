@@ -36,6 +36,9 @@ _SEEDS = 2
 _RUNS = 6
 """Of annealing from each beginning, where the schedule is given: its splits have many local optima."""
 
+MOST_PLAYED = 100_000
+"""Passes of schedules that the game of paths against splits is played on."""
+
 _BEAM, _MOST_ROUNDS = 10, 1_000
 """Splits of a beam, and rounds of improving it."""
 
@@ -47,7 +50,7 @@ _HOT, _COLD = 0.01, 0.0002
 class CellBound:
     """A cell with the game on its family: what no schedule of it is below, and split points to begin with.
 
-    There is no game where the search had to end before it.
+    There is no game where the search had to end before it, or there are too many passes.
     """
 
     cell: ScheduleCell
@@ -101,7 +104,7 @@ class SplitSearch:
 
     def _bounded(self, cell: ScheduleCell) -> CellBound | None:
         network: PathNetwork | None = None
-        if self._limits.ended():
+        if self._limits.ended() or 2 * cell.most * self._problem.devices > MOST_PLAYED:
             lost = cell.fixed is not None and cell.scheduled(cell.fixed) is None
             return None if lost else CellBound(cell, None, None, holds=False)
         if cell.fixed is None:
@@ -235,8 +238,9 @@ class SplitSearch:
 
     def annealed(self, scheduled: Scheduled, threads: Threads) -> Candidate:
         """Return the best split found under one schedule."""
-        network = schedule_network(scheduled.arrays)
-        starts = [self.even(network.stages), self.game(network).split]
+        starts = [self.even(scheduled.arrays.stages)]
+        if len(scheduled.arrays.table) <= MOST_PLAYED:
+            starts.append(self.game(schedule_network(scheduled.arrays)).split)
         jobs = [(start, 10 * i + seed) for i, start in enumerate(starts) for seed in range(_RUNS)]
 
         def run(job: tuple[Int64Array, int]) -> Candidate:
