@@ -150,10 +150,10 @@ class SimulatedPipeline(SavedResult):
         from mtpp.views.training.simulation import simulation_text
 
         if path.lower().endswith(".svg"):
-            return gantt_svg(self.record)
+            return gantt_svg(self.record.timeline)
         if path.lower().endswith(".html"):
-            return gantt_html(self.record, simulation_text(self.record, "html"))
-        return gantt_text(self.record, _TEXT_WIDTH)
+            return gantt_html(self.record.timeline, simulation_text(self.record, "html"))
+        return gantt_text(self.record.timeline, _TEXT_WIDTH)
 
     def trace(self, path: str | os.PathLike[str]) -> None:
         """Write a trace for ``chrome://tracing`` and Perfetto, over what may be there.
@@ -172,7 +172,7 @@ class SimulatedPipeline(SavedResult):
         """Return the text of such a file."""
         from mtpp.formats.results.pass_trace import write_trace
 
-        return write_trace(self.record)
+        return write_trace(self.record.timeline)
 
     def to_json(self) -> str:
         """Return the text of the ``mtpp-simulation`` document."""
@@ -190,7 +190,7 @@ class SimulatedPipeline(SavedResult):
         from mtpp.views.training.gantt_svg import gantt_svg
         from mtpp.views.training.simulation import simulation_text
 
-        return gantt_svg(self.record) + simulation_text(self.record, "html")
+        return gantt_svg(self.record.timeline) + simulation_text(self.record, "html")
 
 
 def check_gantt(path: str, parameter: str = "gantt") -> None:

@@ -6,52 +6,45 @@ from collections.abc import Iterator
 from typing import Any
 
 from mtpp.formats.io.json_text import dump_lines
-from mtpp.training.pass_order import pass_name
-from mtpp.training.simulation import Simulation
+from mtpp.training.timeline import Bar, Timeline
 from mtpp.units import PICOSECONDS
 
 
-def write_trace(simulation: Simulation) -> str:
+def write_trace(timeline: Timeline) -> str:
     """Return the text of a file for ``chrome://tracing`` and Perfetto: an event a line, in microseconds.
 
-    Stages and channels are threads. Events are complete ones (``"ph": "X"``), of the categories forward, backward,
-    transfer and synchronisation; the Trace Event Format's own names for threads come first.
+    Rows and channels are threads. Events are complete ones (``"ph": "X"``), of the categories forward, backward (or its
+    halves backward_input and backward_weight), transfer and synchronisation; the Trace Event Format's own names for
+    threads come first. Where times have no unit, one of theirs stands as a microsecond.
     """
     document = {
-        "traceEvents": list(_events(simulation)),
+        "traceEvents": list(_events(timeline)),
         "displayTimeUnit": "ns",
-        "otherData": {"name": simulation.graph.name},
+        "otherData": {"name": timeline.name},
     }
     return dump_lines(document, ("traceEvents",)) + "\n"
 
 
-def _events(simulation: Simulation) -> Iterator[dict[str, Any]]:
-    graph = simulation.graph
-    yield {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": graph.name}}
-    names = [graph.label(s) for s in range(len(graph.stages))]
-    names += [f"channel {one.source} → {one.target}" for one in simulation.channels]
+def _events(timeline: Timeline) -> Iterator[dict[str, Any]]:
+    yield {"name": "process_name", "ph": "M", "pid": 0, "tid": 0, "args": {"name": timeline.name}}
+    names = [row.label for row in timeline.rows]
+    names += [f"channel {row.label}" for row in timeline.channels]
     for thread, name in enumerate(names):
         yield {"name": "thread_name", "ph": "M", "pid": 0, "tid": thread, "args": {"name": name}}
         yield {"name": "thread_sort_index", "ph": "M", "pid": 0, "tid": thread, "args": {"sort_index": thread}}
-    for s, stage in enumerate(graph.stages):
-        for one in simulation.passes(s):
-            yield _event(pass_name(one.number), "forward" if one.number > 0 else "backward", s, one.start, one.end)
-        end = simulation.ends[s]
-        if stage.synchronisation_ticks:
-            yield _event("synchronisation", "synchronisation", s, end, end + stage.synchronisation_ticks)
-    for c in range(len(simulation.channels)):
-        for one in simulation.messages(c):
-            yield _event(pass_name(one.number), "transfer", len(graph.stages) + c, one.start, one.end)
+    micro = PICOSECONDS["us"] if timeline.timed else timeline.ticks_per_unit
+    for thread, row in enumerate([*timeline.rows, *timeline.channels]):
+        for bar in row.bars:
+            yield _event(bar, thread, micro)
 
 
-def _event(name: str, category: str, thread: int, start: int, end: int) -> dict[str, Any]:
-    micro = PICOSECONDS["us"]
+def _event(bar: Bar, thread: int, micro: int) -> dict[str, Any]:
     return {
-        "name": name,
-        "cat": category,
+        "name": bar.name,
+        "cat": bar.kind,
         "ph": "X",
         "pid": 0,
         "tid": thread,
-        "ts": start / micro,
-        "dur": (end - start) / micro,
+        "ts": bar.start / micro,
+        "dur": (bar.end - bar.start) / micro,
     }

@@ -11,7 +11,10 @@ import numpy as np
 
 from mtpp.array_types import Int64Array
 from mtpp.training.pass_network import PassNetwork
+from mtpp.training.pass_order import pass_name
 from mtpp.training.stage_graph import StageGraph
+from mtpp.training.timeline import BACKWARD, FORWARD, SYNCHRONISATION, TRANSFER, Bar, Timeline, TimelineRow
+from mtpp.units import PICOSECONDS
 
 
 class Span(NamedTuple):
@@ -185,3 +188,32 @@ class Simulation:
         """Part of the iteration that stages wait, on average over stages; 0 where there is nothing to do."""
         waits = sum(one.bubble for one in self.stages)
         return waits / (len(self.stages) * self.iteration) if self.iteration else 0.0
+
+    @property
+    def timeline(self) -> Timeline:
+        """All passes, synchronisations and messages, as charts draw them: O(passes + messages)."""
+        graph = self.graph
+        rows = [TimelineRow(f"stage {s}", graph.label(s), self._bars(s)) for s in range(len(graph.stages))]
+        channels = []
+        for c, one in enumerate(self.channels):
+            bars = [Bar(TRANSFER, pass_name(m.number), "", m.start, m.end) for m in self.messages(c)]
+            name = f"{one.source} → {one.target}"
+            channels.append(TimelineRow(name, name, bars))
+        unit = PICOSECONDS[graph.time_unit]
+        return Timeline(graph.name, self.iteration, unit, timed=True, rows=rows, channels=channels)
+
+    def _bars(self, stage: int) -> Sequence[Bar]:
+        bars = [
+            Bar(
+                FORWARD if one.number > 0 else BACKWARD,
+                pass_name(one.number),
+                str(abs(one.number)),
+                one.start,
+                one.end,
+            )
+            for one in self.passes(stage)
+        ]
+        end, gradients = self.ends[stage], self.graph.stages[stage].synchronisation_ticks
+        if gradients:
+            bars.append(Bar(SYNCHRONISATION, SYNCHRONISATION, "", end, end + gradients))
+        return bars

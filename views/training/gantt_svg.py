@@ -1,4 +1,4 @@
-"""Gantt chart of a simulated pipeline as a picture (SVG) and as a page (HTML): stages, and channels below them."""
+"""Gantt chart of a simulated pipeline as a picture (SVG) and as a page (HTML): rows of passes, channels below them."""
 
 from __future__ import annotations
 
@@ -6,27 +6,23 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from mtpp.terminal_safe import terminal_safe
-from mtpp.training.pass_order import pass_name
-from mtpp.training.simulation import Simulation, Span
-from mtpp.units import PICOSECONDS, format_picoseconds
-
-_COLOURS = {
-    "forward": "#56B4E9",
-    "backward": "#009E73",
-    "synchronisation": "#CC79A7",
-    "transfer": "#E69F00",
-}
-"""Colours that the colour-blind tell apart (Okabe and Ito, 2008)."""
+from mtpp.training.timeline import Bar, Timeline, TimelineRow
+from mtpp.views.training.gantt_colours import CRITICAL, Shade, colour, legend, shades
+from mtpp.views.training.timeline_texts import axis_text, time_text
 
 _CHART_WIDTH, _RIGHT, _TOP = 1200, 24, 44
-_CHARACTER = 6.7
+_CHARACTER, _TITLE_CHARACTER = 6.7, 8
 _ROW, _BAR = 26, 22
 _CHANNEL_ROW, _CHANNEL_BAR = 14, 8
+_LEGEND_ROW = 20
 _LEAST_WIDTH = 0.5
-"""Pixels in which all spans are drawn as one: bars on top of each other, as high as each kind's part of the time."""
+"""Pixels in which all bars are drawn as one: on top of each other, as high as each kind's part of the time."""
 
 _THINNEST, _EDGED = 0.05, 3
 """Pixels of the thinnest bar, and of those from which on bars have an edge."""
+
+_LINE = 18.5
+"""Pixels from the top of a row to the line of the critical path, below the numbers."""
 
 _TICKS = 8
 
@@ -37,138 +33,156 @@ _MOST_CHANNELS = 64
 _STYLE = (
     "text{font:11px system-ui,sans-serif;fill:#222}.n{text-anchor:middle;font-size:10px}.l{text-anchor:end}"
     ".c{font-size:9px;fill:#555}.t{font:bold 13px system-ui,sans-serif}.g{stroke:#ddd}"
+    f".p{{fill:none;stroke:{CRITICAL};stroke-width:2;stroke-linejoin:round}}"
 )
 
 
-def gantt_svg(simulation: Simulation) -> str:
-    """Return a chart as a picture of its own, with names of passes to be hovered over.
+def gantt_svg(timeline: Timeline) -> str:
+    """Return a chart as a picture of its own: names of passes to be hovered over, the critical path as a red line.
 
     Notes
     -----
     O(passes + messages); what is within half a pixel is drawn together. Of many channels, the busiest are shown.
     """
-    return "\n".join(_lines(simulation)) + "\n"
+    return "\n".join(_lines(timeline)) + "\n"
 
 
-def gantt_html(simulation: Simulation, table: str) -> str:
+def gantt_html(timeline: Timeline, table: str) -> str:
     """Return a chart with the table below it, itself HTML, as a page that needs no other file."""
-    title = escape(terminal_safe(simulation.graph.name))
+    title = escape(terminal_safe(timeline.name))
     style = (
         "body{font:14px system-ui,sans-serif;margin:24px;color:#222}svg{max-width:100%;height:auto}"
         "td,th{padding:2px 10px}table{border-collapse:collapse;margin-top:12px}thead th{border-bottom:1px solid #999}"
     )
     return (
         f'<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f"<style>{style}</style></head>\n<body>\n{gantt_svg(simulation)}{table}\n</body></html>\n"
+        f"<style>{style}</style></head>\n<body>\n{gantt_svg(timeline)}{table}\n</body></html>\n"
     )
 
 
-def _lines(simulation: Simulation) -> Iterator[str]:
-    graph, total = simulation.graph, max(1, simulation.iteration)
-    stages = [_shortened(terminal_safe(graph.label(s))) for s in range(len(graph.stages))]
-    busy = sorted(
-        (c for c, one in enumerate(simulation.channels) if one.busy), key=lambda c: -simulation.channels[c].busy
-    )
-    busy = sorted(busy[:_MOST_CHANNELS])
-    channels = [f"{one.source} → {one.target}" for one in (simulation.channels[c] for c in busy)]
-    left = int(max(len(name) for name in [*stages, *channels]) * _CHARACTER) + 16
-    height = _TOP + len(stages) * _ROW + (len(busy) * _CHANNEL_ROW + 8 if busy else 0) + 28
+def _lines(timeline: Timeline) -> Iterator[str]:
+    names = [_shortened(terminal_safe(row.label)) for row in timeline.rows]
+    channels = _busiest(timeline)
+    left = int(max(len(name) for name in [*names, *(one.label for one in channels)]) * _CHARACTER) + 16
     width = left + _CHART_WIDTH + _RIGHT
+    title = f"{terminal_safe(timeline.name)}: {time_text(timeline, timeline.iteration)} an iteration"
+    key = list(legend(timeline))
+    beside = len(title) * _TITLE_CHARACTER + _length(key) + _RIGHT < width
+    top = _TOP if beside else _TOP + _LEGEND_ROW
+    height = top + len(names) * _ROW + (len(channels) * _CHANNEL_ROW + 8 if channels else 0) + 28
     yield (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}">'
         f"<style>{_STYLE}</style>"
     )
-    title = f"{terminal_safe(graph.name)}: {format_picoseconds(simulation.iteration)} an iteration"
     yield f'<rect width="{width}" height="{height}" fill="#fff"/><text class="t" x="12" y="18">{escape(title)}</text>'
-    yield from _legend(width, transfers=bool(busy))
-    scale = _CHART_WIDTH / total
-    yield from _axis(left, height - 20, total, scale)
-    y = _TOP
-    for s, name in enumerate(stages):
+    yield from _legend(key, width - _RIGHT - _length(key) if beside else 12, 9 if beside else 9 + _LEGEND_ROW)
+    scale = _CHART_WIDTH / max(1, timeline.iteration)
+    yield from _axis(timeline, left, top - 6, height - 20, scale)
+    used = shades(timeline)
+    y = top
+    for row, name in zip(timeline.rows, names, strict=True):
         yield f'<text class="l" x="{left - 8}" y="{y + 15}">{escape(name)}</text>'
-        spans = list(simulation.passes(s))
-        end = simulation.ends[s]
-        spans.append(Span(0, end, end + graph.stages[s].synchronisation_ticks))
-        yield from _bars(spans, left, y, _BAR, scale, name, numbers=True)
+        yield from _bars(row.bars, left, y, _BAR, scale, name, timeline, used)
         y += _ROW
     y += 8
-    for c, name in zip(busy, channels, strict=True):
-        yield f'<text class="l c" x="{left - 8}" y="{y + 8}">{name}</text>'
-        yield from _bars(simulation.messages(c), left, y, _CHANNEL_BAR, scale, f"transfer {name}", numbers=False)
+    for row in channels:
+        yield f'<text class="l c" x="{left - 8}" y="{y + 8}">{row.label}</text>'
+        yield from _bars(row.bars, left, y, _CHANNEL_BAR, scale, f"transfer {row.label}", timeline, used)
         y += _CHANNEL_ROW
+    yield from _critical_path(timeline, left, top, scale)
     yield "</svg>"
+
+
+def _busiest(timeline: Timeline) -> Sequence[TimelineRow]:
+    busy = [sum(bar.end - bar.start for bar in row.bars) for row in timeline.channels]
+    shown = sorted((c for c, ticks in enumerate(busy) if ticks), key=lambda c: -busy[c])[:_MOST_CHANNELS]
+    return [timeline.channels[c] for c in sorted(shown)]
 
 
 def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_LABEL else f"{name[: _LONGEST_LABEL - 1]}…"
 
 
-def _legend(width: int, *, transfers: bool) -> Iterator[str]:
-    shown = [kind for kind in _COLOURS if transfers or kind != "transfer"]
-    x = width - _RIGHT - sum(len(kind) * _CHARACTER + 30 for kind in shown)
-    for kind in shown:
-        yield f'<rect x="{x:.0f}" y="9" width="12" height="12" fill="{_COLOURS[kind]}"/>'
-        yield f'<text x="{x + 16:.0f}" y="19">{kind}</text>'
-        x += len(kind) * _CHARACTER + 30
+def _length(key: Sequence[tuple[str, str]]) -> float:
+    """Return the pixels that a legend is long."""
+    return sum(len(name) * _CHARACTER + 30 for _, name in key)
 
 
-def _axis(left: int, bottom: int, total: int, scale: float) -> Iterator[str]:
+def _legend(key: Sequence[tuple[str, str]], x: float, y: int) -> Iterator[str]:
+    for fill, name in key:
+        yield f'<rect x="{x:.0f}" y="{y}" width="12" height="12" fill="{fill}"/>'
+        yield f'<text x="{x + 16:.0f}" y="{y + 10}">{name}</text>'
+        x += len(name) * _CHARACTER + 30
+
+
+def _axis(timeline: Timeline, left: int, top: int, bottom: int, scale: float) -> Iterator[str]:
     """Yield lines and times at round distances of time."""
-    step = 1
+    total, step = max(1, timeline.iteration), 1
     while total > _TICKS * step:
         step *= 10
     step = next((step // part for part in (5, 2) if step % part == 0 and total <= _TICKS * step // part), step)
     for at in range(0, total + 1, step):
         x = left + at * scale
-        yield f'<line class="g" x1="{x:.1f}" y1="{_TOP - 6}" x2="{x:.1f}" y2="{bottom}"/>'
-        yield f'<text class="n" x="{x:.1f}" y="{bottom + 14}">{_time(at, total)}</text>'
-
-
-def _time(at: int, total: int) -> str:
-    for unit in ("s", "ms", "µs", "ns"):
-        if total >= PICOSECONDS[unit]:
-            return f"{at / PICOSECONDS[unit]:g} {unit}"
-    return f"{at} ps"
+        yield f'<line class="g" x1="{x:.1f}" y1="{top}" x2="{x:.1f}" y2="{bottom}"/>'
+        yield f'<text class="n" x="{x:.1f}" y="{bottom + 14}">{axis_text(timeline, at)}</text>'
 
 
 def _bars(
-    spans: Sequence[Span], left: int, y: int, height: int, scale: float, where: str, *, numbers: bool
+    bars: Sequence[Bar],
+    left: int,
+    y: int,
+    height: int,
+    scale: float,
+    where: str,
+    timeline: Timeline,
+    used: Sequence[Shade],
 ) -> Iterator[str]:
     at = 0
-    while at < len(spans):
+    while at < len(bars):
         first = at
-        begin = spans[at].start
+        begin = bars[at].start
         at += 1
-        while at < len(spans) and (spans[at].end - begin) * scale < _LEAST_WIDTH:
+        while at < len(bars) and (bars[at].end - begin) * scale < _LEAST_WIDTH:
             at += 1
-        merged = [span for span in spans[first:at] if span.end > span.start]
+        merged = [bar for bar in bars[first:at] if bar.end > bar.start]
         if not merged:
             continue
         end = merged[-1].end
         x, width = left + merged[0].start * scale, (end - merged[0].start) * scale
-        told = f"{_names(merged)}, {where}: {format_picoseconds(merged[0].start)} to {format_picoseconds(end)}"
+        times = f"{time_text(timeline, merged[0].start)} to {time_text(timeline, end)}"
+        told = f"{_names(merged)}, {where}: {times}"
         top = float(y)
-        for kind in _COLOURS:
-            busy = sum(span.end - span.start for span in merged if (_kind(span) if numbers else "transfer") == kind)
+        for shade in used if len(merged) > 1 else [(merged[0].kind, merged[0].loop)]:
+            busy = sum(bar.end - bar.start for bar in merged if (bar.kind, bar.loop) == shade)
             if busy:
                 part = height * busy / (end - merged[0].start)
-                yield _bar(x, top, width, part, kind, told)
+                yield _bar(x, top, width, part, colour(shade, timeline.loops), told)
                 top += part
-        number = abs(merged[0].number)
-        if numbers and number and len(merged) == 1 and width > len(str(number)) * _CHARACTER + 2:
-            yield f'<text class="n" x="{x + width / 2:.1f}" y="{y + 15}">{number}</text>'
+        label = merged[0].label
+        if label and len(merged) == 1 and width > len(label) * _CHARACTER + 2:
+            yield f'<text class="n" x="{x + width / 2:.1f}" y="{y + 15}">{label}</text>'
 
 
-def _bar(x: float, y: float, width: float, height: float, kind: str, told: str) -> str:
+def _bar(x: float, y: float, width: float, height: float, fill: str, told: str) -> str:
     edge = ' stroke="#fff" stroke-width=".6"' if width > _EDGED else ""
     place = f'x="{x:.2f}" y="{y:.4g}" width="{max(width, _THINNEST):.2f}" height="{height:.4g}"'
-    return f'<rect {place} fill="{_COLOURS[kind]}"{edge}><title>{escape(told)}</title></rect>'
+    return f'<rect {place} fill="{fill}"{edge}><title>{escape(told)}</title></rect>'
 
 
-def _kind(span: Span) -> str:
-    return "synchronisation" if span.number == 0 else "forward" if span.number > 0 else "backward"
+def _names(bars: Sequence[Bar]) -> str:
+    return bars[0].name if len(bars) == 1 else f"{bars[0].name} … {bars[-1].name}"
 
 
-def _names(spans: Sequence[Span]) -> str:
-    names = [pass_name(span.number) if span.number else "synchronisation" for span in (spans[0], spans[-1])]
-    return names[0] if len(spans) == 1 else f"{names[0]} … {names[1]}"
+def _critical_path(timeline: Timeline, left: int, top: int, scale: float) -> Iterator[str]:
+    """Yield the line that runs along the passes of the critical path and jumps with what they hand over."""
+    points: list[str] = []
+    drawn = -_LEAST_WIDTH
+    for one in timeline.critical:
+        begin, end = one.start * scale, one.end * scale
+        if end - drawn < _LEAST_WIDTH:
+            continue
+        y = top + one.row * _ROW + _LINE
+        points += [f"{left + begin:.1f},{y:g}", f"{left + end:.1f},{y:g}"]
+        drawn = end
+    if points:
+        yield f'<polyline class="p" points="{" ".join(points)}"><title>critical path</title></polyline>'

@@ -150,5 +150,5 @@ def _table(simulation: Simulation, header: list[str], rows: list[list[str]], con
     if dropped:
         lines.append(("not shown", f"{', '.join(dropped)}: the terminal is too narrow"))
     figures = figures_grid(lines)
-    chart = Text(gantt_text(simulation, width).rstrip("\n"))
+    chart = Text(gantt_text(simulation.timeline, width).rstrip("\n"))
     return rendered(console, safe_text(_title(simulation), "bold"), table, "", figures, "", chart)

@@ -45,7 +45,7 @@ def test_charts_show_the_time_of_each_kind(seed: int) -> None:
     total = simulation.iteration
     if total < 20:
         return
-    rows = gantt_text(simulation, total + len("stage 0") + 3).splitlines()
+    rows = gantt_text(simulation.timeline, total + len("stage 0") + 3).splitlines()
     for s, row in enumerate(rows[: len(simulation.graph.stages)]):
         cells = row[row.index("|") + 1 : -1]
         assert len(cells) == total
@@ -63,7 +63,7 @@ def test_charts_show_the_time_of_each_kind(seed: int) -> None:
 
 def test_a_crowded_chart_shows_both_kinds() -> None:
     """Where a column holds many passes, warm-up and cool-down still stand out."""
-    rows = gantt_text(line(120), 110).splitlines()
+    rows = gantt_text(line(120).timeline, 110).splitlines()
     assert re.fullmatch(r"stage 0 \|░ ▓{90,}██\|", rows[0])
     assert rows[-1].strip() == "░ forward  █ backward  ▓ both in turns"
 
@@ -71,14 +71,14 @@ def test_a_crowded_chart_shows_both_kinds() -> None:
 def test_pictures_hold_every_pass() -> None:
     """Well-formed SVG with a rectangle for each pass, message and synchronisation, at its time; names are escaped."""
     simulation = line(4, transfer=3, synchronisation=5, name='<b>&"')
-    root = ElementTree.fromstring(gantt_svg(simulation))
+    root = ElementTree.fromstring(gantt_svg(simulation.timeline))
     told = [title.text or "" for title in root.iter(f"{SVG}title")]
     assert sum(text.startswith("F") for text in told) == 3 * 4 + 2 * 4
     assert sum(text.startswith("B") for text in told) == 3 * 4 + 2 * 4
     assert sum(text.startswith("synchronisation") for text in told) == 3
     assert "F2, stage 1: 23 ps to 33 ps" in told
     assert "F1, transfer 0 → 1: 10 ps to 13 ps" in told
-    page = gantt_html(simulation, simulation_text(simulation, "html"))
+    page = gantt_html(simulation.timeline, simulation_text(simulation, "html"))
     assert '<b>&"' not in page.replace("&lt;b&gt;&amp;", "")
     assert page.startswith("<!DOCTYPE html>")
     assert "<table>" in page
@@ -91,7 +91,7 @@ def test_pictures_show_the_time_of_each_kind() -> None:
     transfers = [StageTransfer(0, 1, 10**6, 10**10)]
     sparse = simulate(StageGraph.build("x", "ps", 30, stages, transfers))
     for simulation in (sparse, line(20_000, synchronisation=10**5)):
-        picture = gantt_svg(simulation)
+        picture = gantt_svg(simulation.timeline)
         for kind, colour, busy in (
             ("forward", "#56B4E9", lambda one: one.micro_batches * one.forward_ticks),
             ("backward", "#009E73", lambda one: one.micro_batches * one.backward_ticks),
@@ -105,7 +105,7 @@ def test_pictures_show_the_time_of_each_kind() -> None:
             area = sum(float(one[1] or one[4]) * float(one[2] or one[5]) for one in drawn)
             expected = 1200 * 22 * sum(map(busy, simulation.graph.stages)) / simulation.iteration
             assert area == pytest.approx(expected, abs=0.02 * expected + 22 * 0.1 * 60), kind
-    assert "F1 … F2, stage 0: 0 ps to 2.000 µs" in gantt_svg(sparse)
+    assert "F1 … F2, stage 0: 0 ps to 2.000 µs" in gantt_svg(sparse.timeline)
 
 
 def test_a_stage_that_mostly_waits_is_seen() -> None:
@@ -114,20 +114,20 @@ def test_a_stage_that_mostly_waits_is_seen() -> None:
         PipelineStage(f"stage {s}", 1, 10 + 90 * s, 20 + 180 * s, 0, interleaved_order(500, 2 - s)) for s in (0, 1)
     ]
     simulation = simulate(StageGraph.build("x", "ps", 500, stages, [StageTransfer(0, 1, 0, 0)]))
-    row = gantt_text(simulation, 100).splitlines()[0]
+    row = gantt_text(simulation.timeline, 100).splitlines()[0]
     assert simulation.stages[0].busy < 0.11 * simulation.iteration
     assert row.count(" ") < 20
 
 
 def test_a_large_picture_is_small() -> None:
     """Passes that are narrower than half a pixel share rectangles."""
-    assert gantt_svg(line(20_000)).count("<rect") < 3 * 2 * 1200 * 2 * 1.1
+    assert gantt_svg(line(20_000).timeline).count("<rect") < 3 * 2 * 1200 * 2 * 1.1
 
 
 def test_traces_are_events_side_by_side() -> None:
     """A thread for each stage and channel; within a thread, no two events overlap; durations add up."""
     simulation = line(5, transfer=3, synchronisation=7)
-    events: list[dict[str, Any]] = json.loads(write_trace(simulation))["traceEvents"]
+    events: list[dict[str, Any]] = json.loads(write_trace(simulation.timeline))["traceEvents"]
     names = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     assert list(names.values()) == ["stage 0", "stage 1", "stage 2"] + [
         f"channel {a} → {b}" for a, b in ((0, 1), (1, 0), (1, 2), (2, 1))
