@@ -14,13 +14,13 @@ from mtpp.cli.options.shared import output_options
     "--model",
     type=MODEL,
     metavar="FILE",
-    help="Model that a training plan was made for; every plan needs it.",
+    help="Model that a training plan was made for; plans of pfeife need none.",
 )
 @click.option(
     "--batch-size",
     type=click.IntRange(1),
     metavar="B",
-    help="Samples of an iteration; plans of graphpipe state theirs, those of other planners need it.",
+    help="Samples of an iteration; plans of graphpipe and pfeife state theirs, those of others need it.",
 )
 @click.option(
     "--micro-batch-size",
@@ -49,15 +49,13 @@ def command(
     """Simulate one iteration of a training pipeline: when each pass and each transfer begins.
 
     FILE holds stages with their times and orders of passes (see docs/formats.md), or is a plan of `mtpp plan`: stages
-    of the planner graphpipe run as planned, those of others in a line. - is standard input. Every pass starts as soon
-    as its stage is free and what it needs has arrived. Exit code 1: passes wait for each other.
+    of the planners graphpipe and pfeife run as planned, those of others in a line. - is standard input. Every pass
+    starts as soon as its device is free and what it needs has arrived. Exit code 1: passes wait for each other.
     """
     from mtpp.api.output import check_output
     from mtpp.api.simulate import check_gantt, check_trace, simulate
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
-    from mtpp.views.training.simulation import simulation_text
-    from mtpp.views.training.training_texts import counted
 
     if gantt is not None:
         check_gantt(gantt)
@@ -76,12 +74,12 @@ def command(
     )
     if gantt is not None:
         simulated.gantt(gantt)
-        console.say(f"{gantt}: chart of {counted(len(simulated.stages), 'stage')}")
+        console.say(f"{gantt}: chart of {simulated.size_text}")
     if trace is not None:
         simulated.trace(trace)
         console.say(f"{trace}: trace of {len(simulated.record.start):,} passes")
 
     def shown() -> str:
-        return simulated.to_json() if output_format == "json" else simulation_text(simulated.record, output_format)
+        return simulated.to_json() if output_format == "json" else simulated.text(output_format)
 
     deliver(output, simulated.to_json, shown)

@@ -103,6 +103,15 @@ class Deadlock(InputError):
     exit_code = 1
 
 
+class FalseClaim(InputError):
+    """A document that claims what is not so (exit code 1).
+
+    The library says by which parameter or file it came.
+    """
+
+    exit_code = 1
+
+
 class Infeasible(MtppError):
     """No partition meets the limits asked for, or none was found; the text says which (exit code 1)."""
 

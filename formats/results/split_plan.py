@@ -130,6 +130,7 @@ def _bound(bound: TickBound) -> dict[str, Any]:
 
 def _stages(plan: SplitPlan) -> list[dict[str, Any]]:
     line, rows = plan.problem.line, []
+    direct = plan.problem.rules.transport == "direct"
     for s, (forward, backward, handover) in enumerate(plan.stage_ticks):
         row: dict[str, Any] = {
             "index": s,
@@ -137,8 +138,10 @@ def _stages(plan: SplitPlan) -> list[dict[str, Any]]:
             "layers": list(plan.layers(s)),
             "forward_ticks": forward,
             "backward_ticks": backward,
-            "handover_ticks": handover if plan.problem.rules.transport == "neighbours" else None,
+            "handover_ticks": None if direct else handover,
         }
+        if direct:
+            row["handovers"] = [[target, ticks] for source, target, ticks in plan.straight_handovers if source == s]
         if line.configurations:
             here = line.configurations[plan.split[s] : plan.split[s + 1]]
             row["configurations"] = {str(name): one.id for name, one in zip(plan.layers(s), here, strict=True)}

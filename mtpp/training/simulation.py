@@ -189,7 +189,7 @@ class Simulation:
         waits = sum(one.bubble for one in self.stages)
         return waits / (len(self.stages) * self.iteration) if self.iteration else 0.0
 
-    @property
+    @cached_property
     def timeline(self) -> Timeline:
         """All passes, synchronisations and messages, as charts draw them: O(passes + messages)."""
         graph = self.graph

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import mtpp
+from mtpp.api.training.simulated import SimulatedSchedule
 from mtpp.datasets.multi_branch_training import multi_branch_model
 from mtpp.datasets.transformer_training import transformer_training
 from mtpp.formats.training.models import read_training_model
@@ -176,3 +177,84 @@ def test_batches_that_no_simulation_takes() -> None:
     for size in (10**9, 10**24):
         with pytest.raises(mtpp.InputError, match="batch_size: "):
             mtpp.simulate(plan, batch_size=size, micro_batch_size=1)
+
+
+def _line(ops: int) -> dict[str, Any]:
+    """Return a line of equal ops with nothing to hand over, in an abstract unit."""
+    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
+    tensors = [
+        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
+    ]
+    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}
+
+
+@pytest.mark.parametrize("transport", ["neighbours", "direct"])
+def test_plans_of_split_points(tmp_path: Path, transport: Any) -> None:
+    """From the result, its document and its file: every figure agrees with the plan, to the tick."""
+    plan = mtpp.plan_training(_line(15), planner="pfeife", devices=3, micro_batches=3, transport=transport)
+    plan.save(tmp_path / "plan.json")
+    for given in (plan, plan.document(), tmp_path / "plan.json", (tmp_path / "plan.json").read_bytes()):
+        simulated = mtpp.simulate(given)
+        assert isinstance(simulated, SimulatedSchedule)
+        assert (simulated.iteration_ticks, simulated.iteration_s) == (plan.iteration_ticks, None)
+        assert [one.busy for one in simulated.devices] == list(plan.plan.busy_ticks)
+        assert [one.peak_in_flight for one in simulated.devices] == [one.in_flight for one in plan.devices]
+        assert set(simulated.starts) == {one.name for row in plan.schedule.rows for one in row}
+        assert simulated.critical_path[0] == "0F0"
+    assert "critical path" in repr(simulated)
+    assert simulated._repr_html_().startswith("<svg")
+    simulated.gantt(tmp_path / "g.txt")
+    assert "critical path" in (tmp_path / "g.txt").read_text()
+
+
+def _changed(plan: dict[str, Any], keys: tuple[Any, ...], value: Any) -> dict[str, Any]:
+    """Return a plan with another value at a place; None takes the key away."""
+    changed = json.loads(json.dumps(plan))
+    at = changed
+    for key in keys[:-1]:
+        at = at[key]
+    if value is None:
+        del at[keys[-1]]
+    else:
+        at[keys[-1]] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("transport", "keys", "value", "where"),
+    [
+        ("neighbours", ("schedule", "order", 0, 0), "0F9", "/schedule/order"),
+        ("neighbours", ("schedule", "order", 0, 0), "1F0", "/schedule/order/0/0"),
+        ("neighbours", ("schedule", "order", 0, 0), "zero", "/schedule/order/0/0"),
+        ("neighbours", ("schedule", "micro_batches"), 7, "/schedule/micro_batches"),
+        ("neighbours", ("schedule",), None, "/schedule"),
+        ("neighbours", ("stages", 1, "device"), 0, "/stages/1/device"),
+        ("neighbours", ("stages", 2), None, "/stages"),
+        ("neighbours", ("stages", 0, "forward_ticks"), -1, "/stages/0/forward_ticks"),
+        ("neighbours", ("stages", 0, "forward_ticks"), 2**61, "2^61 ticks"),
+        ("neighbours", ("stages", 0, "handover_ticks"), None, "/stages/0/handover_ticks"),
+        ("direct", ("stages", 0, "handovers"), None, "/stages/0"),
+        ("direct", ("stages", 1, "handovers"), [[0, 1]], "/stages/1/handovers/0/0"),
+        ("direct", ("stages", 0, "handovers"), [[1, 0], [1, 0]], "/stages/0/handovers/1/0"),
+        ("direct", ("stages", 0, "handovers"), [[1]], "/stages/0/handovers/0"),
+        ("neighbours", ("model", "name"), 5, "/model/name"),
+        ("neighbours", ("feasible",), False, "/"),
+        ("neighbours", ("iteration_ticks",), 1, "/iteration_ticks"),
+    ],
+)
+def test_broken_plans_of_split_points(transport: Any, keys: tuple[Any, ...], value: Any, where: str) -> None:
+    """Whatever is wrong is said with its place."""
+    sizes: dict[str, Any] = {"devices": 3, "micro_batches": 3, "loops": [1]}
+    plan = mtpp.plan_training(_line(15), planner="pfeife", transport=transport, **sizes).document()
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.simulate(_changed(plan, keys, value))
+    assert where in str(caught.value)
+
+
+@pytest.mark.parametrize("given", [{"model": {}}, {"batch_size": 1}, {"micro_batch_size": 1}, {"time_unit": "ms"}])
+def test_plans_of_split_points_say_all_themselves(given: dict[str, Any]) -> None:
+    """Whatever is said besides is refused by its name."""
+    plan = mtpp.plan_training(_line(6), planner="pfeife", devices=2, micro_batches=2).document()
+    with pytest.raises(mtpp.InputError) as caught:
+        mtpp.simulate(plan, **given)
+    assert caught.value.parameter == next(iter(given))

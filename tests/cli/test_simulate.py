@@ -66,3 +66,35 @@ def test_a_plan_with_its_model(tmp_path: Path) -> None:
     alone = run("simulate", plan, *sizes)
     assert (alone.returncode, alone.stdout) == (2, "")
     assert alone.stderr == "error: --model: must be given with a training plan; give the model that the plan is for\n"
+
+
+def test_a_plan_of_split_points(tmp_path: Path) -> None:
+    """It says all times itself; the picture marks the critical path, and a changed iteration is told."""
+    names = {name: tmp_path / name for name in ("graph.json", "plan.json", "g.svg", "g.html", "t.json")}
+    assert run("generate", "transformer", "--layers", "2", "-o", names["graph.json"]).returncode == 0
+    made = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "4")
+    assert run("plan", names["graph.json"], *made, "-o", names["plan.json"], "-q").returncode == 0
+    plan = json.loads(names["plan.json"].read_text())
+    done = run("simulate", names["plan.json"], "--gantt", names["g.svg"], "--trace", names["t.json"], "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "critical path" in done.stdout
+    assert "critical path" in names["g.svg"].read_text()
+    events = json.loads(names["t.json"].read_text())["traceEvents"]
+    count = sum(map(len, plan["schedule"]["order"]))
+    assert sum(event.get("cat") in ("forward", "backward") for event in events) == count
+    piped = run("simulate", "-", "--format", "json", stdin=names["plan.json"].read_bytes())
+    told = json.loads(piped.stdout)
+    assert (told["version"], told["iteration_ticks"]) == (2, plan["iteration_ticks"])
+    assert [one["busy_ticks"] for one in told["devices"]] == [one["busy_ticks"] for one in plan["devices"]]
+    rows = run("simulate", names["plan.json"], "--format", "csv").stdout.splitlines()
+    assert (len(rows), rows[0].split(",")[0]) == (3, "index")
+    given = run("simulate", names["plan.json"], "--model", names["graph.json"])
+    assert (given.returncode, given.stdout) == (2, "")
+    assert "--model: has no effect: the plan says all times; leave it out" in given.stderr
+    plan["iteration_ticks"] -= 1
+    names["plan.json"].write_text(json.dumps(plan))
+    false = run("simulate", names["plan.json"], "--gantt", names["g.html"])
+    assert (false.returncode, false.stdout) == (1, "")
+    assert "/iteration_ticks: " in false.stderr
+    assert "but its passes take" in false.stderr
+    assert not names["g.html"].exists()

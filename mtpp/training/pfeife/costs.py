@@ -119,6 +119,19 @@ class LineCosts:
             total += times * (one.size_bytes or 0)
         return total
 
+    def straight_handovers(self, split: Sequence[int] | Int64Array) -> Sequence[tuple[int, int, int]]:
+        """Return source, target and ticks of what stages of a split hand straight to each other, ascending.
+
+        A stage gets each tensor that it reads once; gradients take as long on their way back.
+        """
+        ends = [int(p) for p in split]
+        ticks: dict[tuple[int, int], int] = {}
+        for one in self.tensors:
+            source = bisect_right(ends, one.producer) - 1
+            for target in {bisect_right(ends, reader) - 1 for reader in one.consumers} - {source}:
+                ticks[source, target] = ticks.get((source, target), self.latency) + one.ticks
+        return [(*pair, total) for pair, total in sorted(ticks.items())]
+
     def prefix(self, ticks: Int64Array, speeds: Sequence[Exact]) -> Int64Array:
         """Return sums of the first ops' times on devices of some speeds, int64, shape (speeds, n + 1).
 

@@ -108,6 +108,12 @@ class SplitPlan:
         return list(zip(forward.tolist(), backward.tolist(), [*handover.tolist(), 0], strict=True))
 
     @cached_property
+    def straight_handovers(self) -> Sequence[tuple[int, int, int]]:
+        """Source, target and ticks of what goes straight from stage to stage; empty if all goes to neighbours."""
+        direct = self.problem.rules.transport == "direct"
+        return self.problem.line.costs.straight_handovers(self.split) if direct else []
+
+    @cached_property
     def peak_bytes(self) -> Sequence[int]:
         """Bytes that each device needs."""
         return self.problem.device_bytes(self.schedule, self.split)

@@ -121,7 +121,7 @@ _STAGE = record(
         "backward_ticks": _size(),
         "handover_ticks": nullable(_size()),
     },
-    {"configurations": mapping(text)},
+    {"configurations": mapping(text), "handovers": array(items(whole(), _size()))},
 )
 
 _DEVICE = record(

@@ -230,7 +230,9 @@ def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Ro
     text = "forward, backward and hand-over of every stage"
     if wrong is not None:
         text = f"the plan says {stated[wrong]} for stage {wrong}, it is {due[wrong]}"
-    checks.append(Check(TIMES, wrong is None, text))
+    else:
+        fault = _straight_fault(plan, straight_transfers(line, split) if direct else {})
+    checks.append(Check(TIMES, wrong is None and fault is None, fault or text))
     fault = fault_of(rows, devices, plan["schedule"]["micro_batches"])
     if fault is None and rows.stages != len(plan["stages"]):
         fault = f"the schedule has {rows.stages} stages, the plan {len(plan['stages'])}"
@@ -238,6 +240,16 @@ def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Ro
         fault = family_rows_check(plan, line, rows)
     checks.append(Check(SCHEDULE, fault is None, fault or "every pass once, as its parameters say"))
     return None if fault else (rows, times, split)
+
+
+def _straight_fault(plan: dict[str, Any], due: dict[tuple[int, int], int]) -> str | None:
+    """Return what is wrong with the ticks that a plan says tensors take from stage to stage; None if nothing is."""
+    for s, row in enumerate(plan["stages"]):
+        said = [tuple(pair) for pair in row.get("handovers", [])]
+        real = sorted((target, ticks) for (source, target), ticks in due.items() if source == s)
+        if said != real:
+            return f"the plan says that stage {s} hands {said} to other stages, it is {real}"
+    return None
 
 
 def _iteration(

@@ -1,0 +1,150 @@
+"""Pipelines to be simulated: stage graphs, and training plans with the models that they are for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.output import SavedResult
+from mtpp.api.parameters import shortened
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.formats.io.source import Source
+    from mtpp.training.model import TrainingModel
+    from mtpp.training.pfeife.timed_schedule import TimedSchedule
+    from mtpp.training.stage_graph import StageGraph
+
+_PLANNED = "give the model that the plan is for"
+
+
+@dataclass(frozen=True)
+class ReadPipeline:
+    """A pipeline, what messages call its file, and the files that it was read from.
+
+    Attributes
+    ----------
+    due
+        Ticks that a plan says an iteration takes, None where nothing says that.
+    """
+
+    pipeline: StageGraph | TimedSchedule
+    display: str
+    inputs: Mapping[str, Path | None] = field(default_factory=dict)
+    due: int | None = None
+
+
+def read_pipeline(value: Any, given: Mapping[str, Any], observer: Observer) -> ReadPipeline:
+    """Read the pipeline of a call; *given* is said of a training plan."""
+    from mtpp.api.inputs.reading import source_of
+    from mtpp.api.training.graph_result import GraphPlanResult
+    from mtpp.api.training.line_result import TrainingPlanResult
+    from mtpp.checker.training.versions import is_split_plan
+    from mtpp.formats.graphs.graph_format import Content
+    from mtpp.formats.results.verifiable import is_training_plan
+    from mtpp.formats.training.stage_graph import EXPECTED, stage_graph_from_source
+    from mtpp.training.stage_graph import StageGraph
+
+    if isinstance(value, StageGraph):
+        _refuse_idle(given)
+        again = StageGraph.build(value.name, value.time_unit, value.mini_batch, value.stages, value.transfers)
+        return ReadPipeline(again, "<stage graph>")
+    if isinstance(value, TrainingPlanResult | GraphPlanResult):
+        given = {"model": value.plan.problem.model, **given}
+        return _of_document(value.document(), given, observer, "<plan>")
+    if isinstance(value, SavedResult):
+        document = value.document()
+        if is_split_plan(document):
+            return _of_document(document, given, observer, "<plan>")
+    if not isinstance(value, str | bytes | bytearray | memoryview | os.PathLike | Mapping) or not value:
+        expected = "give a path, bytes, a document, a StageGraph or a training plan"
+        raise InputError(f"{shortened(value)} is no pipeline", parameter="pipeline", remedy=expected)
+    source = source_of(value, None, "pipeline", expected=EXPECTED)
+    content = Content(source)
+    if content.is_json and is_training_plan(content.document):
+        return _of_document(content.document, given, observer, source.display, source.path)
+    graph = stage_graph_from_source(source)
+    _refuse_idle(given)
+    return ReadPipeline(graph, source.display, {"the pipeline": source.path})
+
+
+def _of_document(
+    document: Any, given: Mapping[str, Any], observer: Observer, display: str, path: Path | None = None
+) -> ReadPipeline:
+    """Read the pipeline of a training plan's document."""
+    from mtpp.api.inputs.planned_schedule import planned_schedule
+    from mtpp.checker.training.versions import is_split_plan
+    from mtpp.formats.io.json_shape import attributed
+
+    with attributed(display):
+        if is_split_plan(document):
+            timed, due = planned_schedule(document, given)
+            return ReadPipeline(timed, display, {"the pipeline": path}, due)
+        graph, model = _of_plan(document, given, observer)
+    return ReadPipeline(graph, display, {"the pipeline": path, "its model": model})
+
+
+def _refuse_idle(given: Mapping[str, Any]) -> None:
+    for name in given:
+        raise InputError("has no effect on a stage graph", parameter=name, remedy="leave it out")
+
+
+def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tuple[StageGraph, Path | None]:
+    """Return the stage graph of a training plan, and the file of its model; warn if that is another one."""
+    from mtpp.api.inputs.planned_graph import planned_graph
+    from mtpp.api.inputs.planned_pipeline import planned_pipeline
+    from mtpp.api.parameters import time_unit_or_none, whole
+    from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.formats.io.json_shape import check_header
+    from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
+    from mtpp.training.plan import FORMAT, VERSION
+
+    graph = document.get("version") == GRAPH_VERSION
+    check_header(document, FORMAT, GRAPH_VERSION if graph else VERSION)
+    check_any_training_plan(document, ())
+    unit = time_unit_or_none(given.get("time_unit"))
+    if graph:
+        for name in ("batch_size", "micro_batch_size"):
+            if name in given:
+                raise InputError("the plan states it itself", parameter=name, remedy="leave it out")
+        if "model" not in given:
+            raise InputError("must be given with a training plan", parameter="model", remedy=_PLANNED)
+        model, source = _checked_model(given["model"], document, unit, observer)
+        return planned_graph(document, model), None if source is None else source.path
+    for name, remedy in (
+        ("model", _PLANNED),
+        ("batch_size", "give the samples of an iteration"),
+        ("micro_batch_size", "give the samples that a device takes at once"),
+    ):
+        if name not in given:
+            raise InputError("must be given with a training plan", parameter=name, remedy=remedy)
+    sizes = [whole(given[name], name) for name in ("batch_size", "micro_batch_size")]
+    model, source = _checked_model(given["model"], document, unit, observer)
+    return planned_pipeline(document, model, *sizes), None if source is None else source.path
+
+
+def _checked_model(
+    value: Any, document: Any, unit: str | None, observer: Observer
+) -> tuple[TrainingModel, Source | None]:
+    model, source = _model(value, document["time_unit"], unit)
+    if source is not None and source.sha256 != document["model"]["sha256"]:
+        observer.warn(f"{source.display}: not the file that the plan was made for; its costs are taken")
+    return model, source
+
+
+def _model(value: Any, plan_unit: str, unit: str | None) -> tuple[TrainingModel, Source | None]:
+    from mtpp.api.inputs.reading import source_of
+    from mtpp.api.training.plan_model import model_of_plan
+    from mtpp.api.training.task import model_parameter
+    from mtpp.formats.training.models import EXPECTED
+    from mtpp.training.model import TrainingModel
+
+    supplied = model_parameter(value)
+    if isinstance(supplied, TrainingModel):
+        return supplied, None
+    source = source_of(supplied, None, "model", expected=EXPECTED)
+    return model_of_plan(source, plan_unit, unit), source

@@ -1,0 +1,208 @@
+"""Simulated pipelines for Python: figures, charts and traces."""
+
+from __future__ import annotations
+
+import os
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from mtpp.api.inputs.own_files import refuse_inputs
+from mtpp.api.output import SavedResult, check_output, write_text_atomically
+from mtpp.api.parameters import path_text, shortened
+from mtpp.errors import InputError
+from mtpp.views.training.training_texts import counted
+
+if TYPE_CHECKING:
+    from rich.console import Console as RichConsole
+
+    from mtpp.training.pfeife.schedule_run import DeviceTimes, ScheduleRun
+    from mtpp.training.simulation import Simulation, StageTimes
+
+_CHARTS = (".txt", ".svg", ".html")
+_TEXT_WIDTH = 160
+"""Columns of a chart in a text file."""
+
+R = TypeVar("R", "Simulation", "ScheduleRun")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SimulatedIteration(SavedResult, Generic[R]):
+    """One simulated iteration; shown as the table and the chart that ``mtpp simulate`` prints."""
+
+    record: R
+    _inputs: Mapping[str, Path | None] = field(default_factory=dict)
+
+    @property
+    def iteration_ticks(self) -> int:
+        """Ticks until all stages or devices are done: picoseconds, but where times have no unit."""
+        return self.record.iteration
+
+    @property
+    def bubble_share(self) -> float:
+        """Part of the iteration that stages or devices wait, on average over them."""
+        return self.record.bubble_share
+
+    @property
+    @abstractmethod
+    def size_text(self) -> str:
+        """What a chart of it has rows for: ``4 stages``, ``4 devices``."""
+
+    @abstractmethod
+    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
+        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
+
+    def gantt(self, path: str | os.PathLike[str]) -> None:
+        """Draw a Gantt chart into a file that ends in ``.txt``, ``.svg`` or ``.html``, over what may be there.
+
+        Raises
+        ------
+        InputError
+            If it ends in something else, cannot be written, or is what the pipeline was read from.
+        """
+        target = path_text(path, "path")
+        check_gantt(target, "path")
+        refuse_inputs(target, self._inputs)
+        write_text_atomically(target, self.gantt_text(target))
+
+    def gantt_text(self, path: str) -> str:
+        """Return the text of such a file."""
+        from mtpp.views.training.gantt import gantt_text
+        from mtpp.views.training.gantt_svg import gantt_html, gantt_svg
+
+        timeline = self.record.timeline
+        if path.lower().endswith(".svg"):
+            return gantt_svg(timeline)
+        if path.lower().endswith(".html"):
+            return gantt_html(timeline, self.text("html"))
+        return gantt_text(timeline, _TEXT_WIDTH)
+
+    def trace(self, path: str | os.PathLike[str]) -> None:
+        """Write a trace for ``chrome://tracing`` and Perfetto, over what may be there.
+
+        Raises
+        ------
+        InputError
+            If it cannot be written, or is what the pipeline was read from.
+        """
+        target = path_text(path, "path")
+        check_trace(target, "path")
+        refuse_inputs(target, self._inputs)
+        write_text_atomically(target, self.trace_text())
+
+    def trace_text(self) -> str:
+        """Return the text of such a file."""
+        from mtpp.formats.results.pass_trace import write_trace
+
+        return write_trace(self.record.timeline)
+
+    def __repr__(self) -> str:
+        from mtpp.views.tables import plain_terminal
+
+        return self.text("table", plain_terminal()).removesuffix("\n")
+
+    def _repr_html_(self) -> str:
+        from mtpp.views.training.gantt_svg import gantt_svg
+
+        return gantt_svg(self.record.timeline) + self.text("html")
+
+
+class SimulatedPipeline(SimulatedIteration["Simulation"]):
+    """One simulated iteration of a stage graph."""
+
+    @property
+    def iteration_s(self) -> float:
+        """Seconds until all stages have synchronised their gradients."""
+        return self.iteration_ticks / 10**12
+
+    @property
+    def size_text(self) -> str:
+        """What a chart of it has rows for: ``4 stages``."""
+        return counted(len(self.stages), "stage")
+
+    @property
+    def stages(self) -> Sequence[StageTimes]:
+        """Figures of each stage, in picoseconds."""
+        return self.record.stages
+
+    def to_json(self) -> str:
+        """Return the text of the ``mtpp-simulation`` document."""
+        from mtpp.formats.results.simulation import write_simulation
+
+        return write_simulation(self.record)
+
+    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
+        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
+        from mtpp.views.training.simulation import simulation_text
+
+        return simulation_text(self.record, output_format, terminal)
+
+
+class SimulatedSchedule(SimulatedIteration["ScheduleRun"]):
+    """One simulated iteration of a schedule of devices, which may have several stages each."""
+
+    @property
+    def iteration_s(self) -> float | None:
+        """Seconds until the last pass ends; None where times have no unit."""
+        return self.iteration_ticks / 10**12 if self.record.timed.timed else None
+
+    @property
+    def size_text(self) -> str:
+        """What a chart of it has rows for: ``4 devices``."""
+        return counted(len(self.devices), "device")
+
+    @property
+    def devices(self) -> Sequence[DeviceTimes]:
+        """Figures of each device, in ticks."""
+        return self.record.devices
+
+    @property
+    def starts(self) -> Mapping[str, int]:
+        """When each pass begins, in ticks, by its name: ``0F0``, ``0B0``."""
+        return self.record.starts
+
+    @property
+    def critical_path(self) -> Sequence[str]:
+        """Passes and hand-overs without a gap between them, from the first pass to the end: ``0F0``, ``0F0→1``, …."""
+        return [part.name for part in self.record.critical_path]
+
+    def to_json(self) -> str:
+        """Return the text of the ``mtpp-simulation`` document, version 2."""
+        from mtpp.formats.results.schedule_simulation import write_schedule_simulation
+
+        return write_schedule_simulation(self.record)
+
+    def text(self, output_format: str, terminal: RichConsole | None = None) -> str:
+        """Return the figures as ``table``, ``markdown``, ``csv`` or ``html``; the first for a terminal, or stdout."""
+        from mtpp.views.training.schedule_simulation import schedule_simulation_text
+
+        return schedule_simulation_text(self.record, output_format, terminal)
+
+
+def check_gantt(path: str, parameter: str = "gantt") -> None:
+    """Check that a chart can be written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If the ending is none of ``.txt``, ``.svg`` and ``.html``, or the folder is not writable.
+    """
+    if not path.lower().endswith(_CHARTS):
+        problem = f"{shortened(path)} has none of the endings {', '.join(_CHARTS)}"
+        raise InputError(problem, parameter=parameter, remedy="name the file like gantt.svg")
+    check_output(path)
+
+
+def check_trace(path: str, parameter: str = "trace") -> None:
+    """Check that a trace can be written to *path*, before the work.
+
+    Raises
+    ------
+    InputError
+        If it is standard output, or the folder is not writable.
+    """
+    if path == "-":
+        raise InputError("goes to a file, not to standard output", parameter=parameter, remedy="name it trace.json")
+    check_output(path)
