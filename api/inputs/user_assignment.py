@@ -53,8 +53,8 @@ def stage_labels(graph: CostGraph, assignment: Any, parameter: str = "assignment
     Parameters
     ----------
     assignment
-        A path of what :func:`labels_of_assignment` reads; the content of such a JSON file as a dictionary; a plan, as
-        far as it has an ``assignment``; or a list of stages in the order of the file's ops.
+        A path of what :func:`labels_of_assignment` reads; the content of such a JSON file as a dictionary; a plan with
+        an ``assignment``, or another result by its document; or a list of stages in the order of the file's ops.
     parameter
         Name by which the caller knows it.
 
@@ -63,11 +63,14 @@ def stage_labels(graph: CostGraph, assignment: Any, parameter: str = "assignment
     InputError, InvalidPartition
         As :func:`labels_of_assignment`; InputError also for anything else.
     """
+    from mtpp.api.output import SavedResult
     from mtpp.api.parameters import path_text, shortened, whole
 
     if isinstance(assignment, str | os.PathLike):
         return labels_of_assignment(graph, path_text(assignment, parameter))
-    if not isinstance(assignment, Mapping) and isinstance(getattr(assignment, "assignment", None), Mapping):
+    if isinstance(assignment, SavedResult):
+        assignment = assignment.document()
+    elif not isinstance(assignment, Mapping) and isinstance(getattr(assignment, "assignment", None), Mapping):
         assignment = assignment.assignment
     if isinstance(assignment, Mapping):
         return labels_of_document(graph, dict(assignment), f"‹{parameter}›")

@@ -123,9 +123,7 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
         If a value is of the wrong kind, by the parameter's name.
     """
     from mtpp.training.pfeife.schedule import PassSchedule
-    from mtpp.units import parse_bytes
 
-    size = partial(quantity, parameter="memory", parse=partial(parse_bytes, round_down=True))
     schedule, prefetch, loops = (parameters[name] for name in ("schedule", "prefetch", "loops"))
     if schedule is not None:
         for name in ("prefetch", "loop_batch"):
@@ -136,7 +134,7 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
         whole_or_none(parameters["devices"], "devices", most=MOST_STAGES),
         whole_or_none(parameters["micro_batches"], "micro_batches", most=10**6),
         parameters["bandwidth"],
-        _each(parameters["memory"], size),
+        _each(parameters["memory"], _size),
         _each(parameters["speed"], partial(_number, parameter="speed")),
         None if loops is None else whole_numbers(loops, "loops"),
         choice(parameters["loop_batch"], "loop_batch", LOOP_BATCHES),
@@ -164,6 +162,17 @@ def _each(value: Any, one: Callable[[Any], Any]) -> list[Any] | None:
     elif not isinstance(value, Iterable):
         value = [value]
     return [one(part.strip() if isinstance(part, str) else part) for part in value]
+
+
+def _size(value: Any) -> int:
+    """Return the memory of a device, in bytes."""
+    from mtpp.units import parse_bytes
+
+    size = quantity(value, "memory", partial(parse_bytes, round_down=True))
+    if not size:
+        problem = "must be above zero" if size == 0 else f"{shortened(value)} is no size"
+        raise InputError(problem, parameter="memory", remedy="leave it out for no limit")
+    return size
 
 
 def _number(value: Any, parameter: str) -> Exact:

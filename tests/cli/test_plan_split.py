@@ -97,6 +97,7 @@ def test_schedule_files(graph: Path, tmp_path: Path) -> None:
         (("--devices", "2", "--micro-batches", "4", "--prefetch", "1"), "give one for each device"),
         (("--devices", "2", "--micro-batches", "4", "--prefetch", "a,b"), "--prefetch"),
         (("--devices", "2", "--micro-batches", "4", "--memory", "1GB,1GB,1GB"), "3 values for 2 devices"),
+        (("--devices", "2", "--micro-batches", "4", "--memory", "0B"), "--memory: must be above zero"),
         (("--devices", "2", "--micro-batches", "4", "--speed", "0"), "--speed"),
         (("--devices", "2", "--micro-batches", "4", "--schedule", "none.csv"), "there is no file 'none.csv'"),
         (("--devices", "2", "--micro-batches", "4", "--schedule", "1f1b", "--prefetch", "1,0"), "--prefetch"),

@@ -94,7 +94,7 @@ def _stages(plan: SplitPlan) -> list[StageColumn]:
     neighbours = plan.problem.rules.transport == "neighbours"
     return [
         StageColumn("stage", [str(s) for s in range(plan.stages)]),
-        StageColumn("device", [str(s % plan.problem.devices) for s in range(plan.stages)]),
+        StageColumn("device", [str(s % plan.problem.devices) for s in range(plan.stages)], 3),
         StageColumn("ops" if plan.problem.line.kind == "graph" else "layers", [f"{len(one):,}" for one in named]),
         StageColumn("first … last", [_ends(one) for one in named], left=True),
         StageColumn("forward", [columns.text(ticks) for ticks in forward]),
@@ -114,16 +114,16 @@ def _devices(plan: SplitPlan) -> list[StageColumn]:
     columns = [
         StageColumn("device", [str(d) for d in range(problem.devices)]),
         StageColumn("busy", [format_share(share, 1) for share in busy]),
-        StageColumn("idle", [format_share(1 - share, 1) for share in busy]),
-        StageColumn("in flight", [str(count) for count in plan.schedule.in_flight]),
+        StageColumn("idle", [format_share(1 - share, 1) for share in busy], 3),
+        StageColumn("in flight", [str(count) for count in plan.schedule.in_flight], 2),
     ]
     if plan.looped is not None:
-        columns.append(StageColumn("warm-up", [str(count) for count in plan.looped.warm_up]))
+        columns.append(StageColumn("warm-up", [str(count) for count in plan.looped.warm_up], 4))
     if problem.line.sizes_known:
         columns.append(StageColumn("memory", [format_bytes(size) for size in plan.peak_bytes]))
     if problem.memory_bytes is not None:
         shares = zip(plan.peak_bytes, problem.memory_bytes, strict=True)
-        columns.append(StageColumn("of its memory", [format_share(size / limit, 1) for size, limit in shares]))
+        columns.append(StageColumn("of its memory", [format_share(size / limit, 1) for size, limit in shares], 1))
     return columns
 
 
