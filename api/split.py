@@ -186,10 +186,11 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
     """
     from mtpp.api.emit import check_forms, forms_text, request_of
     from mtpp.api.inputs.stage_plan import read_planned_model
-    from mtpp.formats.onnx.stages.folder import check_folder
+    from mtpp.formats.io.new_folder import check_folder
+    from mtpp.formats.onnx.stages.writing import OURS
 
     if request.folder is not None:
-        check_folder(request.folder, force=request.force)
+        check_folder(request.folder, OURS, force=request.force)
     if request.check_seed is not None:
         from mtpp.runtime.session import onnxruntime
 
@@ -205,7 +206,7 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
 
 def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> WrittenStages:
     from mtpp.formats.onnx.stages import split_model
-    from mtpp.formats.onnx.stages.folder import write_split
+    from mtpp.formats.onnx.stages.writing import write_split
     from mtpp.inference.frozen import frozen
     from mtpp.views.written_stages import WrittenStages
 
@@ -245,7 +246,8 @@ def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> Wr
 
 @contextmanager
 def _place(request: SplitRequest) -> Iterator[Path]:
-    from mtpp.formats.onnx.stages.folder import new_folder
+    from mtpp.formats.io.new_folder import new_folder
+    from mtpp.formats.onnx.stages.writing import OURS
 
     if request.folder is None:
         try:
@@ -258,7 +260,7 @@ def _place(request: SplitRequest) -> Iterator[Path]:
                 remedy="set TMPDIR to a folder with room for the stages, or give ‹folder› FOLDER",
             ) from None
     else:
-        with new_folder(request.folder, force=request.force) as draft:
+        with new_folder(request.folder, OURS, force=request.force) as draft:
             yield draft
 
 

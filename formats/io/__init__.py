@@ -1,1 +1,1 @@
-"""Bytes in and out, and text formats: sources, sinks, JSON, protobuf text."""
+"""Bytes in and out, and text formats: sources, sinks, folders that appear at once, JSON, protobuf text."""

@@ -9,9 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from mtpp.formats.io.new_folder import new_folder
 from mtpp.formats.onnx.reader import Reading, read_with_nodes
 from mtpp.formats.onnx.stages import Split, split_model
-from mtpp.formats.onnx.stages.folder import new_folder, write_split
+from mtpp.formats.onnx.stages.writing import OURS, write_split
 from mtpp.formats.results.stage_manifest import StageManifest
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
@@ -187,7 +188,7 @@ def split_into(folder: Path, path: Path, reading: Reading, labels: list[int]) ->
     split = split_model(reading, data, labels, source=path.name, folder=path.parent)
     k = max(labels) + 1
     about = {"name": path.stem, "sha256": "", "ops": len(labels), "k": k, "time_unit": "ps", "ticks_per_unit": 1}
-    with new_folder(folder) as draft:
+    with new_folder(folder, OURS) as draft:
         manifest, fault = write_split(
             draft, split, dict.fromkeys(range(k), (1, 1)), {**about, "bottleneck": 1, "work": k}, path.name
         )

@@ -13,9 +13,9 @@ from onnx import TensorProto, helper, numpy_helper
 from random_onnx_models import read_model, split_into
 
 from mtpp.errors import InputError
-from mtpp.formats.onnx.stages import contents
-from mtpp.formats.onnx.stages import folder as folder_module
-from mtpp.formats.onnx.stages.folder import check_folder, new_folder
+from mtpp.formats.io.new_folder import check_folder, new_folder
+from mtpp.formats.onnx.stages import contents, writing
+from mtpp.formats.onnx.stages.writing import OURS
 
 F = TensorProto.FLOAT
 
@@ -110,7 +110,7 @@ def test_what_no_protobuf_holds_is_refused(tmp_path: Path, monkeypatch: pytest.M
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Relu", ["a"], ["b"])]
     nodes.append(helper.make_node("Add", ["b", "b"], ["y"]))
     model = _model(nodes, [_stored("w", 4, 600)], outputs=[_value("y", 2, 600)])
-    for module, message in ((folder_module, "stage 0 would be above 2 GiB"), (contents, "the model is above 2 GiB")):
+    for module, message in ((writing, "stage 0 would be above 2 GiB"), (contents, "the model is above 2 GiB")):
         with monkeypatch.context() as patch:
             patch.setattr(module, "LARGEST_MESSAGE_BYTES", 2048)
             with pytest.raises(InputError, match=message):
@@ -429,27 +429,27 @@ def test_a_body_that_takes_the_shape_of_something_later_is_refused(tmp_path: Pat
 
 def test_a_folder_is_filled_at_once_or_not_at_all(tmp_path: Path) -> None:
     """An interruption leaves nothing behind; only stages of an earlier run can be replaced."""
-    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "out"):
+    with pytest.raises(KeyboardInterrupt), new_folder(tmp_path / "out", OURS):
         raise KeyboardInterrupt
-    with pytest.raises(InputError, match="No space left"), new_folder(tmp_path / "out"):
+    with pytest.raises(InputError, match="No space left"), new_folder(tmp_path / "out", OURS):
         raise OSError(28, "No space left on device")
     assert not any(tmp_path.iterdir())
     (tmp_path / "out").mkdir()
-    with new_folder(tmp_path / "out") as draft:
+    with new_folder(tmp_path / "out", OURS) as draft:
         (draft / "manifest.json").write_text("1")
     with pytest.raises(InputError, match="holds stages already"):
-        check_folder(tmp_path / "out")
-    with new_folder(tmp_path / "out", force=True) as draft:
+        check_folder(tmp_path / "out", OURS)
+    with new_folder(tmp_path / "out", OURS, force=True) as draft:
         (draft / "manifest.json").write_text("2")
     assert (tmp_path / "out" / "manifest.json").read_text() == "2"
     (tmp_path / "out" / "mine").touch()
     for force in (False, True):
         with pytest.raises(InputError, match="holds other files, such as 'mine'"):
-            check_folder(tmp_path / "out", force=force)
+            check_folder(tmp_path / "out", OURS, force=force)
     with pytest.raises(InputError, match="is a file"):
-        check_folder(tmp_path / "out" / "mine")
+        check_folder(tmp_path / "out" / "mine", OURS)
     with pytest.raises(InputError, match="there is no directory"):
-        check_folder(tmp_path / "none" / "out")
+        check_folder(tmp_path / "none" / "out", OURS)
     with pytest.raises(InputError, match="names no folder"):
-        check_folder("")  # not the one that the program happens to be in
+        check_folder("", OURS)  # not the one that the program happens to be in
     assert [entry.name for entry in tmp_path.iterdir()] == ["out"]
