@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.splits import split_options
 from mtpp.cli.options.training import (
@@ -31,7 +31,7 @@ INTERRUPTED = 130
 @sweep_options()
 @click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s.")
 @run_options()
-@click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@click.option("-o", "--output", type=OUTPUT_FOLDER, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
@@ -44,23 +44,24 @@ def command(ctx: click.Context, /, model: str, output: str | None, output_format
     MODEL is a file of layers with their configurations (see docs/formats.md), with pfeife also any graph or ONNX model;
     or - for standard input. Exit code 1: no plan fits; the least memory that would do is printed.
     """
-    from mtpp.api.output import check_output
-    from mtpp.cli.planning import planner_of
+    from mtpp.cli.planning import check_target, planner_of
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.terminal.delivery import deliver, deliver_folder
     from mtpp.host.stop_reason import StopReason
 
     if options["sums"] is not None and options["sweep"] is None:
         raise click.UsageError("--sums goes with --sweep", ctx)
-    if output not in (None, "-"):
-        check_output(output)
+    check_target(output, options)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     result = planner_of(options)(model, options, console)
 
     def shown() -> str:
         return result.written() if output_format == "json" else result.shown(output_format)
 
-    deliver(output, result.written, shown)
+    if options["emit"] is None or output is None:
+        deliver(output, result.written, shown)
+    else:
+        deliver_folder(output, None if result.problem else result.emitted, shown)
     if result.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     if result.problem is not None:

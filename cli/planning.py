@@ -21,18 +21,47 @@ if TYPE_CHECKING:
 
 
 class PlanResult(NamedTuple):
-    """What is printed of a plan or a sweep: its document, its table by format, and the fault of having none."""
+    """What is printed of a plan or a sweep: its document, its table by format, and the fault of having none.
+
+    *emitted* writes it into a folder for another program, where the planner can.
+    """
 
     display: str
     stopped: StopReason
     problem: str | None
     written: Callable[[], str]
     shown: Callable[[str], str]
+    emitted: Callable[[str], None] | None = None
+
+
+def check_target(output: str | None, options: Mapping[str, Any]) -> None:
+    """Check that the result can be written where it should be, before the work.
+
+    Raises
+    ------
+    InputError
+        If it cannot.
+    click.UsageError
+        If options do not go together.
+    """
+    from mtpp.api.output import check_output
+    from mtpp.api.training.emit_split import check_emitted
+
+    if options["emit"] is None:
+        if options["force"]:
+            raise click.UsageError("--force goes with --emit")
+        if output not in (None, "-"):
+            check_output(output)
+        return
+    if output in (None, "-"):
+        raise click.UsageError("--emit writes a folder: give -o FOLDER")
+    check_emitted(options["emit"], output, force=options["force"])
 
 
 def planned_split(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
     """Plan split points and a schedule."""
     from mtpp.api.inputs.reading_in_time import reading
+    from mtpp.api.training.emit_split import check_runnable, emit_split_plan
     from mtpp.api.training.split_task import plan_split_task, read_split_task
     from mtpp.cli.options.splits import split_request_of
     from mtpp.cli.terminal.clock import deadline_from_start
@@ -42,10 +71,14 @@ def planned_split(model: str, options: Mapping[str, Any], console: Console) -> P
     with reading(model, deadline_from_start(options["time_limit"])):
         request = split_request_of(model, options)
         task = read_split_task(request, console)
+    if options["emit"] is not None:
+        check_runnable(task.problem, options["emit"])
     planned = plan_split_task(task, request, console)
     problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
     shown = partial(split_plan_text, planned)
-    return PlanResult(task.source.display, planned.stopped, problem, partial(split_plan_json, planned), shown)
+    emitted = partial(emit_split_plan, planned, options["emit"], force=options["force"])
+    written = partial(split_plan_json, planned)
+    return PlanResult(task.source.display, planned.stopped, problem, written, shown, emitted)
 
 
 def planner_of(options: Mapping[str, Any]) -> Callable[[str, Mapping[str, Any], Console], PlanResult]:

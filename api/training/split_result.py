@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -137,6 +138,26 @@ class SplitPlanResult(SavedResult):
         if not self.plan.iteration:
             return {}
         return {one.name: one.iteration / self.plan.iteration for one in self.plan.baselines}
+
+    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the plan for the program that trains, into a folder: all of it or nothing.
+
+        Parameters
+        ----------
+        form
+            ``torch-pipelining``: ``plan.json``, ``schedule.csv`` for PyTorch's ``_PipelineScheduleRuntime``, and
+            ``stages.json`` with the ops of each stage.
+        force
+            Whether files that an earlier call wrote there may be replaced.
+
+        Raises
+        ------
+        InputError
+            If the program cannot run such a plan, or the folder cannot be made, or holds something.
+        """
+        from mtpp.api.training.emit_split import emit_split_plan
+
+        emit_split_plan(self.planned, form, folder, force=force)
 
     def to_json(self) -> str:
         """Return the text of the ``mtpp-training-plan`` document, which ``mtpp verify`` checks."""

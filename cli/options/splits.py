@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from mtpp.api.training.emit_split import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import SCHEDULE
@@ -71,6 +72,11 @@ def split_options() -> Callable[[F], F]:
         click.option(
             "--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Of pfeife: set a symbolic dimension (ONNX)."
         ),
+        click.option(
+            "--emit", type=click.Choice(FORMS),
+            help="Of pfeife: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
+        ),
+        click.option("--force", is_flag=True, help="Of --emit: replace what an earlier run wrote there."),
     )  # fmt: skip
 
 
@@ -112,8 +118,8 @@ def refuse_split_options(options: Mapping[str, Any]) -> None:
     from mtpp.api.training.graph_task import refuse_idle
     from mtpp.api.training.split_task import OWN
 
-    given = {**{name: options[name] for name in OWN}, "dims": options["dims"] or None}
+    given = {**{name: options[name] for name in OWN}, "dims": options["dims"] or None, "emit": options["emit"]}
     try:
-        refuse_idle(given, OWN, options["planner"])
+        refuse_idle(given, {**OWN, "emit": None}, options["planner"])
     except InputError as error:
         raise click.UsageError(error.told(flag_of)) from None

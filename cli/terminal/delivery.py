@@ -24,3 +24,13 @@ def deliver(output: str | None, json_text: Callable[[], str], shown: Callable[[]
                 write_text_atomically(output, json_text())
         finally:
             write_stdout(shown())
+
+
+def deliver_folder(folder: str, written: Callable[[str], None] | None, shown: Callable[[], str]) -> None:
+    """Have the folder written, None where there is nothing to write, and show the rest, as :func:`deliver` does."""
+    with held():
+        try:
+            if written is not None:
+                written(folder)
+        finally:
+            write_stdout(shown())

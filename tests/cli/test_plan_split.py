@@ -155,3 +155,33 @@ def test_options_of_other_planners(graph: Path) -> None:
     """Options that mean nothing to a planner are refused by name."""
     refused = run("plan", str(graph), "--devices", "2", "--micro-batches", "2")
     assert (refused.returncode, "--micro-batches: has no effect on the planner piper" in refused.stderr) == (2, True)
+
+
+def test_a_folder_for_pytorch(graph: Path, tmp_path: Path) -> None:
+    """Plan, passes and stages, all or nothing; nothing where there is no plan."""
+    sizes = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "4")
+    out = tmp_path / "out"
+    done = run("plan", graph, *sizes, "--emit", "torch-pipelining", "-o", out, "-q")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "iteration" in done.stdout
+    assert sorted(file.name for file in out.iterdir()) == ["plan.json", "schedule.csv", "stages.json"]
+    plan = json.loads((out / "plan.json").read_text())
+    assert (out / "schedule.csv").read_text().splitlines() == [",".join(row) for row in plan["schedule"]["order"]]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("0F0,2F0,2B0,0B0\n1F0,1B0\n")
+    other = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "1", "--schedule", rows)
+    for options, code, words in (
+        ((*sizes, "-o", out), 2, "holds stages already; choose another folder, or --force"),
+        ((*sizes,), 2, "--emit writes a folder: give -o FOLDER"),
+        ((*sizes, "-o", "-"), 2, "--emit writes a folder: give -o FOLDER"),
+        ((*sizes, "-o", graph), 2, "is a model too"),
+        ((*sizes, "-o", tmp_path / "new", "--transport", "direct"), 2, "--transport: "),
+        ((*other, "-o", tmp_path / "new"), 2, "--schedule: 3 stages on 2 devices"),
+        (("--devices", "2", "--memory", "1GB", "-o", tmp_path / "new"), 2, "--emit: has no effect on the planner"),
+        ((*sizes, "-o", tmp_path / "new", "--memory", "1B"), 1, "no plan fits"),
+    ):
+        failed = run("plan", graph, "--emit", "torch-pipelining", *options)
+        assert (failed.returncode, words in failed.stderr) == (code, True), failed.stderr
+        assert not (tmp_path / "new").exists()
+    assert run("plan", graph, *sizes, "--force").stderr.startswith("error: --force goes with --emit")
+    assert run("plan", graph, *sizes, "--emit", "torch-pipelining", "-o", out, "--force").returncode == 0

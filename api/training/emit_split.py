@@ -1,0 +1,71 @@
+"""Planned split points, written for the program that trains: a folder of files, all or nothing."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.parameters import choice, flag, path_text
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.training.pfeife.problem import SplitProblem
+    from mtpp.views.training.planned_split import PlannedSplit
+
+FORMS = ("torch-pipelining",)
+"""Programs that plans are written for."""
+
+
+def check_emitted(form: Any, folder: Any, *, force: Any = False) -> None:
+    """Check that a plan can be written to a folder, before the work.
+
+    Raises
+    ------
+    InputError
+        If there is no such form, or the folder cannot be made, or holds something that may not be replaced.
+    """
+    from mtpp.formats.io.new_folder import check_folder
+    from mtpp.formats.training.torch_pipelining import OURS
+
+    choice(form, "form", FORMS)
+    check_folder(path_text(folder, "folder"), OURS, force=flag(force, "force"))
+
+
+def check_runnable(problem: SplitProblem, form: str) -> None:
+    """Check that the program can run what is planned.
+
+    Raises
+    ------
+    InputError
+        If it cannot; the text says what stands in the way.
+    """
+    from mtpp.formats.training.torch_pipelining import check_runnable as check
+
+    choice(form, "form", FORMS)
+    check(problem)
+
+
+def emit_split_plan(planned: PlannedSplit, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+    """Write a plan for another program, all of it or nothing.
+
+    Parameters
+    ----------
+    force
+        Whether files that an earlier call wrote there may be replaced.
+
+    Raises
+    ------
+    InputError
+        As :func:`check_emitted` and :func:`check_runnable`, and if there is no plan.
+    """
+    from mtpp.formats.io.new_folder import new_folder, write_file
+    from mtpp.formats.training.torch_pipelining import OURS, torch_pipelining_files
+    from mtpp.views.training.split_plan import split_plan_json
+
+    check_emitted(form, folder, force=force)
+    if planned.plan is None:
+        raise InputError("there is no plan to write", parameter="plan")
+    files = torch_pipelining_files(planned.plan, planned.about, split_plan_json(planned))
+    with new_folder(path_text(folder, "folder"), OURS, force=force) as draft:
+        for name, text in files.items():
+            write_file(draft / name, text.encode())

@@ -1,0 +1,93 @@
+"""Plans for PyTorch's pipelining: its runtime reads the passes, and what it cannot run is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from torch_schedules import rows_of_runtime, torch_runtime
+
+import mtpp
+from mtpp.training.pfeife.passes import read_pass
+from mtpp.training.pfeife.schedule import PassSchedule
+
+
+def line(ops: int) -> dict[str, Any]:
+    """Return a line of equal ops."""
+    rows = [{"name": f"v{v}", "work": 1} for v in range(ops)]
+    tensors = [
+        {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "transfer": 0} for v in range(ops - 1)
+    ]
+    return {"format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "1", "ops": rows, "tensors": tensors}
+
+
+@pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}, {"schedule": "bfs", "loops": [3]}])
+def test_files_say_what_the_plan_says(rules: dict[str, Any], tmp_path: Path) -> None:
+    """The plan verifies from the folder; stages have all ops once, in order, on devices in turn."""
+    graph = line(20)
+    plan = mtpp.plan_training(graph, planner="pfeife", devices=2, micro_batches=4, **rules)
+    plan.emit("torch-pipelining", tmp_path / "out")
+    assert sorted(file.name for file in (tmp_path / "out").iterdir()) == ["plan.json", "schedule.csv", "stages.json"]
+    assert mtpp.verify(tmp_path / "out" / "plan.json", graph).passed
+    stages = json.loads((tmp_path / "out" / "stages.json").read_text())
+    assert stages["model"]["sha256"] == plan.document()["model"]["sha256"]
+    assert [one["ops"] for one in stages["stages"]] == [list(stage.layers) for stage in plan.stages]
+    assert [one["device"] for one in stages["stages"]] == [stage.device for stage in plan.stages]
+    rows = [row.split(",") for row in (tmp_path / "out" / "schedule.csv").read_text().splitlines()]
+    assert rows == [[one.name for one in row] for row in plan.schedule.rows]
+
+
+@pytest.mark.parametrize("rules", [{}, {"loops": [1]}, {"schedule": "zero-bubble"}])
+def test_pytorch_reads_the_passes(rules: dict[str, Any], tmp_path: Path) -> None:
+    """Its runtime has the plan's passes for each rank."""
+    plan = mtpp.plan_training(line(20), planner="pfeife", devices=2, micro_batches=4, **rules)
+    plan.emit("torch-pipelining", tmp_path / "out")
+    runtime = torch_runtime(2, 4, len(plan.stages) // 2, tmp_path / "out" / "schedule.csv")
+    assert rows_of_runtime(runtime) == [[one.name for one in row] for row in plan.schedule.rows]
+
+
+def _passes(*rows: str, dependencies: tuple[tuple[str, str], ...] = ()) -> PassSchedule:
+    pairs = [(read_pass(before), read_pass(after)) for before, after in dependencies]
+    return PassSchedule.build([[read_pass(name) for name in row.split()] for row in rows], pairs)
+
+
+@pytest.mark.parametrize(
+    ("rules", "words"),
+    [
+        ({"transport": "direct"}, "from neighbour to neighbour"),
+        (
+            {"schedule": _passes("0F0 0B0", "1F0 1B0", dependencies=(("0F0", "1B0"),)), "micro_batches": 1},
+            "dependencies between passes",
+        ),
+        (
+            {"schedule": _passes("0F0 2F0 2B0 0B0", "1F0 1B0"), "micro_batches": 1},
+            "3 stages on 2 devices: PyTorch's runtime wants equally many on each",
+        ),
+    ],
+)
+def test_what_the_runtime_cannot_run_is_refused(rules: dict[str, Any], words: str, tmp_path: Path) -> None:
+    """Nothing is written."""
+    sizes: dict[str, Any] = {"devices": 2, "micro_batches": 2, **rules}
+    plan = mtpp.plan_training(line(6), planner="pfeife", **sizes)
+    with pytest.raises(mtpp.InputError, match=words):
+        plan.emit("torch-pipelining", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
+    """Only files of an earlier call are, and only if asked for; other forms and folders are refused by name."""
+    plan = mtpp.plan_training(line(6), planner="pfeife", devices=2, micro_batches=2)
+    out = tmp_path / "out"
+    plan.emit("torch-pipelining", out)
+    with pytest.raises(mtpp.InputError, match="holds stages already"):
+        plan.emit("torch-pipelining", out)
+    plan.emit("torch-pipelining", out, force=True)
+    (out / "notes.txt").touch()
+    with pytest.raises(mtpp.InputError, match=r"holds other files, such as 'notes\.txt'"):
+        plan.emit("torch-pipelining", out, force=True)
+    for form, folder, parameter in (("onnx", out, "form"), ("torch-pipelining", 5, "folder")):
+        with pytest.raises(mtpp.InputError) as caught:
+            plan.emit(form, folder)  # type: ignore[arg-type]
+        assert caught.value.parameter == parameter
