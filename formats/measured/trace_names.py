@@ -1,8 +1,8 @@
 """Match between nodes of a profiled run and ops of a graph, by name.
 
 A node keeps the name that the model gives it. Ops have unique names: of several nodes with one name the second is
-called ``name_2`` (:mod:`mtpp.formats.onnx.naming`), and ONNX Runtime tells them apart by their index, which grows in
-the order of the file. A node without a name is called ``Kind_position`` here and ``Kind_index`` there, and the index
+called ``name_2`` (:mod:`mtpp.formats.modelled.naming`), and ONNX Runtime tells them apart by their index, which grows
+in the order of the file. A node without a name is called ``Kind_position`` here and ``Kind_index`` there, and the index
 leaves out constants: such nodes go together by their order, if there are as many, of the same kinds, on either side.
 """
 

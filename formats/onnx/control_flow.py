@@ -10,8 +10,9 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from mtpp.formats.modelled.op_record import Totals
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.record import BodyRecord, Totals
+from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter
 from mtpp.formats.onnx.sequences import MOST_ELEMENTS
 from mtpp.formats.onnx.shapes import OutputType

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,11 +10,11 @@ from typing import Any
 import onnx
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.inline import inline_functions
 from mtpp.formats.onnx.loading import opset_versions, parse_model
-from mtpp.formats.onnx.naming import unique_names
-from mtpp.formats.onnx.record import GraphRecord, OpRecord
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shapes import ShapeInference
 from mtpp.formats.onnx.tensor_type import (
@@ -28,7 +27,7 @@ from mtpp.formats.onnx.tensor_type import (
 )
 from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.walk import Walk
-from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import System
 
 
@@ -143,18 +142,14 @@ def read_with_nodes(
         "outputs": [_described(value.name, value.type, scope, dimensions) for value in graph.output],
         "dims": dict(dimensions.given),
         "symbolic_dims": list(dimensions.symbols),
-        **_summary(record, names),
+        **summary_of(record, names),
     }
-    ops = [
-        Op(op_name, op.work_ps, op.kind, sum(op.parameters.values()))
-        for op_name, op in zip(names, record.ops, strict=True)
-    ]
     try:
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",
             time_unit="ps",
-            ops=ops,
-            tensors=_tensors(record.ops, names),
+            ops=ops_of(record.ops, names),
+            tensors=tensors_of(record.ops, names),
             metadata=metadata,
         )
     except InputError as error:
@@ -198,45 +193,6 @@ def _refuse(unknown: Sequence[tuple[str, PartialType | OpaqueType]], dimensions:
             key for other, its in unknown if isinstance(its, PartialType) for key in dimensions.keys_of(other, its)
         ]
         raise dimensions.unknown(name, kind, "graph input", also=others)
-
-
-def _tensors(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
-    """Return one tensor per output; what nobody reads and has no static size is left out."""
-    consumers: dict[str, list[str]] = {}
-    for op, op_name in zip(ops, names, strict=True):
-        for tensor in op.inputs:
-            consumers.setdefault(tensor, []).append(op_name)
-    return [
-        Tensor(tensor, op_name, tuple(consumers.get(tensor, ())), kind.bytes)
-        for op, op_name in zip(ops, names, strict=True)
-        for tensor, kind in op.outputs
-        if kind is not None and not isinstance(kind, OpaqueType)
-    ]
-
-
-def _summary(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
-    sizes: dict[str, int] = {}
-    readers: dict[str, list[str]] = {}
-    not_modelled: Counter[str] = Counter()
-    notes: list[dict[str, Any]] = []
-    for op, op_name in zip(record.ops, names, strict=True):
-        for parameter, size in op.parameters.items():
-            sizes[parameter] = max(size, sizes.get(parameter, 0))
-            readers.setdefault(parameter, []).append(op_name)
-        not_modelled += op.not_modelled
-        notes += [{**note, "op": op_name + note["op"], "kind": note["kind"] or op.kind} for note in op.notes]
-    shared = [
-        {"name": parameter, "bytes": sizes[parameter], "ops": ops} for parameter, ops in readers.items() if len(ops) > 1
-    ]
-    return {
-        "macs": sum(op.macs for op in record.ops),
-        "flops": sum(op.flops for op in record.ops),
-        "parameter_bytes": sum(sizes.values()),
-        "folded_constants": record.folded,
-        "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
-        "not_modelled": dict(sorted(not_modelled.items())),
-        "control_flow": notes,
-    }
 
 
 def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Dimensions) -> dict[str, Any]:

@@ -10,12 +10,13 @@ import onnx
 from onnx import NodeProto, TensorProto
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.node_view import NodeView, kind_of
-from mtpp.formats.onnx.record import BodyRecord, GraphRecord, OpRecord
+from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter, Scope
 from mtpp.formats.onnx.sequences import sequence_length
 from mtpp.formats.onnx.shapes import OutputType, ShapeInference, with_declarations
@@ -177,7 +178,11 @@ class Walk:
         if constant:
             return None
         record = OpRecord(index=placed.position, label=node.name.strip(), kind=kind)
-        record.outputs = [(name, t) for name, t in zip(node.output, outputs, strict=True) if name]
+        record.outputs = [
+            (name, None if t is None or isinstance(t, OpaqueType) else t.bytes)
+            for name, t in zip(node.output, outputs, strict=True)
+            if name
+        ]
         reads = self._collect_inputs(placed, record, scope, configuration_inputs(kind))
         if control is not None:
             _take_over(record, control, captured_by_bodies=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from mtpp.formats.modelled.flop_counts import SOFTMAX_FLOPS
+from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.onnx.flops.attention_geometry import (
     Geometry,
     group_query_geometry,
@@ -11,11 +13,8 @@ from mtpp.formats.onnx.flops.attention_geometry import (
     packed_geometry,
     standard_geometry,
 )
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, dense
+from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import NodeView
-
-SOFTMAX_FLOPS = 5
-"""Per element: maximum, subtraction, exp, sum, division."""
 
 
 def _around_the_scores(geometry: Geometry, *, masked: bool, capped: bool = False) -> int:

@@ -1,49 +1,14 @@
-"""The form of a cost rule: what an op computes and, where that is not all of its operands, what it moves.
-
-Conventions
------------
-* A multiply-accumulate is two FLOPs. A bias adds nothing: a dot product of length n with a bias is n
-  multiplications and n additions.
-* One addition, comparison, conversion or elementary function (exp, sqrt, tanh, erf …) is one FLOP; fused ops count
-  as the sum of what they fuse (a sigmoid is 1 / (1 + exp(−x)): four).
-* Integer arithmetic counts like floating-point arithmetic.
-"""
+"""The form of a cost rule of ONNX: what a node computes, from its types and attributes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.node_view import NodeView
-
-
-@dataclass(frozen=True, slots=True)
-class NodeCost:
-    """What one run of an op takes.
-
-    Attributes
-    ----------
-    flops
-        Arithmetic operations, those of *macs* included.
-    macs
-        Multiply-accumulates of dense linear algebra.
-    reads, writes
-        Bytes moved; None: all inputs once, all outputs once.
-    """
-
-    flops: int
-    macs: int = 0
-    reads: int | None = None
-    writes: int | None = None
-
 
 CostRule = Callable[[NodeView], NodeCost]
 """Raises ValueError, IndexError or ZeroDivisionError if the node's types do not fit its operator."""
-
-
-def dense(macs: int, extra_flops: int = 0) -> NodeCost:
-    """Return the cost of *macs* multiply-accumulates and a few operations around them."""
-    return NodeCost(flops=2 * macs + extra_flops, macs=macs)
 
 
 def per_output_element(flops: int) -> CostRule:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops import attention as flops_attention
 from mtpp.formats.onnx.flops import dense as flops_dense
 from mtpp.formats.onnx.flops import elementwise as flops_elementwise
 from mtpp.formats.onnx.flops import movement as flops_movement
 from mtpp.formats.onnx.flops import normalisation as flops_normalisation
 from mtpp.formats.onnx.flops import reduction as flops_reduction
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost
+from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import NodeView
 
 RULES: dict[str, CostRule] = {

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, dense
+from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS
+from mtpp.formats.modelled.node_cost import NodeCost, dense
+from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.flops.elementwise import activation_flops
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.tensor_type import TensorType
@@ -171,11 +173,6 @@ def _recurrent(flops_per_unit: int) -> CostRule:
         return dense(steps * (weight.count + recurrence.count), flops_per_unit * steps * directions * hidden)
 
     return rule
-
-
-RNN_FLOPS, GRU_FLOPS, LSTM_FLOPS = 2, 17, 22
-"""Per hidden unit and step. RNN: add, tanh. GRU: 3 adds, 2 sigmoids, tanh, r∘h, (1−z)∘n + z∘h. LSTM: 4 adds,
-3 sigmoids, 2 tanh, f∘c + i∘g, o∘tanh(c)."""
 
 
 def _mixture_of_experts(node: NodeView) -> NodeCost:

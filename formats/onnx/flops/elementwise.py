@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, per_input_element, per_output_element
+from mtpp.formats.modelled.flop_counts import GELU_ERF_FLOPS, GELU_TANH_FLOPS
+from mtpp.formats.modelled.node_cost import NodeCost
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
 from mtpp.formats.onnx.node_view import NodeView
 
 _ONE = (
@@ -45,11 +47,6 @@ _MORE = {
     "com.microsoft:QuantizeLinear": 3,
     "com.microsoft:QuickGelu": 6,  # x · sigmoid(α·x)
 }
-
-GELU_ERF_FLOPS = 5
-"""x/2 · (1 + erf(x/√2)): two scalings, erf, addition, multiplication."""
-GELU_TANH_FLOPS = 9
-"""x/2 · (1 + tanh(√(2/π)·(x + 0.044715·x³)))."""
 
 _ACTIVATIONS = {
     "": 0,

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost
+from mtpp.formats.modelled.flop_counts import DROPOUT_FLOPS
+from mtpp.formats.modelled.node_cost import NodeCost
+from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import NodeView
 
 _VIEWS = "BitCast Flatten Identity Optional OptionalGetElement Reshape Squeeze Unsqueeze"
@@ -36,8 +38,7 @@ def _move(node: NodeView) -> NodeCost:
 
 
 def _dropout(node: NodeView) -> NodeCost:
-    """In training: a random number, a comparison and a scaling per element."""
-    return _nothing(node) if is_view(node) else NodeCost(flops=3 * node.input(0).count)
+    return _nothing(node) if is_view(node) else NodeCost(flops=DROPOUT_FLOPS * node.input(0).count)
 
 
 def _gather(node: NodeView) -> NodeCost:

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from mtpp.formats.onnx.flops.attention import SOFTMAX_FLOPS
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, per_input_element
+from mtpp.formats.modelled.flop_counts import (
+    BATCH_NORM_FLOPS,
+    LAYER_NORM_FLOPS,
+    RMS_NORM_FLOPS,
+    SOFTMAX_FLOPS,
+    STANDARDISE_FLOPS,
+)
+from mtpp.formats.modelled.node_cost import NodeCost
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
 from mtpp.formats.onnx.node_view import NodeView
-
-STANDARDISE_FLOPS = 5
-"""Per element: sum for the mean, centre, square, sum, divide by the deviation."""
-LAYER_NORM_FLOPS = STANDARDISE_FLOPS + 2
-"""… and scale and shift."""
-RMS_NORM_FLOPS = 4
-"""Per element: square, sum, divide by the root, scale."""
 
 
 def _batch_normalization(node: NodeView) -> NodeCost:
-    """At inference one multiplication and one addition: mean and variance fold into scale and shift per channel."""
-    per_element = LAYER_NORM_FLOPS if node.integer("training_mode", 0) else 2
+    per_element = LAYER_NORM_FLOPS if node.integer("training_mode", 0) else BATCH_NORM_FLOPS
     return NodeCost(flops=per_element * node.input(0).count)
 
 

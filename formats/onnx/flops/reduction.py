@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from mtpp.formats.onnx.flops.cost_rule import CostRule, NodeCost, per_input_element
+from mtpp.formats.modelled.flop_counts import n_log_n
+from mtpp.formats.modelled.node_cost import NodeCost
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 
 
@@ -90,7 +92,7 @@ def _fourier(node: NodeView) -> NodeCost:
         axis = int(axis_input.reshape(-1)[0])
     length = max(x.shape[axis], y.shape[axis])
     lines = y.count // max(1, 2 * y.shape[axis])
-    return NodeCost(flops=5 * lines * _n_log_n(length))
+    return NodeCost(flops=5 * lines * n_log_n(length))
 
 
 def _short_time_fourier(node: NodeView) -> NodeCost:
@@ -103,16 +105,12 @@ def _short_time_fourier(node: NodeView) -> NodeCost:
     else:
         length = window.count if window is not None else y.shape[2]
     frames = y.shape[0] * y.shape[1]
-    return NodeCost(flops=frames * (5 * _n_log_n(length) + length))
-
-
-def _n_log_n(length: int) -> int:
-    return length * max(1, (max(length, 1) - 1).bit_length())
+    return NodeCost(flops=frames * (5 * n_log_n(length) + length))
 
 
 def _sort(node: NodeView) -> NodeCost:
     """Count n·log₂ n comparisons."""
-    return NodeCost(flops=_n_log_n(node.input(0).count))
+    return NodeCost(flops=n_log_n(node.input(0).count))
 
 
 def _determinant(node: NodeView) -> NodeCost:

@@ -1,0 +1,55 @@
+"""Tensors and metadata of a cost graph, from the records of its ops."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.inference.graph import Op, Tensor
+
+
+def ops_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Op]:
+    """Return one op per record."""
+    return [Op(name, one.work_ps, one.kind, sum(one.parameters.values())) for name, one in zip(names, ops, strict=True)]
+
+
+def tensors_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
+    """Return one tensor per output; what nobody reads and has no static size is left out."""
+    consumers: dict[str, list[str]] = {}
+    for op, op_name in zip(ops, names, strict=True):
+        for tensor in op.inputs:
+            consumers.setdefault(tensor, []).append(op_name)
+    return [
+        Tensor(tensor, op_name, tuple(consumers.get(tensor, ())), size)
+        for op, op_name in zip(ops, names, strict=True)
+        for tensor, size in op.outputs
+        if size is not None
+    ]
+
+
+def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
+    """Return what metadata say of all ops: FLOPs, parameters, those that several ops read, what has no rule."""
+    sizes: dict[str, int] = {}
+    readers: dict[str, list[str]] = {}
+    not_modelled: Counter[str] = Counter()
+    notes: list[dict[str, Any]] = []
+    for op, op_name in zip(record.ops, names, strict=True):
+        for parameter, size in op.parameters.items():
+            sizes[parameter] = max(size, sizes.get(parameter, 0))
+            readers.setdefault(parameter, []).append(op_name)
+        not_modelled += op.not_modelled
+        notes += [{**note, "op": op_name + note["op"], "kind": note["kind"] or op.kind} for note in op.notes]
+    shared = [
+        {"name": parameter, "bytes": sizes[parameter], "ops": ops} for parameter, ops in readers.items() if len(ops) > 1
+    ]
+    return {
+        "macs": sum(op.macs for op in record.ops),
+        "flops": sum(op.flops for op in record.ops),
+        "parameter_bytes": sum(sizes.values()),
+        "folded_constants": record.folded,
+        "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
+        "not_modelled": dict(sorted(not_modelled.items())),
+        "control_flow": notes,
+    }
