@@ -125,6 +125,7 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     """Read a model or graph in any format, and the stages of its ops."""
     from mtpp.api.evaluate import scored
     from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.module_paths import graph_with_modules
     from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.formats.exporters.request import Request
@@ -135,8 +136,9 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     source = files.read(files.model)
     if looks_like_onnx(source.data):
         return request_of(read_planned_model(files, observer, source))
-    graph = read_graph(source, dims=dict(files.dims), warn=observer.warn)
+    found = graph_with_modules(source, dict(files.dims), load_system())
+    graph, modules = found or (read_graph(source, dims=dict(files.dims), warn=observer.warn), {})
     plan = files.read(files.plan)
     labels = labels_of_assignment(graph, plan.display, plan)
     given = scored(Model(source, graph, load_system(), {}), labels, None, observer)
-    return Request(graph, given.partition.assignment, given.partition.k)
+    return Request(graph, given.partition.assignment, given.partition.k, modules)

@@ -1,4 +1,4 @@
-"""Generators of synthetic graphs, and the small ONNX models that the package ships."""
+"""Generators of synthetic graphs, and the small models that the package ships."""
 
 from __future__ import annotations
 
@@ -11,8 +11,13 @@ SAMPLES = ("resnet50", "gpt2")
 """Names of the shipped models; ``samples/README.md`` says what each is."""
 
 
-def sample_path(name: str) -> Path:
-    """Return the path of a shipped ONNX model, one of :data:`SAMPLES`.
+def sample_path(name: str, suffix: str = "onnx") -> Path:
+    """Return the path of a shipped model, one of :data:`SAMPLES`.
+
+    Parameters
+    ----------
+    suffix
+        ``onnx``, or ``pt2`` for the program that PyTorch exported.
 
     Raises
     ------
@@ -21,4 +26,4 @@ def sample_path(name: str) -> Path:
     """
     if name not in SAMPLES:
         raise InputError(f"no sample model is called {name!r}", remedy=f"use one of {', '.join(SAMPLES)}")
-    return Path(str(files("mtpp.datasets").joinpath("samples", f"{name}.onnx")))
+    return Path(str(files("mtpp.datasets").joinpath("samples", f"{name}.{suffix}")))

@@ -8,6 +8,7 @@ The architectures are written here from their papers; no weights are downloaded,
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mtpp.datasets.traceless import without_traces
 from mtpp.datasets.weightless import name_after_modules, remove_traces, remove_weights
 
 OPSET = 20
@@ -144,6 +146,16 @@ def export(module: nn.Module, example: Tensor, dims: dict[int, str], *, inputs: 
     return model
 
 
+def export_program(module: nn.Module, example: Tensor, dims: dict[int, str], name: str) -> bytes:
+    """Return what ``torch.export.save`` writes of a module on the device ``meta``, without stack traces."""
+    sizes = ({axis: torch.export.Dim(dim) for axis, dim in dims.items()},) if dims else None
+    with torch.device("meta"):
+        program = torch.export.export(module.eval(), (example,), dynamic_shapes=sizes)
+    written = io.BytesIO()
+    torch.export.save(program, written)
+    return without_traces(written.getvalue(), name)
+
+
 def main(folder: Path) -> None:
     """Write every sample into *folder*."""
     torch.manual_seed(0)
@@ -162,6 +174,15 @@ def main(folder: Path) -> None:
         path = folder / f"{name}.onnx"
         path.write_bytes(model.SerializeToString(deterministic=True))
         print(f"{path}: {len(model.graph.node)} nodes, {path.stat().st_size:,} bytes")
+    with torch.device("meta"):
+        programs = {
+            "resnet50": (ResNet50(), torch.zeros(1, 3, 224, 224), {}),
+            "gpt2": (Gpt2(), torch.zeros(2, 64, dtype=torch.int64), {0: "batch", 1: "sequence"}),
+        }
+    for name, (module, example, dims) in programs.items():
+        path = folder / f"{name}.pt2"
+        path.write_bytes(export_program(module, example, dims, name))
+        print(f"{path}: {path.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

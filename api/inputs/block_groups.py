@@ -1,4 +1,4 @@
-"""Repeated blocks of an ONNX model as groups of ops that stay in one stage."""
+"""Repeated blocks of a model as groups of ops that stay in one stage."""
 
 from __future__ import annotations
 
@@ -16,28 +16,25 @@ def block_groups(model: Model) -> tuple[tuple[str, ...], ...]:
     Raises
     ------
     InputError
-        If the model is no ONNX model, has no such blocks (:func:`mtpp.formats.exporters.blocks.find_blocks`), or if its
-        file has changed since it was read.
+        If the model is no ONNX model and no exported program, has no such blocks
+        (:func:`mtpp.formats.exporters.blocks.find_blocks`), or if its file has changed since it was read.
     """
     import numpy as np
 
+    from mtpp.api.inputs.module_paths import graph_with_modules
     from mtpp.formats.exporters.blocks import find_blocks
     from mtpp.formats.exporters.request import Request
-    from mtpp.formats.onnx import looks_like_onnx, read_with_nodes
-    from mtpp.formats.onnx.module_names import module_names
 
     source = model.source_with_data()
-    if not looks_like_onnx(source.data):
+    found_modules = graph_with_modules(source, model.dims, model.system)
+    if found_modules is None:
         raise InputError(
-            f"{source.display} is no ONNX model",
+            f"{source.display} is no ONNX model and no exported program",
             parameter="together_blocks",
             remedy="give the model, with its measured costs as ‹costs›, or name the ops with ‹together›",
         )
-    reading = read_with_nodes(
-        source.path, source.data, source=source.display, dims=model.dims, system=model.system, name=source.stem
-    )
-    graph = reading.graph
-    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, module_names(reading)))
+    graph, modules = found_modules
+    found = find_blocks(Request(graph, np.zeros(graph.op_count, dtype=np.int32), 1, modules))
     members: list[list[str]] = [[] for _ in range(found.count)]
     for name, block in zip(graph.op_names, found.block_of, strict=True):
         if block is not None:

@@ -99,6 +99,28 @@ def _read_onnx(content: Content, options: ReadOptions) -> CostGraph:
     )
 
 
+def _is_torch_export(content: Content) -> bool:
+    if content.is_json:
+        return False
+    from mtpp.formats.torch_export.archive import looks_like_archive
+
+    return looks_like_archive(content.source.data)
+
+
+def _read_torch_export(content: Content, options: ReadOptions) -> CostGraph:
+    from mtpp.formats.torch_export import read_program
+
+    source = content.source
+    return read_program(
+        source.data,
+        source=source.display,
+        dims=options.dims,
+        system=options.system or load_system(),
+        name=source.stem,
+        spare_dims=options.spare_dims,
+    )
+
+
 FORMATS = (
     GraphFormat(
         name="native",
@@ -173,6 +195,13 @@ FORMATS = (
         read=_read_cost_graph,
         takes=frozenset(("time_unit",)),
         assumes=True,
+    ),
+    GraphFormat(
+        name="torch-export",
+        suffixes=(".pt2",),
+        recognises=_is_torch_export,
+        read=_read_torch_export,
+        takes=frozenset(("dims",)),
     ),
     GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
 )

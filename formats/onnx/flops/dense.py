@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from mtpp.formats.modelled.contraction import contraction
 from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.onnx.flops.cost_rule import CostRule
@@ -111,53 +112,8 @@ def _quantized_gemm(node: NodeView) -> NodeCost:
 
 
 def _einsum(node: NodeView) -> NodeCost:
-    """Operands are contracted in pairs from the left, each pair over the labels nobody needs afterwards."""
-    equation = node.text("equation", "").replace(" ", "")
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
     operands = [node.input(index).shape for index in range(len(node.inputs))]
-    if len(terms) != len(operands) or not operands:
-        raise MalformedNode(f"equation {equation!r} does not fit {len(operands)} operands")
-    sizes: dict[str, int] = {}
-    labelled = [_labels(term, shape, sizes) for term, shape in zip(terms, operands, strict=True)]
-    if arrow:
-        wanted = set(_result_labels(result, sizes))
-    else:
-        everything = [label for labels in labelled for label in labels]
-        wanted = {label for label in everything if everything.count(label) == 1 or label.startswith(".")}
-    flops = macs = 0
-    current = set(labelled[0])
-    for position in range(1, len(labelled)):
-        joined = current | set(labelled[position])
-        needed = wanted.union(*labelled[position + 1 :])
-        volume = math.prod(sizes[label] for label in joined)
-        if joined <= needed:
-            flops += volume
-        else:
-            macs += volume
-        current = joined & needed
-    if len(labelled) == 1 and not current <= wanted:
-        flops += math.prod(sizes[label] for label in current)
-    return dense(macs, flops)
-
-
-def _labels(term: str, shape: tuple[int, ...], sizes: dict[str, int]) -> list[str]:
-    """Give each axis a label; the axes under an ellipsis are counted from the right: ``.1`` is the last."""
-    before, dots, after = term.partition("...")
-    hidden = len(shape) - len(before) - len(after)
-    if hidden < 0 or (hidden and not dots):
-        raise MalformedNode(f"einsum term {term!r} does not fit an operand of rank {len(shape)}")
-    labels = [*before, *(f".{hidden - i}" for i in range(hidden)), *after]
-    for label, size in zip(labels, shape, strict=True):
-        sizes[label] = max(size, sizes.get(label, 1)) if size else 0
-    return labels
-
-
-def _result_labels(result: str, sizes: dict[str, int]) -> list[str]:
-    labels = list(result.replace("...", ""))
-    if "..." in result:
-        labels += [label for label in sizes if label.startswith(".")]
-    return labels
+    return contraction(node.text("equation", ""), operands)
 
 
 def _recurrent(flops_per_unit: int) -> CostRule:

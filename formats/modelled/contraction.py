@@ -1,0 +1,68 @@
+"""Cost of an einsum, from its equation and the shapes of its operands."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from mtpp.formats.modelled.node_cost import NodeCost, dense
+
+
+def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
+    """Return the cost of contracting operands in pairs from the left, each over the labels nobody needs afterwards.
+
+    Parameters
+    ----------
+    equation
+        Such as ``ij,jk->ik``; an ellipsis stands for the same axes of all operands.
+
+    Raises
+    ------
+    ValueError
+        If it does not fit the operands.
+    """
+    equation = equation.replace(" ", "")
+    left, arrow, result = equation.partition("->")
+    terms = left.split(",")
+    if len(terms) != len(operands) or not operands:
+        raise ValueError(f"equation {equation!r} does not fit {len(operands)} operands")
+    sizes: dict[str, int] = {}
+    labelled = [_labels(term, shape, sizes) for term, shape in zip(terms, operands, strict=True)]
+    if arrow:
+        wanted = set(_result_labels(result, sizes))
+    else:
+        everything = [label for labels in labelled for label in labels]
+        wanted = {label for label in everything if everything.count(label) == 1 or label.startswith(".")}
+    flops = macs = 0
+    current = set(labelled[0])
+    for position in range(1, len(labelled)):
+        joined = current | set(labelled[position])
+        needed = wanted.union(*labelled[position + 1 :])
+        volume = math.prod(sizes[label] for label in joined)
+        if joined <= needed:
+            flops += volume
+        else:
+            macs += volume
+        current = joined & needed
+    if len(labelled) == 1 and not current <= wanted:
+        flops += math.prod(sizes[label] for label in current)
+    return dense(macs, flops)
+
+
+def _labels(term: str, shape: tuple[int, ...], sizes: dict[str, int]) -> list[str]:
+    """Give each axis a label; the axes under an ellipsis are counted from the right: ``.1`` is the last."""
+    before, dots, after = term.partition("...")
+    hidden = len(shape) - len(before) - len(after)
+    if hidden < 0 or (hidden and not dots):
+        raise ValueError(f"einsum term {term!r} does not fit an operand of rank {len(shape)}")
+    labels = [*before, *(f".{hidden - i}" for i in range(hidden)), *after]
+    for label, size in zip(labels, shape, strict=True):
+        sizes[label] = max(size, sizes.get(label, 1)) if size else 0
+    return labels
+
+
+def _result_labels(result: str, sizes: dict[str, int]) -> list[str]:
+    labels = list(result.replace("...", ""))
+    if "..." in result:
+        labels += [label for label in sizes if label.startswith(".")]
+    return labels

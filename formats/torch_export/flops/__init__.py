@@ -1,0 +1,1 @@
+"""Cost rules of ATen operators, by family: the training ones of torch.export and the core ones after decomposition."""

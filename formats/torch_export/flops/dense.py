@@ -1,0 +1,160 @@
+"""Cost rules of dense linear algebra in ATen: matrix products, convolutions, attention, recurrent layers."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+from mtpp.formats.modelled.contraction import contraction
+from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS, SOFTMAX_FLOPS
+from mtpp.formats.modelled.node_cost import NodeCost, dense
+from mtpp.formats.torch_export.call_view import CallView
+from mtpp.formats.torch_export.flops.cost_rule import CostRule
+
+
+def _linear(call: CallView) -> NodeCost:
+    return dense(call.output().count * call.tensor("input", "self", "X").shape[-1])
+
+
+def _product(call: CallView) -> NodeCost:
+    """Each element of the result is a dot product along the last axis of the first operand."""
+    return dense(call.output().count * call.tensor("self", "input", "mat1").shape[-1])
+
+
+def _added_product(first: str) -> CostRule:
+    """Return the rule of a product that is added to something."""
+
+    def rule(call: CallView) -> NodeCost:
+        matrix = call.tensor(first)
+        scaled = (call.value("alpha", 1) != 1) + (call.value("beta", 1) not in (0, 1))
+        return dense(call.output().count * matrix.shape[-1], scaled * call.output().count)
+
+    return rule
+
+
+def _summed_products(call: CallView) -> NodeCost:
+    batches = call.tensor("batch1")
+    return dense(call.output().count * batches.shape[-1] * batches.shape[0])
+
+
+def _outer(call: CallView) -> NodeCost:
+    return NodeCost(flops=call.output().count)
+
+
+def _bilinear(call: CallView) -> NodeCost:
+    weight = call.tensor("weight")
+    rows = call.output().count // max(1, weight.shape[0])
+    return dense(rows * weight.count + call.output().count * weight.shape[2])
+
+
+def _tensordot(call: CallView) -> NodeCost:
+    first = call.tensor("self").shape
+    return dense(call.output().count * math.prod(first[axis] for axis in call.value("dims_self", [])))
+
+
+def _chain(call: CallView) -> NodeCost:
+    """Multiply from the left."""
+    shapes = [one.shape for one in call.tensors("tensors") or call.tensors("matrices")]
+    rows, macs = shapes[0][0] if len(shapes[0]) > 1 else 1, 0
+    for left, right in pairwise(shapes):
+        macs += rows * left[-1] * (right[-1] if len(right) > 1 else 1)
+    return dense(macs)
+
+
+def _einsum(call: CallView) -> NodeCost:
+    return contraction(str(call.value("equation", "")), [one.shape for one in call.tensors("tensors")])
+
+
+def _convolution(call: CallView) -> NodeCost:
+    """Every output element is a dot product over (input channels / group) × kernel, the weight's trailing axes."""
+    weight = call.tensor("weight", "self")
+    if call.value("transposed", False):
+        return _transposed_convolution(call)
+    return dense(call.output().count * math.prod(weight.shape[1:]))
+
+
+def _transposed_convolution(call: CallView) -> NodeCost:
+    """Every input element is multiplied with (output channels / group) × kernel weights."""
+    return dense(call.tensor("input", "self").count * math.prod(call.tensor("weight").shape[1:]))
+
+
+def _time_convolution(call: CallView) -> NodeCost:
+    """``conv_tbc``: the weight is kernel × input × output channels."""
+    weight = call.tensor("weight").shape
+    return dense(call.output().count * weight[0] * weight[1])
+
+
+def _attention(call: CallView) -> NodeCost:
+    """Scores of all queries and keys, and their mixture of values; softmax and scaling of every score."""
+    query, key, value = call.tensor("query").shape, call.tensor("key").shape, call.tensor("value").shape
+    scores = math.prod(query[:-1]) * key[-2]
+    masked = call.has("attn_mask") or call.has("attn_bias") or bool(call.value("is_causal", False))
+    return dense(scores * (query[-1] + value[-1]), scores * (1 + SOFTMAX_FLOPS + masked))
+
+
+def _recurrent(flops_per_unit: int, gates: int) -> CostRule:
+    """Each step multiplies its input and its state with the weights of every layer and direction; then the gates."""
+
+    def rule(call: CallView) -> NodeCost:
+        packed = call.call.overload == "data"
+        x, parameters = call.tensor("data" if packed else "input"), call.tensors("params")
+        steps = x.shape[0] if packed else math.prod(x.shape[:-1])
+        of_each = 4 if call.value("has_biases", True) else 2
+        if len(parameters) % of_each or len(parameters[of_each % len(parameters)].shape) != 2:
+            of_each += 1  # the hidden state is projected
+        units = sum(one.shape[0] // gates for one in parameters[::of_each])
+        weights = sum(one.count for one in parameters if len(one.shape) == 2)
+        return dense(steps * weights, flops_per_unit * steps * units)
+
+    return rule
+
+
+def _cell(flops_per_unit: int) -> CostRule:
+    """One step of a recurrent layer."""
+
+    def rule(call: CallView) -> NodeCost:
+        rows = call.tensor("input").shape[0]
+        weights = [call.tensor("w_ih"), call.tensor("w_hh")]
+        return dense(rows * sum(one.count for one in weights), flops_per_unit * rows * weights[1].shape[-1])
+
+    return rule
+
+
+RULES: dict[str, CostRule] = {
+    **dict.fromkeys(("linear", "_weight_int8pack_mm", "_weight_int4pack_mm"), _linear),
+    **dict.fromkeys(("mm", "bmm", "matmul", "mv", "dot", "vdot", "inner", "_int_mm", "_scaled_mm"), _product),
+    **dict.fromkeys(("addmm", "_addmm_activation"), _added_product("mat1")),
+    "addbmm": _summed_products,
+    "addmv": _added_product("mat"),
+    "baddbmm": _added_product("batch1"),
+    "addr": _outer,
+    "ger": _outer,
+    "outer": _outer,
+    "bilinear": _bilinear,
+    "chain_matmul": _chain,
+    "linalg_multi_dot": _chain,
+    "tensordot": _tensordot,
+    "einsum": _einsum,
+    **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "_convolution", "_conv_depthwise2d"), _convolution),
+    **dict.fromkeys(("conv_transpose1d", "conv_transpose2d", "conv_transpose3d"), _transposed_convolution),
+    "conv_tbc": _time_convolution,
+    **dict.fromkeys(
+        (
+            "scaled_dot_product_attention",
+            "_scaled_dot_product_attention_math",
+            "_scaled_dot_product_cudnn_attention",
+            "_scaled_dot_product_efficient_attention",
+            "_scaled_dot_product_flash_attention",
+            "_scaled_dot_product_flash_attention_for_cpu",
+        ),
+        _attention,
+    ),
+    "gru": _recurrent(GRU_FLOPS, 3),
+    "lstm": _recurrent(LSTM_FLOPS, 4),
+    "rnn_relu": _recurrent(RNN_FLOPS, 1),
+    "rnn_tanh": _recurrent(RNN_FLOPS, 1),
+    "gru_cell": _cell(GRU_FLOPS),
+    "lstm_cell": _cell(LSTM_FLOPS),
+    "rnn_relu_cell": _cell(RNN_FLOPS),
+    "rnn_tanh_cell": _cell(RNN_FLOPS),
+}

@@ -1,0 +1,419 @@
+"""Nodes and values of an exported program, as its file has them, with graphs that only set a mode inlined."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.io.json_shape import shown
+from mtpp.formats.torch_export.archive import ProgramText
+from mtpp.formats.torch_export.sizes import Sizes, hint_of
+from mtpp.formats.torch_export.symbols import symbols_of
+from mtpp.formats.torch_export.tensor_type import TensorType, is_known_dtype
+
+_MODES = frozenset(
+    {"hints_wrap", "tag_activation_checkpoint", "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"}
+)
+"""Operators that run a graph once, under some mode."""
+
+_TARGET = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?")
+_DEEPEST = 50
+
+PARAMETER, BUFFER, CONSTANT, USER = "parameter", "buffer", "tensor_constant", "user_input"
+
+
+@dataclass(frozen=True, slots=True)
+class TensorRef:
+    """A tensor that a node reads or makes, by its name in the program."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Subgraph:
+    """A graph that a node runs: the branch of a condition, the body of a loop."""
+
+    name: str
+    calls: Sequence[Call]
+    inputs: Sequence[str | None]
+    outputs: Sequence[str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """A node: an operator with its operands.
+
+    Attributes
+    ----------
+    kind
+        ``aten.linear``, without the overload.
+    name
+        In the program.
+    operands
+        By their names in the operator's schema; tensors are :class:`TensorRef`, sizes are whole numbers.
+    outputs
+        Tensors that it makes, None for what is none.
+    module
+        Path of the module of the model that it came from, None where the file does not say.
+    position
+        In its graph.
+    graphs
+        That it runs.
+    reads_sizes, makes_sizes
+        Names of sizes and other whole numbers among its operands and results.
+    """
+
+    kind: str
+    overload: str
+    name: str
+    operands: Mapping[str, Any]
+    outputs: Sequence[str | None]
+    module: str | None
+    position: int
+    graphs: Sequence[Subgraph] = ()
+    reads_sizes: Sequence[str] = ()
+    makes_sizes: Sequence[str] = ()
+
+    def tensors(self) -> Iterator[str]:
+        """Yield the names of the tensors that it reads, those in lists included."""
+        yield from _tensors(self.operands.values())
+
+
+def _tensors(values: Any) -> Iterator[str]:
+    for value in values:
+        if isinstance(value, TensorRef):
+            yield value.name
+        elif isinstance(value, list):
+            yield from _tensors(value)
+
+
+@dataclass(frozen=True, slots=True)
+class ProgramInput:
+    """What goes into a program: a tensor of the user, or one that is stored under the name *target*."""
+
+    kind: str
+    name: str
+    target: str
+
+
+@dataclass
+class Program:
+    """Nodes of an exported program in their order, and the types of its tensors. Make one with :func:`read_nodes`.
+
+    Attributes
+    ----------
+    stored_as
+        Where parameters, buffers and constants are stored, by their names in the model; nothing where nobody knows.
+    """
+
+    source: str
+    sizes: Sizes
+    inputs: Sequence[ProgramInput]
+    outputs: Sequence[str]
+    calls: Sequence[Call] = ()
+    types: dict[str, TensorType] = field(default_factory=dict)
+    stored_as: Mapping[str, str] = field(default_factory=dict)
+    torch_version: str = ""
+
+    @cached_property
+    def stored(self) -> Mapping[str, ProgramInput]:
+        """Parameters, buffers and constants by the name of their tensor."""
+        return {one.name: one for one in self.inputs if one.kind != USER}
+
+
+def read_nodes(text: ProgramText, dims: Mapping[str, int], source: str, *, spare: bool = False) -> Program:
+    """Return a program with all its sizes.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, with the place, or depends on a symbolic size that is not given.
+    """
+    reader = _Reader(text, source)
+    try:
+        program = reader.program(dims, spare=spare)
+        reader.check(program)
+    except InputError:
+        raise
+    except (KeyError, TypeError, AttributeError, IndexError, ValueError, OverflowError, RecursionError) as error:
+        what = f"missing {error}" if isinstance(error, KeyError) else " ".join(str(error).split())[:200]
+        raise InputError(
+            f"the program is malformed: {what}", source=source, where=reader.place, remedy="export it again"
+        ) from None
+    return program
+
+
+class _Reader:
+    def __init__(self, text: ProgramText, source: str) -> None:
+        self._text, self._source = text, source
+        self.place = "/graph_module"
+
+    def program(self, dims: Mapping[str, int], *, spare: bool) -> Program:
+        module = self._text.program["graph_module"]
+        graph = module["graph"]
+        self.place = "/graph_module/signature"
+        inputs = [one for spec in module["signature"]["input_specs"] if (one := _input(spec)) is not None]
+        users = {one.name for one in inputs if one.kind == USER}
+        self.place = "/graph_module/graph/tensor_values"
+        symbols, places = _symbols(graph, users)
+        sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, spare=spare)
+        outputs = [arg["as_tensor"]["name"] for arg in graph["outputs"] if "as_tensor" in arg]
+        program = Program(self._source, sizes, inputs, outputs)
+        program.torch_version = str(self._text.program.get("torch_version", ""))
+        program.stored_as = {
+            target: place
+            for config in (self._text.weights, self._text.constants)
+            for target, entry in config.items()
+            if isinstance(entry, dict) and (place := _place(entry)) is not None
+        }
+        program.calls = list(self._calls(program, graph, {}, "", "/graph_module/graph", 0))
+        return program
+
+    def check(self, program: Program) -> None:
+        """Raise ValueError if a tensor is read before it is made, is made twice, or has no type."""
+        known: set[str] = set()
+
+        def make(name: Any) -> None:
+            if not isinstance(name, str) or name not in program.types:
+                raise ValueError(f"tensor {shown(name)} has no type")
+            if name in known:
+                raise ValueError(f"tensor {name!r} is made twice")
+            known.add(name)
+
+        self.place = "/graph_module/signature/input_specs"
+        for one in program.inputs:
+            make(one.name)
+            if not isinstance(one.target, str):
+                raise ValueError(f"{shown(one.target)} is no name of a parameter")
+        for call in program.calls:
+            self.place = f"node {call.name!r}"
+            missing = [name for name in call.tensors() if name not in known]
+            if missing:
+                raise ValueError(f"it reads tensor {shown(missing[0])}, which nothing before it makes")
+            for graph in call.graphs:
+                _check_types(graph, program.types)
+            for name in call.outputs:
+                if name is not None:
+                    make(name)
+        self.place = "/graph_module/graph/outputs"
+        for name in program.outputs:
+            if name not in known:
+                raise ValueError(f"tensor {shown(name)} is made by nothing")
+
+    def _calls(
+        self, program: Program, graph: Mapping[str, Any], names: dict[str, str], prefix: str, place: str, depth: int
+    ) -> Iterator[Call]:
+        """Yield the nodes of a graph; *names* are those of its tensors where they differ from the file's."""
+        if depth > _DEEPEST:
+            raise InputError(f"graphs nested more than {_DEEPEST} deep", source=self._source, where=place)
+        values = graph["tensor_values"]
+        for key, entry in values.items():
+            name = names.setdefault(key, prefix + key)
+            if name not in program.types:
+                self.place = f"{place}/tensor_values/{key}"
+                program.types[name] = self._type(entry, program.sizes, key)
+        whole = graph.get("sym_int_values", {})
+        for position, node in enumerate(graph["nodes"]):
+            self.place = f"{place}/nodes/{position}"
+            kind, overload = _kind(node["target"])
+            operands: dict[str, Any] = {}
+            graphs = []
+            for i, one in enumerate(node["inputs"]):
+                key = one.get("name") or str(i)
+                argument = one["arg"]
+                if "as_graph" in argument:
+                    graphs.append(argument["as_graph"])
+                    operands[key] = None
+                else:
+                    operands[key] = self._argument(argument, names, whole, program.sizes)
+            made = [names.get(name, prefix + name) if name is not None else None for name in _made(node["outputs"])]
+            label = node.get("name") or next((name for name in made if name), f"{kind}_{position}")
+            label = prefix + label if node.get("name") else label
+            here = self.place
+            if kind.partition(".")[2] in _MODES and kind.startswith("higher_order.") and len(graphs) == 1:
+                yield from self._inlined(program, graphs[0], operands, made, f"{label}/", here, depth)
+                continue
+            inner = [self._subgraph(program, one, f"{label}/", here, depth) for one in graphs]
+            module = _module(node.get("metadata", {}))
+            read, result = (
+                [prefix + name for name in _sizes(one)]
+                for one in ([one["arg"] for one in node["inputs"]], node["outputs"])
+            )
+            yield Call(kind, overload, label, operands, made, module, position, inner, read, result)
+
+    def _inlined(
+        self,
+        program: Program,
+        argument: Mapping[str, Any],
+        operands: Mapping[str, Any],
+        made: Sequence[str | None],
+        prefix: str,
+        place: str,
+        depth: int,
+    ) -> Iterator[Call]:
+        graph = argument["graph"]
+        after = list(operands.values())
+        given = after[after.index(None) + 1 :]
+        names: dict[str, str] = {}
+        for entry, value in zip(graph["inputs"], given, strict=False):
+            if "as_tensor" in entry and isinstance(value, TensorRef):
+                names[entry["as_tensor"]["name"]] = value.name
+        for result, name in zip(_made(graph["outputs"]), made, strict=False):
+            if result is not None and name is not None and result not in names:
+                names[result] = name
+        yield from self._calls(program, graph, names, prefix, f"{place}/{argument['name']}", depth + 1)
+
+    def _subgraph(self, program: Program, argument: Mapping[str, Any], prefix: str, place: str, depth: int) -> Subgraph:
+        graph, name = argument["graph"], argument["name"]
+        names: dict[str, str] = {}
+        calls = list(self._calls(program, graph, names, f"{prefix}{name}/", f"{place}/{name}", depth + 1))
+        ends = [[names.get(one) if one else None for one in _made(graph[key])] for key in ("inputs", "outputs")]
+        return Subgraph(name, calls, *ends)
+
+    def _type(self, entry: Mapping[str, Any], sizes: Sizes, name: str) -> TensorType:
+        dtype = entry["dtype"]
+        if not is_known_dtype(dtype):
+            problem = f"tensor {name!r} has the element type {shown(dtype)}"
+            raise InputError(problem, source=self._source, where=self.place, remedy="export it with another type")
+        shape = tuple(sizes.of(size, f"tensor {name!r}, axis {axis}") for axis, size in enumerate(entry["sizes"]))
+        if any(size < 0 for size in shape):
+            raise InputError("a size cannot be negative", source=self._source, where=self.place)
+        return TensorType(dtype, shape)
+
+    def _argument(
+        self, argument: Mapping[str, Any], names: Mapping[str, str], whole: Mapping[str, Any], sizes: Sizes
+    ) -> Any:
+        """Return an operand as Python has it."""
+        ((kind, value),) = argument.items()
+        if kind in ("as_tensor", "as_optional_tensor"):
+            if kind == "as_optional_tensor":
+                return self._argument(value, names, whole, sizes)
+            return TensorRef(names.get(value["name"], value["name"]))
+        if kind == "as_tensors":
+            return [TensorRef(names.get(one["name"], one["name"])) for one in value]
+        if kind == "as_optional_tensors":
+            return [self._argument(one, names, whole, sizes) for one in value]
+        if kind == "as_nested_tensors":
+            return [TensorRef(names.get(one["name"], one["name"])) for row in value for one in row]
+        if kind == "as_sym_int":
+            return self._whole(value, whole, sizes)
+        if kind == "as_sym_ints":
+            return [self._whole(one, whole, sizes) for one in value]
+        return None if kind == "as_none" else value
+
+    def _whole(self, value: Mapping[str, Any], whole: Mapping[str, Any], sizes: Sizes) -> int | None:
+        if "as_int" in value:
+            return int(value["as_int"])
+        known = whole.get(value["as_name"])
+        return None if known is None else sizes.of(known, f"size {value['as_name']!r}")
+
+
+def _check_types(graph: Subgraph, types: Mapping[str, TensorType]) -> None:
+    """Raise ValueError if a tensor in a graph has no type."""
+    for call in graph.calls:
+        for name in (*call.tensors(), *call.outputs):
+            if name is not None and name not in types:
+                raise ValueError(f"tensor {shown(name)} has no type")
+        for inner in call.graphs:
+            _check_types(inner, types)
+
+
+def _place(entry: Mapping[str, Any]) -> str | None:
+    """Return where a tensor is stored: tied ones are in one place. Those on the device ``meta`` are nowhere."""
+    meta = entry.get("tensor_meta")
+    if not isinstance(meta, dict) or not isinstance(entry.get("path_name"), str):
+        return None
+    device = meta.get("device")
+    if not isinstance(device, dict) or device.get("type") == "meta":
+        return None
+    return f"{entry['path_name']} {meta.get('sizes')} {meta.get('strides')} {meta.get('storage_offset')}"
+
+
+def _input(spec: Mapping[str, Any]) -> ProgramInput | None:
+    ((kind, value),) = spec.items()
+    if kind == "user_input":
+        argument = value["arg"]
+        return ProgramInput(USER, argument["as_tensor"]["name"], "") if "as_tensor" in argument else None
+    if kind in (PARAMETER, BUFFER, CONSTANT):
+        return ProgramInput(kind, value["arg"]["name"], value[f"{kind}_name"])
+    return None
+
+
+def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int | None], dict[str, str]]:
+    """Return the symbols of all sizes with their hints, and where user inputs have one by itself."""
+    symbols: dict[str, int | None] = {}
+    places: dict[str, str] = {}
+    entries = [
+        (name, axis, size) for name, one in graph["tensor_values"].items() for axis, size in enumerate(one["sizes"])
+    ]
+    entries += [("", 0, size) for size in graph.get("sym_int_values", {}).values()]
+    for name, axis, size in entries:
+        expression = size.get("as_expr") if isinstance(size, dict) else None
+        if not isinstance(expression, dict) or not isinstance(expression.get("expr_str"), str):
+            continue
+        try:
+            found = symbols_of(expression["expr_str"])
+        except ValueError:
+            continue
+        alone = len(found) == 1 and expression["expr_str"].startswith("Symbol(")
+        for symbol in found:
+            symbols.setdefault(symbol, None)
+        if alone:
+            symbols[found[0]] = symbols[found[0]] or hint_of(expression)
+            if name in users:
+                places.setdefault(f"{name}:{axis}", found[0])
+    return symbols, places
+
+
+def _ranges(program: Mapping[str, Any]) -> dict[str, tuple[int | None, int | None]]:
+    given = program.get("range_constraints")
+    rows = given.items() if isinstance(given, dict) else ()
+    ends = {name: (row.get("min_val"), row.get("max_val")) for name, row in rows if isinstance(row, dict)}
+    return {name: tuple(end if type(end) is int else None for end in pair) for name, pair in ends.items()}  # type: ignore[misc]
+
+
+def _kind(target: Any) -> tuple[str, str]:
+    match = _TARGET.fullmatch(target)
+    if match is None:
+        return str(target), ""
+    return f"{match['space']}.{match['name']}", match["overload"] or ""
+
+
+def _made(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str | None]:
+    """Yield the tensors among outputs, None for each that is none."""
+    for output in outputs:
+        ((kind, value),) = output.items()
+        if kind == "as_tensor":
+            yield value["name"]
+        elif kind == "as_tensors":
+            yield from (one["name"] for one in value)
+        elif kind == "as_optional_tensors":
+            yield from (one["as_tensor"]["name"] if "as_tensor" in one else None for one in value)
+        elif kind == "as_optional_tensor":
+            yield value["as_tensor"]["name"] if "as_tensor" in value else None
+        else:
+            yield None
+
+
+def _sizes(arguments: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Yield the names of sizes among operands or results."""
+    for argument in arguments:
+        ((kind, value),) = argument.items()
+        if kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
+            value = [value]
+        elif kind not in ("as_sym_ints", "as_sym_bools", "as_sym_floats"):
+            continue
+        yield from (one["as_name"] for one in value if "as_name" in one)
+
+
+def _module(metadata: Mapping[str, Any]) -> str | None:
+    """Return the path of the innermost module around a node; ``""`` is the whole model."""
+    stack = metadata.get("nn_module_stack")
+    if not isinstance(stack, str):
+        return None
+    parts = stack.rpartition(";")[2].split(",")
+    return parts[1] if len(parts) > 2 and not parts[1].startswith("_empty_nn_module") else None

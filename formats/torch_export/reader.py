@@ -1,0 +1,200 @@
+"""An exported program as a cost graph: the steps in order, merging of what is written in place, and the metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.naming import unique_names
+from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.torch_export.archive import program_text
+from mtpp.formats.torch_export.in_place import InPlace, merged
+from mtpp.formats.torch_export.program import USER, Program, read_nodes
+from mtpp.formats.torch_export.walk import Walk
+from mtpp.inference.graph import CostGraph, Tensor
+from mtpp.inference.system import System
+
+
+@dataclass(frozen=True)
+class ProgramReading:
+    """A graph, and what of the program its ops are.
+
+    Attributes
+    ----------
+    graph
+        What :func:`read_program` returns.
+    nodes
+        Names of the nodes of each op, in the order of the program; more than one where something is written in place.
+    modules
+        Path of the module that each op came from, where the file says it; ``""`` is the whole model.
+    """
+
+    graph: CostGraph
+    nodes: tuple[tuple[str, ...], ...]
+    modules: Mapping[str, str]
+
+
+def read_program(
+    data: bytes,
+    *,
+    source: str,
+    dims: Mapping[str, int] | None = None,
+    system: System,
+    name: str,
+    spare_dims: bool = False,
+) -> CostGraph:
+    """Read an exported program (``.pt2``) as a graph with modelled costs.
+
+    Parameters
+    ----------
+    data
+        What ``torch.export.save`` of PyTorch 2.13 wrote. Weights are not looked at, and nothing is unpickled.
+    source
+        What error messages call it.
+    dims
+        Values of symbolic sizes by symbol (``s77``), or by input and axis (``x:0``).
+    system
+        Models the work of each op: max(FLOPs / peak, bytes / memory bandwidth).
+    name
+        Of the graph.
+    spare_dims
+        Whether *dims* may name sizes that the program has not.
+
+    Returns
+    -------
+    A graph in picoseconds. What depends on no input is folded into the ``param_bytes`` of the ops that read it; a
+    condition or a loop is one op, and so is what has to run together because something is written in place.
+
+    Raises
+    ------
+    InputError
+        If the file is broken or of another layout, a size is open, or nothing in the program depends on an input.
+
+    Notes
+    -----
+    O(size of the program) time and memory.
+    """
+    return read_with_modules(data, source=source, dims=dims, system=system, name=name, spare_dims=spare_dims).graph
+
+
+def read_with_modules(
+    data: bytes,
+    *,
+    source: str,
+    dims: Mapping[str, int] | None = None,
+    system: System,
+    name: str,
+    spare_dims: bool = False,
+) -> ProgramReading:
+    """Read a program as :func:`read_program` does, and keep which nodes and modules its ops are."""
+    program = read_nodes(program_text(data, source), dims or {}, source, spare=spare_dims)
+    walk = Walk(program, system)
+    walk.run()
+    if not walk.record.ops:
+        raise InputError(
+            "nothing in the program depends on an input: every node folds into a constant",
+            source=source,
+            remedy="there is nothing to partition",
+        )
+    groups = _groups(walk.record.ops, walk.in_place)
+    record = GraphRecord([_joined([walk.record.ops[v] for v in group]) for group in groups], walk.record.folded)
+    names = unique_names((op.label, op.kind, op.index) for op in record.ops)
+    tensors = [*tensors_of(record.ops, names), *_order(walk, groups, record.ops, names)]
+    metadata = {
+        "format": "torch-export",
+        "producer": " ".join(part for part in ("PyTorch", program.torch_version) if part),
+        "inputs": [_described(program, one.name) for one in program.inputs if one.kind == USER],
+        "outputs": [_described(program, one) for one in program.outputs if one in program.types],
+        "dims": dict(program.sizes.given),
+        "symbolic_dims": list(program.sizes.symbols),
+        **summary_of(record, names),
+        "parameter_bytes": _stored_bytes(program),
+        "in_place": {
+            op_name: [walk.calls[v].name for v in group]
+            for op_name, group in zip(names, groups, strict=True)
+            if len(group) > 1
+        },
+    }
+    try:
+        graph = CostGraph.build(
+            name=name, time_unit="ps", ops=ops_of(record.ops, names), tensors=tensors, metadata=metadata
+        )
+    except InputError as error:
+        raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
+    nodes = tuple(tuple(walk.calls[v].name for v in group) for group in groups)
+    modules = {
+        op_name: path
+        for op_name, group in zip(names, groups, strict=True)
+        if (path := _common([walk.calls[v].module for v in group])) is not None
+    }
+    return ProgramReading(graph, nodes, modules)
+
+
+def _groups(ops: Sequence[OpRecord], in_place: InPlace) -> list[list[int]]:
+    """Return the ops that are one op each, in the order of their first ones."""
+    makers = {name: v for v, op in enumerate(ops) for name, _ in op.outputs}
+    edges = [(makers[name], v) for v, op in enumerate(ops) for name in op.inputs if name in makers]
+    groups: dict[int, list[int]] = {}
+    for v, group in enumerate(merged(len(ops), [*edges, *in_place.before], in_place.together)):
+        groups.setdefault(group, []).append(v)
+    return list(groups.values())
+
+
+def _joined(ops: Sequence[OpRecord]) -> OpRecord:
+    """Return several ops as one, which is called like the first of them."""
+    if len(ops) == 1:
+        return ops[0]
+    whole = OpRecord(index=ops[0].index, label=ops[0].label, kind=ops[0].kind)
+    inner = {name for op in ops for name, _ in op.outputs}
+    for op in ops:
+        whole.work_ps += op.work_ps
+        whole.flops += op.flops
+        whole.macs += op.macs
+        whole.parameters |= op.parameters
+        whole.not_modelled += op.not_modelled
+        whole.notes += op.notes
+        whole.inputs |= {name: level for name, level in op.inputs.items() if name not in inner}
+        whole.outputs += op.outputs
+    return whole
+
+
+def _order(walk: Walk, groups: Sequence[Sequence[int]], ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
+    """Return tensors without bytes from ops that read something to those that write it afterwards."""
+    group_of = {v: g for g, group in enumerate(groups) for v in group}
+    made = {name: g for g, op in enumerate(ops) for name, _ in op.outputs}
+    known = {(made[name], g) for g, op in enumerate(ops) for name in op.inputs if name in made}
+    pairs = dict.fromkeys((group_of[a], group_of[b]) for a, b in walk.in_place.before)
+    return [
+        Tensor(f"{names[a]} before {names[b]}", names[a], (names[b],), 0)
+        for a, b in pairs
+        if a != b and (a, b) not in known
+    ]
+
+
+def _stored_bytes(program: Program) -> int:
+    """Return the bytes of all parameters, buffers and constants, tied ones once."""
+    sizes = {
+        program.stored_as.get(one.target, one.target): program.types[name].bytes for name, one in program.stored.items()
+    }
+    return sum(sizes.values())
+
+
+def _described(program: Program, name: str) -> dict[str, Any]:
+    kind = program.types[name]
+    return {"name": name, "shape": list(kind.shape), "dtype": kind.name, "bytes": kind.bytes}
+
+
+def _common(paths: Sequence[str | None]) -> str | None:
+    """Return the innermost module around all of *paths*, None if one of them is not known."""
+    if any(path is None for path in paths):
+        return None
+    split = [path.split(".") if path else [] for path in paths if path is not None]
+    shared = []
+    for parts in zip(*split, strict=False):
+        if len(set(parts)) > 1:
+            break
+        shared.append(parts[0])
+    return ".".join(shared)

@@ -1,0 +1,231 @@
+"""One pass over the nodes of an exported program: what folds away, what the rest reads, makes and costs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
+from mtpp.formats.torch_export.call_view import CallView
+from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
+from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view
+from mtpp.formats.torch_export.in_place import InPlace, written
+from mtpp.formats.torch_export.program import USER, Call, Program, Subgraph
+from mtpp.inference.system import System
+
+RANDOM = frozenset(
+    (
+        "bernoulli", "exponential", "multinomial", "normal", "poisson", "rand", "rand_like", "randint", "randint_like",
+        "randn", "randn_like", "random", "randperm", "uniform",
+    )
+)  # fmt: skip
+"""What draws random numbers is an op even if it reads nothing."""
+
+_READS_DATA = frozenset(("item", "_local_scalar_dense"))
+"""What makes a number of the contents of a tensor."""
+
+_NUMBER_BYTES = 8
+_MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+
+class Parameter(NamedTuple):
+    """What is stored, or folds into a constant: its name, and the bytes that a reader reads."""
+
+    root: str
+    bytes: int
+
+
+class Walk:
+    """Goes over the nodes of a program, and of the graphs nested in it.
+
+    Attributes
+    ----------
+    record
+        Ops of the program, in its order.
+    calls
+        The node of each op.
+    in_place
+        What was written, and by whom.
+    """
+
+    def __init__(self, program: Program, system: System) -> None:
+        self._program, self._system = program, system
+        self.record = GraphRecord()
+        self.calls: list[Call] = []
+        self.in_place = InPlace()
+        self._constants: dict[str, Parameter] = {}
+        self._of_data: set[str] = set()
+        self._written = {name for call in program.calls for name in written(self._view(call))}
+
+    def run(self) -> None:
+        """Go over the program.
+
+        Raises
+        ------
+        InputError
+            If operands do not fit their operator.
+        """
+        roots: dict[str, str] = {}
+        for one in self._program.inputs:
+            self.in_place.enter(one.name)
+            if one.kind != USER:
+                place = self._program.stored_as.get(one.target, one.target)
+                root = roots.setdefault(place, one.target)
+                self._constants[one.name] = Parameter(root, self._program.types[one.name].bytes)
+        unfoldable = self._unfoldable()
+        for call in self._program.calls:
+            self._call(call, unfoldable)
+        for name in self._program.outputs:
+            self.in_place.read(None, name)
+        self.in_place.finish()
+
+    def _unfoldable(self) -> set[str]:
+        """Return the tensors whose storage is written: what makes them is an op."""
+        source: dict[str, str] = {}
+        for call in self._program.calls:
+            shared = self._shared(self._view(call))
+            if shared is not None:
+                source.update({name: source.get(shared, shared) for name in call.outputs if name is not None})
+        roots = {source.get(name, name) for name in self._written}
+        return roots | {name for name, root in source.items() if root in roots}
+
+    def _view(self, call: Call) -> CallView:
+        types = self._program.types
+        made = [None if name is None else types.get(name) for name in call.outputs]
+        return CallView(call, plain_kind(call.kind), types, made)
+
+    def _shared(self, view: CallView) -> str | None:
+        """Return the tensor whose storage the results of a call may share."""
+        targets = written(view)
+        if targets and view.call.kind.endswith("_"):
+            return targets[0]
+        try:
+            return next(view.call.tensors(), None) if is_view(view) else None
+        except _MISFITS:
+            return None
+
+    def _call(self, call: Call, unfoldable: set[str]) -> None:
+        view = self._view(call)
+        made = [name for name in call.outputs if name is not None]
+        makes_number = view.kind in _READS_DATA or any(name in self._of_data for name in call.reads_sizes)
+        makes_number = makes_number or (view.kind == "sym_size" and self._open(call))
+        numbers = list(call.makes_sizes) if makes_number else []
+        if not made and not numbers and (not written(view) or view.kind in BOOKKEEPING):
+            self.record.folded += 1
+            return
+        constant = not written(view) and not unfoldable.intersection(made) and not numbers
+        constant = constant and view.kind not in RANDOM and not call.graphs
+        constant = constant and not any(name in self._of_data for name in call.reads_sizes)
+        if constant and view.kind not in CREATION_LIKE:
+            constant = all(name in self._constants for name in call.tensors())
+        if constant:
+            self._fold(view)
+            return
+        op = len(self.record.ops)
+        record = OpRecord(index=call.position, label=call.name, kind=call.kind)
+        record.outputs = [(name, self._program.types[name].bytes) for name in made]
+        record.outputs += [(name, _NUMBER_BYTES) for name in numbers]
+        self._of_data.update(numbers)
+        reads = self._reads(call, record)
+        record.inputs |= {name: 0 for name in call.reads_sizes if name in self._of_data and name not in numbers}
+        if call.graphs:
+            self._take_graphs(view, record)
+        else:
+            self._cost(view, record, reads)
+        self.record.ops.append(record)
+        self.calls.append(call)
+        self._touch(op, view, made)
+
+    def _open(self, call: Call) -> bool:
+        """Say whether the tensor that a size is asked of is none that the program is given."""
+        return any(name.startswith("u") for name in self._program.sizes.symbols) and not all(
+            name in self._constants for name in call.tensors()
+        )
+
+    def _touch(self, op: int, view: CallView, made: Sequence[str]) -> None:
+        for name in dict.fromkeys(view.call.tensors()):
+            self.in_place.read(op, name)
+        for name in written(view):
+            self.in_place.write(op, name)
+        shared = self._shared(view)
+        for name in made:
+            self.in_place.make(op, name, shared)
+
+    def _fold(self, view: CallView) -> None:
+        """Make the results of a call constants: a view of all of a stored tensor is that tensor."""
+        self.record.folded += 1
+        shared = self._shared(view)
+        for name, kind in zip(view.call.outputs, view.outputs, strict=True):
+            if name is None or kind is None:
+                continue
+            whole = shared is not None and self._program.types[shared].count == kind.count
+            known = self._constants.get(shared or "") if whole else None
+            self._constants[name] = known or Parameter(name, kind.bytes)
+
+    def _reads(self, call: Call, record: OpRecord) -> int:
+        """Enter what a call reads; return the bytes."""
+        reads = 0
+        for name in dict.fromkeys(call.tensors()):
+            constant = self._constants.get(name)
+            reads += self._program.types[name].bytes
+            if constant is None:
+                record.inputs[name] = 0
+            else:
+                record.parameters[constant.root] = constant.bytes
+        return reads
+
+    def _cost(self, view: CallView, record: Totals, reads: int) -> None:
+        if all(kind is None for kind in view.outputs):
+            return  # sizes and checks
+        try:
+            cost, modelled = call_cost(view)
+        except _MISFITS as error:
+            raise InputError(
+                f"operands do not fit the operator: {error}",
+                source=self._program.source,
+                where=f"{view.call.kind} {view.call.name!r}",
+                remedy="export the program again",
+            ) from None
+        if not modelled:
+            record.not_modelled[view.call.kind] += 1
+        writes = sum(kind.bytes for kind in view.outputs if kind is not None)
+        traffic = (reads if cost.reads is None else cost.reads) + (writes if cost.writes is None else cost.writes)
+        record.flops += cost.flops
+        record.macs += cost.macs
+        record.work_ps += self._system.modelled_work_ps(cost.flops, traffic)
+
+    def _take_graphs(self, view: CallView, record: OpRecord) -> None:
+        """Take the costs of the graphs that a call runs: of the costliest branch, or of one round of a loop."""
+        bodies = [self._body(one) for one in view.call.graphs]
+        branches = view.call.kind.endswith(".cond")
+        taken = [max(bodies, key=lambda one: one.work_ps)] if branches else bodies
+        rounds = 1
+        if view.call.kind.rpartition(".")[2] in ("scan", "map_impl", "map"):
+            listed = [one for name in view.call.operands for one in view.tensors(name)]
+            rounds = max((one.shape[0] for one in listed if one.shape), default=1)
+        for body in taken:
+            record.work_ps += rounds * body.work_ps
+            record.flops += rounds * body.flops
+            record.macs += rounds * body.macs
+            record.not_modelled += body.not_modelled
+        note = "the dearer branch counted" if branches else "one trip for each element of what is gone through"
+        if not branches and rounds == 1:
+            note = "one trip counted: how many there are is known only when it runs"
+        record.notes.append({"op": "", "kind": "", "trip_count": rounds, "note": note})
+
+    def _body(self, graph: Subgraph) -> Totals:
+        totals = Totals()
+        for call in graph.calls:
+            view = self._view(call)
+            if call.graphs:
+                nested = OpRecord()
+                self._take_graphs(view, nested)
+                totals.work_ps += nested.work_ps
+                totals.flops += nested.flops
+                totals.macs += nested.macs
+                totals.not_modelled += nested.not_modelled
+            elif any(name is not None for name in call.outputs):
+                reads = sum(self._program.types[name].bytes for name in dict.fromkeys(call.tensors()))
+                self._cost(view, totals, reads)
+        return totals
