@@ -26,4 +26,5 @@ def sample_path(name: str, suffix: str = "onnx") -> Path:
     """
     if name not in SAMPLES:
         raise InputError(f"no sample model is called {name!r}", remedy=f"use one of {', '.join(SAMPLES)}")
-    return Path(str(files("mtpp.datasets").joinpath("samples", f"{name}.{suffix}")))
+    folder = ("samples", "pytorch") if suffix == "pt2" else ("samples",)
+    return Path(str(files("mtpp.datasets").joinpath(*folder, f"{name}.{suffix}")))

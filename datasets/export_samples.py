@@ -180,7 +180,8 @@ def main(folder: Path) -> None:
             "gpt2": (Gpt2(), torch.zeros(2, 64, dtype=torch.int64), {0: "batch", 1: "sequence"}),
         }
     for name, (module, example, dims) in programs.items():
-        path = folder / f"{name}.pt2"
+        path = folder / "pytorch" / f"{name}.pt2"
+        path.parent.mkdir(exist_ok=True)
         path.write_bytes(export_program(module, example, dims, name))
         print(f"{path}: {path.stat().st_size:,} bytes")
 
