@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.host.stop_reason import StopReason
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.line import ModelLine
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem, SplitRules
     from mtpp.training.pfeife.schedule import PassSchedule
     from mtpp.units import Exact
@@ -206,13 +208,13 @@ class SplitTask:
     about
         What a document says of the model.
     leaner
-        The problem with the configurations of layers that keep least, to turn to where nothing fits; None: the same.
+        The same with configurations of layers that hold less, to turn to where nothing fits.
     """
 
     source: Source
     about: Mapping[str, Any]
     problem: SplitProblem
-    leaner: SplitProblem | None = None
+    leaner: Sequence[SplitProblem] = ()
 
 
 def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
@@ -295,26 +297,25 @@ def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> Sp
 def _of_layers(request: SplitPlanRequest, model: TrainingModel, source: Source, observer: Observer) -> SplitTask:
     from mtpp.api.inputs.reading import system_from
     from mtpp.formats.io.json_shape import attributed
-    from mtpp.training.pfeife.line import layer_line
+    from mtpp.training.pfeife.line import CHOICES, layer_line
 
     if request.state is not None:
         raise InputError("has no effect: layers say what memory they need", parameter="state", remedy="leave it out")
     bandwidth = system_from(bandwidth=request.bandwidth).bandwidth_bytes_per_s
 
-    def problem(*, least_memory: bool) -> SplitProblem:
+    def problem(choice: str) -> SplitProblem:
         line = layer_line(
             model,
             bandwidth_bytes_per_s=bandwidth,
             backward_ratio=request.backward_ratio or BACKWARD_RATIO,
             memory_bytes=max(request.memory_bytes) if request.memory_bytes else None,
-            least_memory=least_memory,
+            choice=choice,
             latency=request.latency_ticks,
         )
         return _problem(request, line, bandwidth)
 
     with attributed(source.display):
-        fastest = problem(least_memory=False)
-        leanest = None if request.memory_bytes is None else problem(least_memory=True)
+        fastest, *others = map(problem, CHOICES if request.memory_bytes else CHOICES[:1])
     for text in model.assumptions:
         observer.warn(f"{source.display}: {text}")
     about = {
@@ -324,7 +325,7 @@ def _of_layers(request: SplitPlanRequest, model: TrainingModel, source: Source, 
         "layers": len(model.layers),
         "edges": len(model.edges),
     }
-    return SplitTask(replace(source, data=b""), about, fastest, leanest)
+    return SplitTask(replace(source, data=b""), about, fastest, others)
 
 
 def _problem(request: SplitPlanRequest, line: ModelLine, bandwidth: int) -> SplitProblem:
@@ -432,9 +433,11 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
         start = time.monotonic()
         planner = SPLIT_PLANNERS[PLANNER].load()
         result = run_planner(lambda: planner(task.problem, limits), limits)
-        if isinstance(result, NoSplitPlan) and task.leaner is not None and limits.stop is None:
-            leaner = task.leaner
-            result = run_planner(lambda: planner(leaner, limits), limits)
+        for leaner in task.leaner:
+            if not isinstance(result, NoSplitPlan) or limits.stop is not None:
+                break
+            other = run_planner(partial(planner, leaner, limits), limits)
+            result = _leaner_of(result, other)
         elapsed_s = time.monotonic() - start
     if isinstance(result, StopReason):
         result = nothing_found(task.problem, result)
@@ -442,6 +445,18 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
         raise Interrupted
     return planned
+
+
+def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:
+    """Return the plan, or of two that do not fit the one that needs less memory."""
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+
+    if isinstance(other, SplitPlan):
+        return other
+    if isinstance(other, NoSplitPlan) and other.least_memory_bytes is not None:
+        mine = none.least_memory_bytes
+        return other if mine is None or other.least_memory_bytes < mine else none
+    return none
 
 
 class _Ticks:

@@ -102,7 +102,9 @@ def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
         "costs": {
             "backward_ratio": exact_text(problem.backward_ratio),
             "state": exact_text(problem.state),
+            "configurations": line.choice if line.configurations else None,
         },
+        "micro_batches": problem.micro_batches,
         "rules": {
             "loops": list(problem.loops) if rules.schedule is None else None,
             "loop_batches": rules.loop_batches,

@@ -18,6 +18,11 @@ from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 MODEL_KINDS = ("graph", "layers")
 
+FASTEST, LEAST_KEPT, SMALLEST = "fastest", "least-kept", "smallest"
+CHOICES = (FASTEST, LEAST_KEPT, SMALLEST)
+"""Which configuration with t = 1 every layer runs as: the fastest that fits by itself, the one that keeps least for a
+micro-batch, or the one that holds least with one micro-batch in flight."""
+
 LARGEST_BYTES = 2**60
 """All parameters, states and tensors of an iteration together stay below as many bytes."""
 
@@ -38,8 +43,10 @@ class ModelLine:
         Ticks in *time_unit*; 1 tick = 1 ps unless that is ``"1"``.
     sizes_known
         Whether the model gives all bytes, so that memory can be told.
-    configurations
-        What each layer runs as, by position; empty for graphs.
+    configurations, choice
+        What each layer runs as, by position, and by which rule of :data:`CHOICES`; empty and the first for graphs.
+    smallest
+        Bytes that each layer holds at least, with one micro-batch in flight, as any of its configurations.
     """
 
     name: str
@@ -51,6 +58,8 @@ class ModelLine:
     costs: LineCosts
     sizes_known: bool
     configurations: Sequence[Configuration] = ()
+    choice: str = FASTEST
+    smallest: Sequence[int] = ()
 
     @property
     def layers(self) -> Sequence[str | int]:
@@ -69,8 +78,15 @@ class ModelLine:
             names=[self.names[p] for p in order],
             order=[self.order[p] for p in order],
             costs=self.costs.reordered(order),
+            smallest=[self.smallest[p] for p in order] if self.smallest else (),
             configurations=[self.configurations[p] for p in order] if self.configurations else (),
         )
+
+    @property
+    def least_held(self) -> Sequence[int]:
+        """Bytes that each op holds at least with one micro-batch in flight, whatever it runs as, by position."""
+        held: list[int] = (self.costs.fixed_bytes + self.costs.kept_bytes).tolist()
+        return self.smallest or held
 
     @property
     def timed(self) -> bool:
@@ -147,19 +163,19 @@ def layer_line(
     bandwidth_bytes_per_s: int,
     backward_ratio: Exact,
     memory_bytes: int | None,
-    least_memory: bool = False,
+    choice: str = FASTEST,
     latency: int = 0,
     order: Sequence[int] | None = None,
 ) -> ModelLine:
-    """Return a layer model in a line: every layer as its fastest configuration with t = 1 that fits.
+    """Return a layer model in a line: every layer as one of its configurations with t = 1.
 
     Parameters
     ----------
     memory_bytes
         Of the largest device: a configuration that needs more by itself does not fit; None: all do.
-    least_memory
-        Whether each layer runs as the configuration that keeps least for a micro-batch instead, such as one that
-        recomputes.
+    choice
+        Of :data:`CHOICES`; those but the first are for where no plan fits with it, such as configurations that
+        recompute.
 
     Raises
     ------
@@ -172,7 +188,7 @@ def layer_line(
     else its time is split into 1 and *backward_ratio* parts.
     """
     given = list(model.order if order is None else order)
-    chosen = [_configuration(model, v, memory_bytes, least_memory) for v in given]
+    chosen = [_configuration(model, v, memory_bytes, choice) for v in given]
     times = [_passes(one, model, backward_ratio) for one in chosen]
     place = {model.layers[v].id: p for p, v in enumerate(given)}
     tensors = [
@@ -194,10 +210,11 @@ def layer_line(
     )
     names = [model.layers[v].id for v in given]
     ticks = PICOSECONDS[model.time_unit]
-    return ModelLine(model.name, "layers", names, given, model.time_unit, ticks, costs, True, chosen)
+    held = [min(one.memory_a + one.memory_b for one in model.layers[v].configurations[1]) for v in given]
+    return ModelLine(model.name, "layers", names, given, model.time_unit, ticks, costs, True, chosen, choice, held)
 
 
-def _configuration(model: TrainingModel, layer: int, memory_bytes: int | None, least_memory: bool) -> Configuration:
+def _configuration(model: TrainingModel, layer: int, memory_bytes: int | None, choice: str) -> Configuration:
     choices = model.layers[layer].configurations.get(1, ())
     if not choices:
         raise model.fault(
@@ -205,8 +222,10 @@ def _configuration(model: TrainingModel, layer: int, memory_bytes: int | None, l
             model.places.layer(layer, model.places.configurations),
             "this planner gives every stage one device: add a configuration with t = 1",
         )
-    if least_memory:
+    if choice == LEAST_KEPT:
         return min(choices, key=lambda one: (one.memory_a, one.memory_b, one.time_per_sample))
+    if choice == SMALLEST:
+        return min(choices, key=lambda one: (one.memory_a + one.memory_b, one.memory_a, one.time_per_sample))
     fitting = [one for one in choices if memory_bytes is None or one.memory_a + one.memory_b <= memory_bytes]
     return min(fitting or choices, key=lambda one: (one.time_per_sample, one.memory_a, one.memory_b))
 

@@ -10,11 +10,16 @@ from mtpp.errors import InconsistentBound
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import approximation_ratio
 from mtpp.training.graph_plan import TickBound
+from mtpp.training.pfeife.line import FASTEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.pfeife.schedule import PassSchedule
 
 PLANNER = "pfeife"
+
+LOADS, PATHS, FAMILY, SCHEDULE = "loads", "paths", "family", "schedule"
+"""Methods of bounds: from all work and the longest path of ops; from mixtures of paths; a bound on one schedule that
+is that on all of them; a bound on all schedules where there is but one."""
 
 
 @dataclass(frozen=True)
@@ -83,8 +88,20 @@ class SplitPlan:
 
     @property
     def optimal(self) -> bool:
-        """Whether nothing that was asked for is faster, proven."""
-        return self.family.value == self.iteration
+        """Whether nothing that was asked for is faster, proven; in any order of ops, as any configurations that fit."""
+        closed = self.family.value == self.iteration
+        return closed and (self.holds_for_any_order or self.problem.rules.order == "file") and self.runs_fastest
+
+    @property
+    def holds_for_any_order(self) -> bool:
+        """Whether the bound on all schedules does not depend on the order of ops."""
+        methods = (self.family.method, self.lower.method)
+        return LOADS in (methods[:1] if self.family.method != SCHEDULE else methods[1:])
+
+    @property
+    def runs_fastest(self) -> bool:
+        """Whether layers run as the fastest of their configurations that fit, and not as leaner ones."""
+        return self.problem.line.choice == FASTEST
 
     @property
     def ratio(self) -> float | None:

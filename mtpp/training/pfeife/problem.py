@@ -127,6 +127,8 @@ class SplitProblem:
                 raise InputError(f"{len(values)} values for {devices} devices", parameter=name, remedy=remedy)
         if min(speeds) <= 0:
             raise InputError("must be above zero", parameter="speed")
+        if memory_bytes is not None and max(memory_bytes) >= LARGEST_BYTES:
+            raise InputError("must be below 2^60 bytes", parameter="memory", remedy="leave it out for no limit")
         if memory_bytes is not None and not line.sizes_known:
             raise InputError(
                 "the graph does not give the bytes of all tensors",
@@ -192,8 +194,9 @@ class SplitProblem:
         slowest = min(self.speeds)
         total = sum(costs.forward.tolist()) + sum(costs.backward.tolist())
         ticks = ceil_ratio(total * slowest.denominator, slowest.numerator) + 2 * costs.ops
-        moved = sum(one.ticks for one in costs.tensors) + costs.latency
-        if self.micro_batches * (ticks + 2 * stages * moved) >= LARGEST_SUM:
+        moved = sum(one.ticks for one in costs.tensors)
+        sent = stages**2 if self.rules.transport == "direct" else 2 * stages
+        if self.micro_batches * (ticks + 2 * stages * moved + sent * costs.latency) >= LARGEST_SUM:
             raise InputError(
                 "the costs are too large: an iteration may reach 2^61 ticks",
                 remedy="check the costs, the time unit and the bandwidth",

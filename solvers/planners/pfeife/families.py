@@ -96,6 +96,11 @@ class ScheduleCell:
         for cap in sorted({round(i * (devices - 1) / max(1, count - 1)) for i in range(count)}, reverse=True):
             yield tuple(min(low + min(cap, devices - 1 - d), self.most) for d, low in enumerate(self.least))
 
+    @property
+    def leanest(self) -> Scheduled | None:
+        """The schedule that keeps least, None if its passes wait for each other."""
+        return self.scheduled(self.least if self.fixed is None else self.fixed)
+
     def every(self) -> Iterator[Sequence[int]]:
         """Go through all warm-ups that do not grow from a device to the next one."""
         if self.fixed is not None:

@@ -23,8 +23,10 @@ SHARES = "shares"
 """Method of the bound on memory: what all devices hold together, and what an op needs by itself."""
 
 _STEPS = 4_000
-_CUTS = 14
-"""Halvings of what the fullest device holds above the bound."""
+_CUTS, _MOST_CUTS = 14, 64
+"""Halvings of what the fullest device holds above the bound; the second where all splits are gone through."""
+_MOST_SPLITS = 20_000
+"""Splits that are gone through rather than searched, at most."""
 
 
 def memory_bound(problem: SplitProblem) -> int:
@@ -34,11 +36,11 @@ def memory_bound(problem: SplitProblem) -> int:
     -----
     When a device runs its first backward pass, of a micro-batch in the last of its stages that has any, it keeps what
     the forward passes of that micro-batch left in all of its stages: their backward passes come behind. So all devices
-    together hold the sum over ops of fixed bytes and of those kept for a micro-batch, if not at the same moment.
+    together hold the sum over ops of fixed bytes and of those kept for a micro-batch, if not at the same moment. A
+    layer counts as the configuration that holds least, whichever it runs as.
     """
-    costs = problem.line.costs
-    least = costs.fixed_bytes + costs.kept_bytes
-    return max(int(least.max()), ceil_ratio(int(least.sum()), problem.devices))
+    least = problem.line.least_held
+    return max(*least, ceil_ratio(sum(least), problem.devices))
 
 
 def memory_that_would_do(
@@ -50,7 +52,8 @@ def memory_that_would_do(
 ) -> NoSplitPlan:
     """Return the plan whose fullest device needs least of those found: annealed for less and less memory."""
     limits.observer.phase("least memory")
-    least = [one for one in map(_leanest, schedules) if one is not None]
+    made = [one if isinstance(one, Scheduled) else one.leanest for one in schedules]
+    least = [one for one in made if one is not None]
     found = [one for one in threads.map(lambda s: _shrunk(problem, search, s, limits), least) if one is not None]
     best = min(found, key=lambda one: (_fullest(one), one.key), default=None)
     bound = TickBound(memory_bound(problem), SHARES, Tier.EXACT)
@@ -67,13 +70,6 @@ def nothing_found(problem: SplitProblem, stopped: StopReason) -> NoSplitPlan:
     return NoSplitPlan(problem, None, None, (), TickBound(memory_bound(problem), SHARES, Tier.EXACT), stopped)
 
 
-def _leanest(one: ScheduleCell | Scheduled) -> Scheduled | None:
-    """Return the schedule of a cell that keeps least."""
-    if isinstance(one, Scheduled):
-        return one
-    return one.scheduled(one.least if one.fixed is None else one.fixed)
-
-
 def _fullest(one: Candidate) -> int:
     return max(one.device_bytes)
 
@@ -81,13 +77,15 @@ def _fullest(one: Candidate) -> int:
 def _shrunk(problem: SplitProblem, search: SplitSearch, scheduled: Scheduled, limits: Limits) -> Candidate | None:
     best = scheduled.of(search.even(scheduled.arrays.stages))
     low, high = memory_bound(problem), _fullest(best)
-    for cut in range(_CUTS):
+    every = search.splits(scheduled.arrays.stages) <= _MOST_SPLITS
+    for cut in range(_MOST_CUTS if every else _CUTS):
         if low >= high or limits.ended():
             break
         middle = (low + high) // 2
         limit: Int64Array = np.full(problem.devices, middle, dtype=np.int64)
-        tried = scheduled.with_limit(limit).annealed(best.split, _STEPS, 0.01, 0.0002, cut)
-        if tried.excess == 0:
+        within = scheduled.with_limit(limit)
+        tried = search.best_of_all([within]) if every else within.annealed(best.split, _STEPS, 0.01, 0.0002, cut)
+        if tried is not None and tried.excess == 0:
             best, high = scheduled.of(tried.split), min(middle, _fullest(tried))
         else:
             low = middle + 1

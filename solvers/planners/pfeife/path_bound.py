@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
+
 from mtpp.solvers.planners.pfeife.path_game import GameResult
 from mtpp.solvers.planners.pfeife.path_network import NetworkPath, PathNetwork
 from mtpp.training.pfeife.costs import SplitTimes
@@ -101,16 +103,31 @@ def _lesser(one: int | None, other: int | None) -> int | None:
 
 
 def _path_document(network: PathNetwork, path: NetworkPath, weight: int) -> dict[str, Any]:
-    runs = _runs(network, path.before)
+    begun = _with_ends(network, path.before, first=True, last=path.load < 0)
+    runs = _runs(network, begun)
     document: dict[str, Any] = {"weight": weight}
     if path.load >= 0:
         assert network.loads is not None
         document["load"] = len(runs)
         ends = network.loads.first[path.load], network.loads.last[path.load]
         runs.append([network.passes[int(node)].name for node in ends])
-        runs += _runs(network, path.behind)
+        runs += _runs(network, _with_ends(network, path.behind, first=False, last=True))
     document["runs"] = runs
     return document
+
+
+def _with_ends(network: PathNetwork, nodes: Sequence[int], *, first: bool, last: bool) -> list[int]:
+    """Return a path with the pass that sends its first message, and the one that waits for its last.
+
+    Where such a pass takes no time, the longest path may begin or end beside it; runs are of passes.
+    """
+    path = list(nodes)
+    if first and path and network.message[path[0]]:
+        path.insert(0, next(int(one) for one in network.before[path[0]] if one >= 0 and not network.message[one]))
+    if last and path and network.message[path[-1]]:
+        waiting = np.flatnonzero((network.before == path[-1]).any(axis=1)).tolist()
+        path.append(next(one for one in waiting if not network.message[one]))
+    return path
 
 
 def _runs(network: PathNetwork, nodes: Sequence[int]) -> list[list[str]]:

@@ -8,6 +8,7 @@ what all schedules share bounds them all.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from mtpp.host.stop_reason import StopReason
@@ -17,7 +18,7 @@ from mtpp.solvers.planners.pfeife.baselines import baselines
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.least_memory import memory_that_would_do
-from mtpp.solvers.planners.pfeife.load_bound import LOADS, load_bound
+from mtpp.solvers.planners.pfeife.load_bound import load_bound
 from mtpp.solvers.planners.pfeife.order_search import best_order
 from mtpp.solvers.planners.pfeife.path_bound import path_bound
 from mtpp.solvers.planners.pfeife.path_network import schedule_network
@@ -25,21 +26,12 @@ from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.search import MOST_PLAYED, CellBound, SplitSearch
 from mtpp.solvers.threads import Threads
 from mtpp.training.graph_plan import TickBound
-from mtpp.training.pfeife.plan import Baseline, NoSplitPlan, SplitPlan
+from mtpp.training.pfeife.plan import FAMILY, LOADS, PATHS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
 
-PATHS = "paths"
-"""Method of bounds from mixtures of paths."""
-
 EVEN = "even"
 """Name of the baseline with the plan's own schedule."""
-
-FAMILY = "family"
-"""Method of a bound on one schedule that is that on all of them."""
-
-SCHEDULE = "schedule"
-"""Method of a bound on all schedules where there is but one."""
 
 
 def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
@@ -70,6 +62,8 @@ def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
         else:
             best = search.race(cells, threads)
         if best is None or best.excess:
+            best = search.within_memory([one.cell.leanest for one in cells])
+        if best is None:
             return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
         limits.observer.incumbent(best.ticks)
         return _plan_of(problem, best, cells, search, limits)
@@ -103,6 +97,8 @@ def _of_schedule(
     else:
         best = search.annealed(scheduled, threads)
     if best is None or best.excess:
+        best = search.within_memory([scheduled])
+    if best is None:
         return memory_that_would_do(problem, search, [scheduled], threads, limits)
     limits.observer.incumbent(best.ticks)
     return _plan_of(problem, best, [], search, limits)
@@ -114,13 +110,10 @@ def _plan_of(
     limits.observer.phase("bound")
     lower, family = _bounds(problem, best, cells, search)
     limits.observer.bound(family.value)
-    stopped = limits.stop or StopReason.FINISHED
-    if family.value == best.ticks:
-        stopped = StopReason.OPTIMAL
     rules, looped = problem.rules, best.scheduled.looped
     schedule = looped.schedule if looped is not None else rules.schedule[1] if rules.schedule else None
     assert schedule is not None
-    return SplitPlan(
+    planned = SplitPlan(
         problem,
         schedule,
         looped,
@@ -130,8 +123,9 @@ def _plan_of(
         lower,
         family,
         [*baselines(problem), _even(best, search)],
-        stopped,
+        limits.stop or StopReason.FINISHED,
     )
+    return replace(planned, stopped=StopReason.OPTIMAL) if planned.optimal else planned
 
 
 def _even(best: Candidate, search: SplitSearch) -> Baseline:
@@ -156,7 +150,7 @@ def _bounds(
     if not cells or (len(problem.cells) == 1 and problem.rules.prefetch is not None):
         return lower, TickBound(lower.value, SCHEDULE, Tier.EXACT)
     family = _family_bound(problem, cells) or loads
-    if loads.value > family.value:
+    if loads.value >= family.value:
         family = loads
     return TickBound(family.value, FAMILY, Tier.EXACT) if family.value > lower.value else lower, family
 

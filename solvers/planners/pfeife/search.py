@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import comb, sqrt
 
@@ -153,6 +153,21 @@ class SplitSearch:
             if self._limits.ended():
                 break
         return best
+
+    def splits(self, stages: int) -> int:
+        """Return how many splits into so many stages there are."""
+        return comb(self._problem.line.costs.ops - 1, stages - 1)
+
+    def within_memory(self, schedules: Iterable[Scheduled | None]) -> Candidate | None:
+        """Return the best split that fits under some schedules, of those with few enough splits to go through all."""
+        left = MOST_EVALUATIONS
+        found = []
+        for one in schedules:
+            count = 0 if one is None else self.splits(one.arrays.stages)
+            if one is not None and count <= left:
+                left -= count
+                found.append(one)
+        return self.best_of_all(found)
 
     def quick(self) -> Candidate:
         """Return a split found in little time: of the schedule with most loops, or of that which is given."""

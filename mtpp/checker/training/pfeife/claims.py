@@ -24,6 +24,7 @@ from mtpp.checker.training.pfeife.schedule import (
 DEVICES, BASELINES = "devices", "baselines"
 
 _EVEN = "even"
+_BASELINES = ("gpipe", "1f1b", "interleaved-2", "prefetch-2", "interleaved-3", "prefetch-3")
 
 
 def device_check(plan: dict[str, Any], line: Line, rows: Rows, times: StageTimes, split: list[int]) -> Check:
@@ -65,11 +66,11 @@ def device_check(plan: dict[str, Any], line: Line, rows: Rows, times: StageTimes
     return Check(DEVICES, True, "times, memory and micro-batches in flight of each")
 
 
-def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows) -> str | None:
+def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: dict[str, Any]) -> str | None:
     """Return what is wrong with the parameters of a schedule, None if nothing is."""
-    schedule, rules = plan["schedule"], plan["rules"]
+    rules = plan["rules"]
     micro_batches, devices = schedule["micro_batches"], rows.devices
-    if rows.stages != schedule["loops"] * devices and schedule["loop_batch"] is not None:
+    if rows.stages // devices != schedule["loops"] or (schedule["loop_batch"] is not None and rows.stages % devices):
         return f"the schedule has {rows.stages} stages, not {schedule['loops']} on each device"
     if (schedule["loop_batch"] is None) != (schedule["prefetch"] is None):
         return "the schedule has a loop batch or a prefetch, but not both"
@@ -97,7 +98,7 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows) -> str | Non
 
 def allowed_cells(plan: dict[str, Any], line: Line) -> list[tuple[int, int]]:
     """Return all loops and loop batches that were asked for."""
-    devices, total = plan["system"]["devices"], plan["schedule"]["micro_batches"]
+    devices, total = plan["system"]["devices"], plan["micro_batches"]
     cells = []
     for loops in plan["rules"]["loops"] or ():
         if loops * devices > line.count:
@@ -118,6 +119,9 @@ def baseline_check(plan: dict[str, Any], line: Line, rows: Rows) -> Check:
     devices, total = plan["system"]["devices"], plan["schedule"]["micro_batches"]
     limits = plan["system"]["memory_bytes"]
     direct = plan["system"]["transport"] == "direct"
+    due = [name for name in _BASELINES if _known(name, devices, total, line.count) is not None]
+    if [one["name"] for one in plan["baselines"]] != [*due, _EVEN]:
+        return Check(BASELINES, False, f"they are not {', '.join(due)} and {_EVEN}")
     for one in plan["baselines"]:
         name = one["name"]
         known = rows if name == _EVEN else _known(name, devices, total, line.count)
@@ -172,7 +176,7 @@ def lower_check(plan: dict[str, Any], line: Line, rows: Rows, least: int | None)
         if stated["proof"] or due is None:
             due = "rests on the bound on all schedules, which does not hold"
     elif stated["method"] == "loads":
-        due = _loads(plan, line, stated)
+        due = _loads(plan, line, stated, rows)
     elif stated["method"] == "paths" and plan["system"]["transport"] == "neighbours":
         check_paths(stated["proof"], ("lower_bound", "proof"))
         due = _mixture(line, schedule_network(rows), stated["proof"])
@@ -198,7 +202,7 @@ def family_check(plan: dict[str, Any], line: Line, name: str, rows: Rows) -> tup
             row = lower_check(plan, line, rows, None)
             due = own["value"] if row.passed else row.detail
     elif stated["method"] == "loads":
-        due = _loads(plan, line, stated)
+        due = _loads(plan, line, stated, rows)
     elif stated["method"] == "paths" and plan["system"]["transport"] == "neighbours" and rules["schedule"] is None:
         check_cells(stated["proof"], ("family_bound", "proof"))
         due = _cells(plan, line, stated["proof"]["cells"])
@@ -223,11 +227,12 @@ def _mixture(line: Line, network: Any, proof: dict[str, Any]) -> int | str:
     return prices if isinstance(prices, str) else bound_of(line, network.stages, prices, proof["total"])
 
 
-def _loads(plan: dict[str, Any], line: Line, stated: dict[str, Any]) -> int | str:
+def _loads(plan: dict[str, Any], line: Line, stated: dict[str, Any], rows: Rows) -> int | str:
     if stated["proof"]:
         return "it needs no proof"
+    halves = any(kind in "IW" for row in rows.rows for _, kind, _ in row)
     speeds = [as_fraction(one) for one in each_device(plan["system"]["speed"], plan["system"]["devices"])]
-    return load_bound(line, speeds, plan["schedule"]["micro_batches"])
+    return load_bound(line, speeds, plan["schedule"]["micro_batches"], halves=halves)
 
 
 def _cells(plan: dict[str, Any], line: Line, cells: list[dict[str, Any]]) -> int | str:

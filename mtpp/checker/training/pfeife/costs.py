@@ -37,8 +37,12 @@ class Line:
     ----------
     forward, backward
         Of each op and a micro-batch, by device; ticks.
+    plain_forward, plain_backward
+        The same on a device of speed 1.
     fixed, kept
         Bytes of each op, whatever is in flight and for each micro-batch in flight.
+    least_held
+        Bytes with one micro-batch in flight, of a layer as its smallest configuration.
     """
 
     names: list[Any]
@@ -46,12 +50,14 @@ class Line:
     ticks_per_unit: int
     forward: list[list[int]]
     backward: list[list[int]]
-    plain: list[int]
+    plain_forward: list[int]
+    plain_backward: list[int]
     fixed: list[int]
     kept: list[int]
     tensors: list[Tensor]
     latency: int
     sizes_known: bool
+    least_held: list[int]
 
     @property
     def count(self) -> int:
@@ -142,19 +148,32 @@ def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
     ratio = as_fraction(plan["costs"]["backward_ratio"])
     index = {one: i for i, one in enumerate(ids)}
     edges = [(index[edge.source], index[edge.target]) for edge in model.edges]
+    rule = plan["costs"]["configurations"]
+    if rule is None:
+        return "it does not say which configurations layers run as"
     named: dict[str, str] = {}
-    for row in plan["stages"]:
-        named |= row.get("configurations", {})
+    for s, row in enumerate(plan["stages"]):
+        if sorted(row.get("configurations", {})) != sorted(map(str, row["layers"])):
+            return f"the configurations of stage {s} are not of its layers"
+        named |= row["configurations"]
+    limit = plan["system"]["memory_bytes"]
+    most = None if limit is None else max(each_device(limit, plan["system"]["devices"]))
     unit = PICOSECONDS_PER_UNIT[model.time_unit]
     columns: list[list[int]] = [[], [], [], []]
+    smallest: list[int] = []
     for layer in model.layers:
         choices = {one.id: one for one in layer.configurations.get(1, ())}
         if not choices:
             return f"layer {layer.id!r} has no configuration for one device"
-        chosen = choices.get(named.get(str(layer.id), ""))
-        if plan["feasible"] and chosen is None:
+        due = _choice(list(choices.values()), rule, most)
+        chosen = choices.get(named.get(str(layer.id), "")) if plan["feasible"] else due
+        if chosen is None:
             return f"layer {layer.id!r} has no configuration {named.get(str(layer.id))!r} for one device"
-        chosen = chosen or min(choices.values(), key=lambda one: (one.memory_a, one.memory_b, one.time_per_sample))
+        if _rank(chosen, rule) != _rank(due, rule):
+            return (
+                f"layer {layer.id!r} runs as {chosen.id!r}, which is not its {rule} configuration: that is {due.id!r}"
+            )
+        smallest.append(min(one.memory_a + one.memory_b for one in choices.values()))
         forward, backward = _passes(chosen, model, ratio, unit)
         for column, value in zip(columns, (forward, backward, chosen.memory_b, chosen.memory_a), strict=True):
             column.append(value)
@@ -172,7 +191,24 @@ def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
         [[column[v] for v in order] for column in columns],
         tensors,
         sizes_known=True,
+        held=[smallest[v] for v in order],
     )
+
+
+def _choice(choices: Sequence[StatedConfiguration], rule: str, most: int | None) -> StatedConfiguration:
+    """Return the configuration that a layer runs as; *most* is the memory of the largest device."""
+    if rule == "fastest":
+        fitting = [one for one in choices if most is None or one.memory_a + one.memory_b <= most]
+        choices = fitting or choices
+    return min(choices, key=lambda one: _rank(one, rule))
+
+
+def _rank(one: StatedConfiguration, rule: str) -> tuple[Any, ...]:
+    if rule == "fastest":
+        return one.time_per_sample, one.memory_a, one.memory_b
+    if rule == "least-kept":
+        return one.memory_a, one.memory_b, one.time_per_sample
+    return one.memory_a + one.memory_b, one.memory_a, one.time_per_sample
 
 
 def _passes(one: StatedConfiguration, model: StatedModel, ratio: Fraction, unit: int) -> tuple[int, int]:
@@ -192,25 +228,28 @@ def _line(
     tensors: list[Tensor],
     *,
     sizes_known: bool,
+    held: list[int] | None = None,
 ) -> Line:
     forward, backward, fixed, kept = columns
     speeds = [as_fraction(one) for one in each_device(plan["system"]["speed"], plan["system"]["devices"])]
-    if sum(forward) + sum(backward) + sum(tensor.ticks for tensor in tensors) >= LARGEST:
-        refuse("the costs are too large", ("system",))
     rows: dict[Fraction, tuple[list[int], list[int]]] = {}
     for speed in set(speeds):
         rows[speed] = ([_ceil(one / speed) for one in forward], [_ceil(one / speed) for one in backward])
+        if sum(rows[speed][0]) + sum(rows[speed][1]) + sum(tensor.ticks for tensor in tensors) >= LARGEST:
+            refuse("the costs are too large", ("system",))
     return Line(
         names,
         *unit,
         [rows[speed][0] for speed in speeds],
         [rows[speed][1] for speed in speeds],
-        [f + g for f, g in zip(forward, backward, strict=True)],
+        forward,
+        backward,
         fixed,
         kept,
         tensors,
         plan["system"]["latency_ticks"],
         sizes_known,
+        held or [a + b for a, b in zip(fixed, kept, strict=True)],
     )
 
 

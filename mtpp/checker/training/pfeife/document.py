@@ -34,6 +34,7 @@ from mtpp.checker.training.document import layer_id
 PLANNER = "pfeife"
 TRANSPORTS = ("neighbours", "direct")
 LOOP_BATCHES = ("divisors", "any")
+CONFIGURATIONS = ("fastest", "least-kept", "smallest")
 
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
@@ -153,7 +154,8 @@ _HEAD: dict[str, Rule] = {
             "transport": choice(*TRANSPORTS),
         }
     ),
-    "costs": record({"backward_ratio": exact, "state": exact}),
+    "costs": record({"backward_ratio": exact, "state": exact, "configurations": nullable(choice(*CONFIGURATIONS))}),
+    "micro_batches": _size(1),
     "rules": record(
         {
             "loops": nullable(_ascending),

@@ -121,7 +121,7 @@ def family_network(devices: int, micro_batches: int, loops: int, loop_batch: int
         for stage, _, m in forward[device][number[first] :]:
             if number[stage, "B", m] <= number[last]:
                 inside += [(stage, "F", m), (stage, "B", m)]
-        return inside
+        return inside or None
 
     return _network(loops * devices, [*forward, *backward], channel_of, comes_before, load)
 
@@ -240,14 +240,18 @@ def _lesser(one: int | None, other: int | None) -> int | None:
     return min(one, other)
 
 
-def load_bound(line: Line, speeds: Sequence[Any], micro_batches: int) -> int:
-    """Return what no iteration is below, from all work on all devices, and from the longest path of ops."""
-    work = micro_batches * sum(line.plain)
-    longest = list(line.plain)
+def load_bound(line: Line, speeds: Sequence[Any], micro_batches: int, *, halves: bool) -> int:
+    """Return what no iteration is below, from all work on all devices, and from the longest path of ops.
+
+    Where backward passes come in halves, gradients go back after the half for inputs, which is at least half of it.
+    """
+    work = micro_batches * (sum(line.plain_forward) + sum(line.plain_backward))
+    twice = [2 * f + (1 if halves else 2) * g for f, g in zip(line.plain_forward, line.plain_backward, strict=True)]
+    longest = list(twice)
     for tensor in sorted(line.tensors, key=lambda one: one.producer):
         for reader in tensor.readers:
-            longest[reader] = max(longest[reader], longest[tensor.producer] + line.plain[reader])
-    return max(_ceil_over(work, sum(speeds)), _ceil_over(max(longest), max(speeds)))
+            longest[reader] = max(longest[reader], longest[tensor.producer] + twice[reader])
+    return max(_ceil_over(work, sum(speeds)), _ceil_over(max(longest), 2 * max(speeds)))
 
 
 def _ceil_over(ticks: int, speed: Any) -> int:

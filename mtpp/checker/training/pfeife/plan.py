@@ -116,7 +116,10 @@ def _line_of(
         bandwidth_row(system, (), due, _PLAN),
         fact("latency", f"{system['latency_ticks']} ticks of each hand-over"),
         fact("transport", system["transport"]),
+        fact("asked for", _asked_for(plan)),
     ]
+    if (plan["order"] is not None) != (plan["rules"]["order"] == "search"):
+        return "the plan states an order of ops, and none was searched, or the reverse", checks
     if plan["model"]["kind"] == "layers":
         stated: StatedModel = model
         line: Line | str = layer_line(plan, stated)
@@ -136,6 +139,30 @@ def _line_of(
         else Check("ticks", False, f"it is {graph.ticks_per_unit} per unit ({graph.time_unit})"),
     ]
     return line, checks
+
+
+def _asked_for(plan: dict[str, Any]) -> str:
+    """Return the schedules and costs that a plan is for, which its bounds hold for."""
+    rules, costs = plan["rules"], plan["costs"]
+    batches = counted(plan["micro_batches"], "micro-batch")
+    if rules["schedule"] is not None:
+        texts = [f"{batches} under the schedule {rules['schedule'][:60]}"]
+    else:
+        loops = ", ".join(map(str, rules["loops"] or ()))
+        which = "any number" if rules["loop_batches"] == "any" else "divisors"
+        prefetch = rules["prefetch"]
+        ahead = "any" if prefetch is None else ", ".join(map(str, prefetch))
+        texts = [f"{batches}; loops {loops}; loop batches: {which}; prefetch: {ahead}"]
+    if plan["model"]["kind"] == "graph":
+        texts.append(
+            f"backward passes {costs['backward_ratio']} × forward passes, {costs['state']} × parameters in memory"
+        )
+    else:
+        texts.append(f"layers as their {costs['configurations']} configurations")
+    speed = plan["system"]["speed"]
+    if speed != "1":
+        texts.append(f"speeds {speed if isinstance(speed, str) else ', '.join(speed)}")
+    return "; ".join(texts)
 
 
 def _memory(stated: Any) -> str:
@@ -179,7 +206,7 @@ def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: I
         check_ratio(family_due, plan["family_ratio"], rests_on, _PLAN, "ratio of all schedules"),
         check_optimal(
             stated=plan["optimal"],
-            closed=iteration == all_value,
+            closed=iteration == all_value and not _narrower(plan),
             tier=Tier(plan["family_bound"]["tier"]),
             rests_on=rests_on,
             said_by=_PLAN,
@@ -187,15 +214,34 @@ def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: I
     ]
     if any(check.passed is False for check in rows_named(checks, (BOUND_CHECK, FAMILY))):
         tier = Tier.NONE
-    words = (
-        "proven optimal: no split under any schedule asked for is faster"
-        if iteration == all_value
-        else "proven to be within a factor of "
-        f"{_factor(due)} of the best split of this schedule, and of {_factor(family_due)} of all schedules asked for"
-    )
+    words = _proven(plan, due, family_due)
     rechecked = bound.passed is True
     return Report(
         tuple(checks), tier, due if rechecked and reached is not None else None, bound_rechecked=rechecked, proven=words
+    )
+
+
+def _narrower(plan: dict[str, Any]) -> str:
+    """Return what the bounds hold for alone, though more was asked for: one order of ops, or slower configurations."""
+    own, family = plan["lower_bound"]["method"], plan["family_bound"]["method"]
+    method = own if family == "schedule" else family
+    texts = []
+    if plan["rules"]["order"] == "search" and method != "loads":
+        texts.append("along this order of ops")
+    if plan["costs"]["configurations"] not in (None, "fastest"):
+        texts.append("with layers as these configurations")
+    return " and ".join(texts)
+
+
+def _proven(plan: dict[str, Any], due: float | None, family_due: float | None) -> str:
+    """Return what a plan proves if all is true."""
+    narrower = _narrower(plan)
+    if plan["iteration_ticks"] == plan["family_bound"]["value"]:
+        faster = "no split under any schedule asked for is faster"
+        return f"proven: {faster} {narrower}" if narrower else f"proven optimal: {faster}"
+    return (
+        f"proven to be within a factor of {_factor(due)} of the best split of this schedule, "
+        f"and of {_factor(family_due)} of all schedules asked for{narrower and f', {narrower}'}"
     )
 
 
@@ -234,10 +280,12 @@ def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Ro
         fault = _straight_fault(plan, straight_transfers(line, split) if direct else {})
     checks.append(Check(TIMES, wrong is None and fault is None, fault or text))
     fault = fault_of(rows, devices, plan["schedule"]["micro_batches"])
+    if fault is None and plan["schedule"]["micro_batches"] != plan["micro_batches"]:
+        fault = f"the schedule has {plan['schedule']['micro_batches']} micro-batches, the plan {plan['micro_batches']}"
     if fault is None and rows.stages != len(plan["stages"]):
         fault = f"the schedule has {rows.stages} stages, the plan {len(plan['stages'])}"
     if fault is None:
-        fault = family_rows_check(plan, line, rows)
+        fault = family_rows_check(plan, line, rows, plan["schedule"])
     checks.append(Check(SCHEDULE, fault is None, fault or "every pass once, as its parameters say"))
     return None if fault else (rows, times, split)
 
@@ -268,8 +316,7 @@ def _iteration(
 def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report:
     devices, limit = plan["system"]["devices"], plan["system"]["memory_bytes"]
     stated = plan["memory_bound"]
-    keeps = [fixed + kept for fixed, kept in zip(line.fixed, line.kept, strict=True)]
-    due = max(max(keeps), ceil_div(sum(keeps), devices))
+    due = max(max(line.least_held), ceil_div(sum(line.least_held), devices))
     if stated["method"] != "shares" or stated["tier"] != "exact" or stated["proof"]:
         checks.append(Check(MEMORY_BOUND, False, "no checker for this method"))
     else:
@@ -277,9 +324,19 @@ def _infeasible(plan: dict[str, Any], line: Line, checks: list[Check]) -> Report
         text = f"the plan says {stated['value']} bytes, it is {due}"
         checks.append(Check(MEMORY_BOUND, ok, f"{stated['value']} bytes on some device" if ok else text))
     checks.append(_least(plan, line))
+    fits = (
+        limit is not None
+        and plan["least_memory_plan"] is not None
+        and all(
+            need <= size
+            for need, size in zip(plan["least_memory_plan"]["peak_bytes"], each_device(limit, devices), strict=False)
+        )
+    )
     most = max(each_device(limit, devices)) if limit is not None else None
     proven = most is not None and stated["value"] > most
-    if plan["proven"] != proven:
+    if fits:
+        row = Check(NO_PLAN, False, "the plan says that there is none, and one of its own fits")
+    elif plan["proven"] != proven:
         row = Check(NO_PLAN, False, f"the plan says proven {str(plan['proven']).lower()}, its memory bound says not so")
     elif proven:
         row = resting(NO_PLAN, "proven", rows_named(checks, (MEMORY_BOUND,)))
@@ -305,7 +362,11 @@ def _least(plan: dict[str, Any], line: Line) -> Check:
     rows = stated_rows(least["schedule"])
     devices, micro_batches = plan["system"]["devices"], least["schedule"]["micro_batches"]
     split = least["split"]
+    if micro_batches != plan["micro_batches"]:
+        return Check(LEAST, False, f"it is of {counted(micro_batches, 'micro-batch')}, not of {plan['micro_batches']}")
     fault = fault_of(rows, devices, micro_batches)
+    if fault is None:
+        fault = family_rows_check(plan, line, rows, least["schedule"])
     whole = split[:1] == [0] and split[-1:] == [line.count] and all(a < b for a, b in pairwise(split))
     if fault is None and (not whole or rows.stages != len(split) - 1):
         fault = "its split is none of the model"
