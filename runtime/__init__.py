@@ -1,1 +1,1 @@
-"""Models run with ONNX Runtime: measured, compared and pipelined."""
+"""Models run with ONNX Runtime and PyTorch: measured, compared and pipelined."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -34,47 +34,51 @@ def _numpy_dtype(onnx_dtype: int, name: str) -> np.dtype[Any]:
 
 
 def random_input(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
-    """Return values for an input of a model.
-
-    Normal ones for floats. Whole numbers and truth values are 0 or 1: valid as indices, token types, masks.
+    """Return values for an input of a model, as :func:`drawn_input` draws them, in its type.
 
     Raises
     ------
     InputError
         For strings and other types without numbers.
     """
-    return _values(name, onnx_dtype, shape, seed, lambda random: random.standard_normal(shape, dtype=np.float32))
+    dtype = _numpy_dtype(onnx_dtype, name)
+    return drawn_input(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
-    """Return values for a weight.
-
-    Matrices and kernels are normal with variance 1 / fan-in (He et al. 2015, without the factor 2: layers keep the size
-    of what goes through them); vectors, which may be scales or variances, lie between 0.5 and 1.5. Whole numbers are
-    0 or 1.
+    """Return values for a weight, as :func:`drawn_weight` draws them, in its type.
 
     Raises
     ------
     InputError
         For strings and other types without numbers.
     """
-
-    def floats(random: np.random.Generator) -> Array:
-        if len(shape) < 2:
-            return random.random(shape, dtype=np.float32) + np.float32(0.5)
-        # Kernels are (out, in, …); matrices may stand either way, and the larger side is safe.
-        fan_in = math.prod(shape[1:]) if len(shape) > 2 else max(shape)
-        values = random.standard_normal(shape, dtype=np.float32)
-        values *= np.float32(1 / math.sqrt(max(1, fan_in)))
-        return values
-
-    return _values(name, onnx_dtype, shape, seed, floats)
-
-
-def _values(
-    name: str, onnx_dtype: int, shape: Sequence[int], seed: int, floats: Callable[[np.random.Generator], Array]
-) -> Array:
-    """Return whole numbers and truth values of 0 or 1, or what *floats* draws, in the type asked for."""
     dtype = _numpy_dtype(onnx_dtype, name)
+    return drawn_weight(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
+
+
+def drawn_input(name: str, shape: Sequence[int], seed: int, *, whole: bool) -> Array:
+    """Return values for an input of a model: normal ones, float32.
+
+    Whole numbers and truth values are 0 or 1, int64: valid as indices, token types, masks.
+    """
     random = _generator(name, seed)
-    return (random.integers(0, 2, shape) if dtype.kind in "iub" else floats(random)).astype(dtype)
+    return random.integers(0, 2, shape) if whole else random.standard_normal(shape, dtype=np.float32)
+
+
+def drawn_weight(name: str, shape: Sequence[int], seed: int, *, whole: bool) -> Array:
+    """Return values for a weight: float32, or 0 or 1 as int64.
+
+    Matrices and kernels are normal with variance 1 / fan-in (He et al. 2015, without the factor 2: layers keep the size
+    of what goes through them); vectors, which may be scales or variances, lie between 0.5 and 1.5.
+    """
+    random = _generator(name, seed)
+    if whole:
+        return random.integers(0, 2, shape)
+    if len(shape) < 2:
+        return random.random(shape, dtype=np.float32) + np.float32(0.5)
+    # Kernels are (out, in, …); matrices may stand either way, and the larger side is safe.
+    fan_in = math.prod(shape[1:]) if len(shape) > 2 else max(shape)
+    values = random.standard_normal(shape, dtype=np.float32)
+    values *= np.float32(1 / math.sqrt(max(1, fan_in)))
+    return values

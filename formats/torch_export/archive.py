@@ -15,6 +15,9 @@ from mtpp.formats.io.json_text import parse_json
 
 _SIGNATURE = b"PK\x03\x04"
 
+WEIGHTS, CONSTANTS = "weights", "constants"
+"""Folders of an archive."""
+
 LARGEST_TEXT_BYTES = 1 << 30
 """Of the program's text, unpacked."""
 
@@ -55,11 +58,11 @@ def program_text(data: bytes, source: str) -> ProgramText:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             names = _names(archive, source)
-            root, model = _model(names, source)
+            root, model = program_files(names, source)
             program = _object(archive, model, source)
             _check_schema(program, source)
             weights, constants = (
-                _config(archive, names, f"{root}data/{folder}/", source) for folder in ("weights", "constants")
+                _config(archive, names, f"{root}data/{folder}/", source) for folder in (WEIGHTS, CONSTANTS)
             )
             return ProgramText(program, weights, constants)
     except InputError:
@@ -91,8 +94,14 @@ def _names(archive: zipfile.ZipFile, source: str) -> set[str]:
     return set(names)
 
 
-def _model(names: set[str], source: str) -> tuple[str, str]:
-    """Return the folder that everything is in, with its slash, and the file of the program."""
+def program_files(names: set[str], source: str) -> tuple[str, str]:
+    """Return the folder that everything is in, with its slash, and the file of the program.
+
+    Raises
+    ------
+    InputError
+        If *names*, all files of the archive, are not those of one program in a layout that is read.
+    """
     found = sorted(name for name in names if _MODEL.fullmatch(name))
     if len(found) == 1:
         match = _MODEL.fullmatch(found[0])

@@ -14,6 +14,17 @@ Number = int | Fraction
 LARGEST_SIZE = 2**62
 _LONGEST = 20_000
 _LARGEST_POWER = 64
+_LONGEST_NAME = 100
+
+_HARMLESS = (ast.Expression, ast.Call, ast.keyword, ast.Constant, ast.UnaryOp, ast.USub, ast.Load)
+_TRUTHS = frozenset(("false", "int_oo", "oo", "true"))
+_CONDITIONS = frozenset(
+    (
+        "And", "Equality", "GreaterThan", "LessThan", "Not", "Or", "Piecewise", "ExprCondPair", "StrictGreaterThan",
+        "StrictLessThan", "Symbol", "Unequality",
+    )
+)  # fmt: skip
+"""Functions that conditions on sizes are written with."""
 
 
 class UnknownSymbol(Exception):
@@ -37,6 +48,23 @@ def symbols_of(text: str) -> list[str]:
         if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "Symbol":
             found.append(_symbol(call))
     return list(dict.fromkeys(found))
+
+
+def check_arithmetic(text: str) -> None:
+    """Raise ValueError if an expression is anything but functions of sizes, numbers and truth values.
+
+    PyTorch evaluates expressions as Python: no other text may come there.
+    """
+    tree = _parsed(text)
+    called = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    for node in ast.walk(tree):
+        known = isinstance(node, _HARMLESS)
+        if isinstance(node, ast.Name):
+            known = node.id in (_FUNCTIONS.keys() | _CONDITIONS if id(node) in called else _TRUTHS)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            known = node.value.isidentifier() and len(node.value) < _LONGEST_NAME
+        if not known:
+            raise ValueError(f"{ast.unparse(node)[:80]} is not known")
 
 
 def evaluated(text: str, values: Mapping[str, int]) -> Number:

@@ -1,0 +1,143 @@
+"""Copies of archives that PyTorch may load: nothing pickled in them, no text that it would run as code."""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import shutil
+import tempfile
+import zipfile
+import zlib
+from collections.abc import Iterator
+from typing import IO, Any
+
+from mtpp.errors import InputError
+from mtpp.formats.io.json_shape import shown
+from mtpp.formats.torch_export.archive import CONSTANTS, WEIGHTS, program_files, program_text
+from mtpp.formats.torch_export.symbols import check_arithmetic
+
+_RAW = re.compile(r"(weight|tensor)_\d+")
+"""Names of files with the plain numbers of a tensor."""
+
+_TARGET = re.compile(r"torch\.ops\.[a-z]\w*\.\w+(\.\w+)?|_operator\.[a-z]\w*|math\.[a-z]\w*|torch\.sym_[a-z]\w*")
+"""What nodes may call: operators, and arithmetic on sizes."""
+
+_NOT_ARITHMETIC = frozenset(
+    ("_operator.attrgetter", "_operator.itemgetter", "_operator.methodcaller", "_operator.call")
+)
+
+_IN_MEMORY_BYTES = 256 << 20
+"""Size of a copy beyond which it is in a temporary file."""
+
+_AGAIN = "export it again, with plain tensors only"
+_DISTRUST = "do not trust it; export the model again"
+
+
+def loadable_copy(data: bytes, source: str, sample_inputs: bytes) -> IO[bytes]:
+    """Return a copy of an exported program that ``torch.export.load`` reads without running anything of it.
+
+    Parameters
+    ----------
+    sample_inputs
+        Pickled by the caller: they stand in place of the file's own, which PyTorch would unpickle.
+
+    Raises
+    ------
+    InputError
+        If the archive is not one that :func:`mtpp.formats.torch_export.archive.program_text` reads, if weights or
+        constants are pickled, if a node calls what is no operator, or a size is no arithmetic: PyTorch would evaluate
+        it as Python.
+
+    Notes
+    -----
+    O(size of the archive). Only the program, its weights and its constants are copied.
+    """
+    text = program_text(data, source)
+    _check_config(text.weights, "weight", source)
+    _check_config(text.constants, "constant", source)
+    program = {key: value for key, value in text.program.items() if key != "guards_code"}
+    program["guards_code"] = []
+    for where, key, value in _texts(program, ""):
+        if key == "expr_str":
+            _check_expression(value, f"{where}/{key}", source)
+        elif key == "target" and where.rpartition("/")[0].endswith("/nodes"):
+            _check_target(value, f"{where}/{key}", source)
+    copy: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115, the caller closes it
+    try:
+        _write(copy, data, program, text.weights | text.constants, sample_inputs, source)
+    except (zipfile.BadZipFile, EOFError, zlib.error, KeyError, NotImplementedError, RuntimeError, ValueError) as error:
+        copy.close()
+        problem = f"the archive is truncated or damaged: {' '.join(str(error).split())[:200]}"
+        raise InputError(problem, source=source, remedy="copy or export it again") from None
+    copy.seek(0)
+    return copy
+
+
+def _write(
+    copy: IO[bytes], data: bytes, program: dict[str, Any], entries: dict[str, Any], sample_inputs: bytes, source: str
+) -> None:
+    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(copy, "w") as new:
+        root, model = program_files(set(old.namelist()), source)
+        stem = model.rpartition("/")[2].removesuffix(".json")
+
+        def put(name: str, content: bytes) -> None:
+            new.writestr(zipfile.ZipInfo(f"program/{name}"), content)
+
+        put(f"models/{stem}.json", json.dumps(program, default=float).encode())
+        put(f"data/sample_inputs/{stem}.pt", sample_inputs)
+        there = set(old.namelist())
+        for folder in (WEIGHTS, CONSTANTS):
+            config = f"data/{folder}/{stem}_{folder}_config.json"
+            put(config, old.read(root + config) if root + config in there else b'{"config": {}}')
+        folders = {"weight": WEIGHTS, "tensor": CONSTANTS}
+        for name in sorted({str(entry["path_name"]) for entry in entries.values()}):
+            inner = f"data/{folders[name.partition('_')[0]]}/{name}"
+            if root + inner in there:
+                with old.open(root + inner) as raw, new.open(f"program/{inner}", "w", force_zip64=True) as out:
+                    shutil.copyfileobj(raw, out, 1 << 24)
+        for name, content in (
+            ("archive_format", b"pt2"),
+            ("archive_version", b"0"),
+            ("byteorder", b"little"),
+            (".data/version", b"3\n"),
+        ):
+            put(name, old.read(root + name) if root + name in there else content)
+
+
+def _check_config(config: dict[str, Any], what: str, source: str) -> None:
+    for name, entry in config.items():
+        if not isinstance(entry, dict) or not isinstance(entry.get("path_name"), str):
+            raise InputError("is damaged", source=source, where=f"{what} {name!r}", remedy="export it again")
+        if entry.get("use_pickle") is not False or not _RAW.fullmatch(entry["path_name"]):
+            problem = f"{what} {name!r} is pickled, and is not unpickled: that could run any program"
+            raise InputError(problem, source=source, where=shown(entry["path_name"]), remedy=_AGAIN)
+
+
+def _check_expression(value: Any, where: str, source: str) -> None:
+    try:
+        check_arithmetic(value)
+    except (AttributeError, RecursionError, TypeError, ValueError):
+        problem = f"the size {shown(value)} is no arithmetic of sizes, and is not evaluated"
+        raise InputError(problem, source=source, where=where, remedy=_DISTRUST) from None
+
+
+def _check_target(value: Any, where: str, source: str) -> None:
+    if not isinstance(value, str) or not _TARGET.fullmatch(value) or value in _NOT_ARITHMETIC:
+        problem = f"a node calls {shown(value)}, which is no operator"
+        raise InputError(problem, source=source, where=where, remedy=_DISTRUST)
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the items of all objects in a document, with where they are."""
+    waiting = [(where, value)]
+    while waiting:
+        at, one = waiting.pop()
+        if isinstance(one, dict):
+            for key, inner in one.items():
+                if isinstance(inner, dict | list):
+                    waiting.append((f"{at}/{key}", inner))
+                if key in ("expr_str", "target"):
+                    yield at, key, inner
+        elif isinstance(one, list):
+            waiting += [(f"{at}/{i}", inner) for i, inner in enumerate(one) if isinstance(inner, dict | list)]

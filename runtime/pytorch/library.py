@@ -1,0 +1,40 @@
+"""PyTorch itself: the one place that imports it, and its messages on one line."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from typing import Any
+
+from mtpp.errors import InputError
+
+LEAST_VERSION = (2, 13)
+"""Older ones were not tried: layouts of archives and names in graphs differ."""
+
+
+def pytorch() -> Any:
+    """Return the module ``torch``.
+
+    Raises
+    ------
+    InputError
+        If it is not installed, or older than those that were tried.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import torch
+    except ImportError:
+        raise InputError("PyTorch is not installed", remedy="pip install 'mtpp[torch]'") from None
+    version = torch.__version__.partition("+")[0].split(".")
+    if tuple(int(part) if part.isdigit() else 0 for part in version[:2]) < LEAST_VERSION:
+        least = ".".join(map(str, LEAST_VERSION))
+        raise InputError(f"PyTorch {torch.__version__} is older than {least}", remedy=f"pip install 'torch>={least}'")
+    logging.getLogger("torch.export").setLevel(logging.ERROR)
+    return torch
+
+
+def first_line(error: BaseException) -> str:
+    """Return what an error of PyTorch says first, on one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (lines[0] if lines else type(error).__name__)[:300]

@@ -1,0 +1,103 @@
+"""Exported programs loaded by PyTorch, with nothing of the file run or unpickled; absent weights are made up."""
+
+from __future__ import annotations
+
+import io
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.formats.torch_export.loadable import loadable_copy
+from mtpp.runtime.pytorch.library import first_line, pytorch
+from mtpp.runtime.random_values import drawn_weight
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+META, CPU = "meta", "cpu"
+"""Devices: of tensors that have no values, and of those that do here."""
+
+
+@dataclass(frozen=True)
+class LoadedProgram:
+    """A program in memory, with values for all of its weights.
+
+    Attributes
+    ----------
+    made_up
+        Names of weights, buffers and constants that the file has no values of: they were drawn at random.
+    """
+
+    exported: ExportedProgram
+    made_up: tuple[str, ...]
+
+
+def load_program(data: bytes, source: str, seed: int = 0) -> LoadedProgram:
+    """Load what ``torch.export.save`` wrote.
+
+    Parameters
+    ----------
+    source
+        What messages call it.
+    seed
+        Of values for what the file has none of: programs exported on the device ``meta``. The same name and seed give
+        the same values in any program.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is not installed, or the file is refused (:func:`mtpp.formats.torch_export.loadable.loadable_copy`)
+        or not understood.
+    """
+    torch = pytorch()
+    pickled = io.BytesIO()
+    torch.save(((), {}), pickled)
+    with loadable_copy(data, source, pickled.getvalue()) as copy, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            exported = torch.export.load(copy)
+        except Exception as error:  # whatever its readers stumble over
+            raise InputError(
+                f"PyTorch {torch.__version__} cannot load it: {first_line(error)}",
+                source=source,
+                remedy="export it again with this version",
+            ) from None
+    return LoadedProgram(exported, tuple(_fill(exported, seed)))
+
+
+def _fill(exported: ExportedProgram, seed: int) -> list[str]:
+    """Give values to what is on the device ``meta``, and have the program run on the CPU; return the names."""
+    torch = pytorch()
+    names = []
+    for held in (exported.state_dict, exported.constants):
+        for name, value in held.items():
+            if not isinstance(value, torch.Tensor) or value.device.type != META:
+                continue
+            names.append(name)
+            filled = drawn(name, value, seed)
+            is_parameter = isinstance(value, torch.nn.Parameter)
+            held[name] = torch.nn.Parameter(filled, requires_grad=value.requires_grad) if is_parameter else filled
+    if names:
+        for module in exported.graph_module.modules():
+            for node in getattr(getattr(module, "graph", None), "nodes", ()):
+                node.args = torch.fx.node.map_aggregate(node.args, _on_cpu)
+                node.kwargs = torch.fx.node.map_aggregate(node.kwargs, _on_cpu)
+    return names
+
+
+def _on_cpu(value: Any) -> Any:
+    torch = pytorch()
+    return torch.device(CPU) if isinstance(value, torch.device) and value.type == META else value
+
+
+def drawn(name: str, like: torch.Tensor, seed: int) -> torch.Tensor:
+    """Return random values for a weight of that name, of the type, shape and order in memory of *like*."""
+    torch = pytorch()
+    whole = not (like.is_floating_point() or like.is_complex())
+    values = torch.from_numpy(drawn_weight(name, tuple(like.shape), seed, whole=whole))
+    filled = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+    filled.copy_(values)
+    result: torch.Tensor = filled
+    return result
