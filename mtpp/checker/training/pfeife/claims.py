@@ -119,18 +119,22 @@ def baseline_check(plan: dict[str, Any], line: Line, rows: Rows) -> Check:
     devices, total = plan["system"]["devices"], plan["schedule"]["micro_batches"]
     limits = plan["system"]["memory_bytes"]
     direct = plan["system"]["transport"] == "direct"
-    due = [name for name in _BASELINES if _known(name, devices, total, line.count) is not None]
-    if [one["name"] for one in plan["baselines"]] != [*due, _EVEN]:
-        return Check(BASELINES, False, f"they are not {', '.join(due)} and {_EVEN}")
-    for one in plan["baselines"]:
-        name = one["name"]
+    due: dict[str, tuple[Rows, list[int], int]] = {}
+    for name in (*_BASELINES, _EVEN):
         known = rows if name == _EVEN else _known(name, devices, total, line.count)
         if known is None:
-            return Check(BASELINES, False, f"no baseline is called {name[:40]!r}")
+            continue
         split = even_split(line, known.stages)
+        ticks = replay(known, stage_times(line, split), straight_transfers(line, split) if direct else None)
+        if ticks is not None:  # its passes do not wait for each other
+            due[name] = known, split, ticks
+    if [one["name"] for one in plan["baselines"]] != list(due):
+        return Check(BASELINES, False, f"they are not {', '.join(due)}")
+    for one in plan["baselines"]:
+        name = one["name"]
+        known, split, ticks = due[name]
         if one["split"] != split:
             return Check(BASELINES, False, f"the split of {name} is not even")
-        ticks = replay(known, stage_times(line, split), straight_transfers(line, split) if direct else None)
         if ticks != one["iteration_ticks"]:
             return Check(BASELINES, False, f"the plan says {one['iteration_ticks']} ticks of {name}, it is {ticks}")
         fits = True

@@ -221,3 +221,16 @@ def test_latencies_of_all_pairs_are_limited() -> None:
     with pytest.raises(mtpp.InputError, match="2\\^61 ticks"):
         planned(model, **asked, latency="50000s")
     assert planned(model, **asked, latency="1s").iteration_ticks > 10**12
+
+
+def test_baselines_whose_passes_wait_for_each_other_are_none() -> None:
+    """Interleaved passes of 5 devices with 6 micro-batches come to a standstill: nothing to compare with."""
+    model = graph([{"work": 1 + v % 3} for v in range(16)], [1] * 15)
+    plan = planned(model, devices=5, micro_batches=6, loops=[1, 2, 3])
+    names = [one["name"] for one in plan.document()["baselines"]]
+    assert "interleaved-2" in names
+    assert "interleaved-3" not in names
+    assert accepted(plan.document(), model)
+    short = plan.document()
+    short["baselines"] = [one for one in short["baselines"] if one["name"] != "interleaved-2"]
+    assert not accepted(short, model)
