@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
-from processes import ROOT, run
+import pytest
+from processes import LONGEST_S, MTPP, ROOT, environment, run
 
 EXAMPLE = ROOT / "examples" / "three-towers.json"
 
@@ -21,6 +26,32 @@ def test_a_table_and_files(tmp_path: Path) -> None:
     piped = run("simulate", "-", "--format", "json", stdin=EXAMPLE.read_bytes())
     assert piped.returncode == 0
     assert json.loads(piped.stdout)["iteration_ticks"] == 36_200_000_000
+
+
+def test_a_narrow_terminal_cuts_and_wraps_nothing() -> None:
+    """Standard output that is a terminal of 60 columns: columns are left out and named, and the chart fits."""
+    pty = pytest.importorskip("pty")
+    termios = pytest.importorskip("termios")
+    ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, 60))
+    environ = {name: value for name, value in environment().items() if name not in ("COLUMNS", "LINES")}
+    command = [*MTPP, "simulate", str(EXAMPLE)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, env={**environ, "TERM": "xterm"}, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL
+    )
+    os.close(theirs)
+    pieces = []
+    with suppress(OSError):  # which is how a terminal says that nobody writes to it any more
+        while piece := os.read(ours, 1 << 16):
+            pieces.append(piece)
+    assert process.wait(timeout=LONGEST_S) == 0
+    os.close(ours)
+    shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", b"".join(pieces).decode())
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 60
+    assert "…" not in shown
+    assert re.search(r"not shown +last B ends", shown)
+    assert re.search(r"iteration +36.20 ms", shown)
 
 
 def test_failures_in_one_line(tmp_path: Path) -> None:

@@ -51,11 +51,8 @@ def table_text(table: SimulationTable, timeline: Timeline, output_format: str, t
     if output_format == "html":
         left = [i for i, column in enumerate(table.columns) if column.left]
         return html_text(table.title, header, rows, table.figures, left=left)
-    if terminal is not None:
-        return _terminal_text(table, timeline, terminal, terminal.width if terminal.is_terminal else _CHART_WIDTH)
-    shown = result_terminal()
-    width = shown.width if shown.is_terminal else _CHART_WIDTH
-    return _terminal_text(table, timeline, result_terminal(endless=True), width)
+    console = terminal or result_terminal()
+    return _terminal_text(table, timeline, console, console.width if console.is_terminal else _CHART_WIDTH)
 
 
 def _terminal_text(table: SimulationTable, timeline: Timeline, console: RichConsole, width: int) -> str:
