@@ -138,7 +138,7 @@ def simulate(
     heard = listener(observer)
     given = {"model": model, "batch_size": batch_size, "micro_batch_size": micro_batch_size, "time_unit": time_unit}
     read = read_pipeline(pipeline, {name: value for name, value in given.items() if value is not None}, heard)
-    if not compiled_simulation():
+    if not compiled_simulation(stage_graph=isinstance(read.pipeline, StageGraph)):
         heard.say("compiling (once) …")
     with attributed(read.display):
         if isinstance(read.pipeline, StageGraph):

@@ -73,12 +73,15 @@ def load_simulation() -> None:
     simulate(StageGraph.build("warmup", "ps", 1, [PipelineStage("", 1, 1, 1, 0, interleaved_order(1, 1))], []))
 
 
-def compiled_simulation() -> bool:
-    """Return whether the kernels of the simulation have machine code on disk; only a forecast."""
+def compiled_simulation(*, stage_graph: bool) -> bool:
+    """Return whether the kernels of a simulation have machine code on disk; only a forecast.
+
+    A *stage_graph* takes one more than a schedule whose passes are listed.
+    """
     from mtpp.solvers.planners.simulation.kernels.pass_times import pass_times
     from mtpp.solvers.planners.simulation.kernels.stage_passes import stage_passes
 
-    return on_disk(pass_times) and on_disk(stage_passes)
+    return on_disk(pass_times) and (not stage_graph or on_disk(stage_passes))
 
 
 _GRAPHPIPE = tuple(

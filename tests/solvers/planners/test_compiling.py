@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from training_models import random_problem
 
-from mtpp.solvers.planners.compiling import compiled_planner, load_planners, planner_kernels
+from mtpp.solvers.planners import compiling
+from mtpp.solvers.planners.compiling import compiled_planner, compiled_simulation, load_planners, planner_kernels
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
 
@@ -19,3 +21,12 @@ def test_planners_are_compiled_ahead() -> None:
     for knapsack in KNAPSACKS:
         PLANNERS["piper"].load()(random_problem(3), PlanLimits(knapsack=knapsack))
     assert [len(kernel.signatures) for kernel in kernels] == before
+
+
+def test_a_schedule_needs_fewer_kernels_than_a_stage_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only kernels that a simulation calls have to be on disk for it to compile nothing."""
+    monkeypatch.setattr(compiling, "on_disk", lambda kernel: kernel.__name__ == "pass_times")
+    assert compiled_simulation(stage_graph=False)
+    assert not compiled_simulation(stage_graph=True)
+    monkeypatch.setattr(compiling, "on_disk", lambda kernel: kernel.__name__ == "stage_passes")
+    assert not compiled_simulation(stage_graph=False)
