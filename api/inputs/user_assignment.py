@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
 
+_TRAINING_PLAN = "mtpp-training-plan"
+
 
 @contextmanager
 def brought_along(assignment: Any, parameter: str) -> Iterator[None]:
@@ -134,6 +136,9 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
         document = stages_of_split(document, display, graph)
     elif _is_split_plan(document):
         document, prefix = _stages_of_plan(document, display), "/stages"
+    elif isinstance(document, dict) and document.get("format") == _TRAINING_PLAN:
+        remedy = "give a plan of the planner pfeife, of version 2, or an assignment"
+        raise InputError("a training plan that does not cut a graph", source=display, where="/planner", remedy=remedy)
     elif isinstance(document, dict) and "assignment" in document and "stages" in document:
         document, prefix = document["assignment"], "/assignment"
     if not isinstance(document, dict):

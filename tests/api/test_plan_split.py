@@ -95,6 +95,9 @@ def test_partition_of_a_plan(tmp_path: Path) -> None:
     layers = mtpp.plan_training(multi_branch_model("mmt", branches=2, layers=3), **SIZES)
     with pytest.raises(mtpp.InputError, match="is for layers"):
         mtpp.evaluate(GRAPH, layers)
+    for changed in ({"version": 3}, {"version": 1}, {"planner": "graphpipe"}, {"planner": None}):
+        with pytest.raises(mtpp.InputError, match="a training plan that does not cut a graph"):
+            mtpp.evaluate(GRAPH, {**plan.document(), **changed})
 
 
 @pytest.mark.parametrize(
@@ -118,6 +121,7 @@ def test_layers(rules: dict[str, Any]) -> None:
     model = multi_branch_model("mmt", branches=2, layers=3)
     plan = mtpp.plan_training(model, **SIZES, **rules)
     assert mtpp.verify(plan, model).passed
+    assert "layers run as the fastest configurations for one device" in repr(plan)
     if "schedule" not in rules and "search" not in rules:
         assert min(plan.gains.values()) >= 1
 
