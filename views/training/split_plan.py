@@ -12,13 +12,15 @@ from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
 from mtpp.views.training.split_plan_texts import (
     asked_for,
+    configurations_text,
+    enough_memory,
     micro_batches_text,
     no_plan_reason,
     schedule_text,
     ticks_text,
 )
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
-from mtpp.views.training.training_texts import counted, size_text, whole_mebibytes
+from mtpp.views.training.training_texts import counted, size_text
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -189,14 +191,15 @@ def _memory_needed(none: NoSplitPlan) -> str:
     bound = f"no plan needs less than {none.memory.value:,} bytes on some device, tier {none.memory.tier}"
     if least is None:
         return f"not known; {bound}"
-    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {whole_mebibytes(least)} would do; {bound}"
+    return f"{format_bytes(least)} a device ({least:,} bytes): --memory {enough_memory(least)} would do; {bound}"
 
 
 def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
     rules, line = problem.rules, problem.line
-    texts = []
-    if line.kind == "graph":
-        texts.append(f"backward passes {float(problem.backward_ratio):g} × forward passes where the graph says nothing")
+    what = "graph" if line.kind == "graph" else "model"
+    texts = [f"backward passes {float(problem.backward_ratio):g} × forward passes where the {what} says nothing"]
+    if line.kind == "layers":
+        texts.append(configurations_text(line))
     if line.sizes_known and line.kind == "graph":
         texts.append(f"{float(problem.state):g} bytes of state for each byte of parameters")
     if set(problem.speeds) != {1}:
@@ -205,7 +208,7 @@ def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
         texts.append("tensors go straight to the stages that read them")
     if rules.search == "beam":
         texts.append("beam search")
-    return [("rules", "; ".join(texts))] if texts else []
+    return [("rules", "; ".join(texts))]
 
 
 def _csv_rows(plan: SplitPlan) -> list[list[Any]]:
@@ -221,15 +224,16 @@ def _table(planned: PlannedSplit, tables: list[list[StageColumn]], console: Rich
     from rich.table import Table
 
     parts: list[Any] = [safe_text(_title(planned), "bold")]
-    lines = _figures(planned)
+    lines, left_out = _figures(planned), []
     for columns in tables:
         shown, dropped = fitting_columns(columns, console.width)
+        left_out += dropped
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for column in shown:
             table.add_column(safe_text(column.name), justify="left" if column.left else "right", no_wrap=True)
         for cells in zip(*(column.cells for column in shown), strict=True):
             table.add_row(*map(safe_text, cells))
         parts += [table, ""]
-        if dropped:
-            lines.append(("not shown", f"{', '.join(dropped)}: the terminal is too narrow"))
+    if left_out:
+        lines.append(("not shown", f"{', '.join(left_out)}: the terminal is too narrow"))
     return rendered(console, *parts, figures_grid(lines))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
+from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.units import format_picoseconds
 from mtpp.views.training.training_texts import counted, whole_mebibytes
@@ -13,6 +14,13 @@ if TYPE_CHECKING:
     from mtpp.training.pfeife.line import ModelLine
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
+
+
+_CONFIGURATIONS = {
+    FASTEST: "the fastest configurations for one device",
+    LEAST_KEPT: "the configurations that keep least for a micro-batch",
+    SMALLEST: "the configurations that hold least",
+}
 
 
 def ticks_text(line: ModelLine, ticks: int) -> str:
@@ -29,7 +37,8 @@ def schedule_text(plan: SplitPlan) -> str:
     batch = "" if looped.loops == 1 else f" of {micro_batches_text(looped.loop_batch)}"
     prefetch, warm_up = (", ".join(map(str, numbers)) for numbers in (looped.prefetch, looped.warm_up))
     name = "" if plan.schedule_name is None else f"{plan.schedule_name}: "
-    return f"{name}{loops}{batch}, prefetch {prefetch} ({warm_up} forward passes before the first backward pass)"
+    passes = "pass" if warm_up == "1" else "passes"
+    return f"{name}{loops}{batch}, prefetch {prefetch} ({warm_up} forward {passes} before the first backward pass)"
 
 
 def micro_batches_text(count: int) -> str:
@@ -65,7 +74,16 @@ def no_split_plan_text(none: NoSplitPlan) -> str:
     text = no_plan_reason(none)
     if least is None:
         return text
-    would = f"{whole_mebibytes(least)} would do" if least >= 2**20 else f"{least}B would do"
     most = none.memory.value - 1
     short = f", {most}B would not" if 0 < most < 2**20 else f", {most // 2**20}MiB would not" if most > 0 else ""
-    return f"{text}; ‹memory› {would}{short}"
+    return f"{text}; ‹memory› {enough_memory(least)} would do{short}"
+
+
+def enough_memory(least: int) -> str:
+    """Write a size that holds so many bytes as an option takes it: in whole MiB, or in bytes below one."""
+    return whole_mebibytes(least) if least >= 2**20 else f"{least}B"
+
+
+def configurations_text(line: ModelLine) -> str:
+    """Return which configuration each layer of a model runs as."""
+    return f"layers run as {_CONFIGURATIONS[line.choice]}"

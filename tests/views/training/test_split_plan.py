@@ -23,5 +23,6 @@ def test_numbers_are_whole_at_every_width(width: int) -> None:
         assert "…" not in line.split()[-1]
     assert {"busy", "memory"} <= set(devices.splitlines()[0].split())
     shown = set(devices.splitlines()[0].split()) | set(stages.splitlines()[-1 - len(plan.stages)].split())
+    assert figures.count("not shown") <= 1
     if "idle" not in shown:
         assert "too narrow" in " ".join(figures.split())
