@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.api.parameters import choice, path_text, quantity, shortened, time_unit_or_none, whole, whole_or_none
 from mtpp.api.training.graph_task import latency_ticks, whole_numbers
 from mtpp.api.training.running import run_planner
-from mtpp.errors import InputError, Interrupted
+from mtpp.errors import Deadlock, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOP_BATCHES, LOOPS, ORDERS, SEARCHES, STATE, TRANSPORTS
 
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from mtpp.units import Exact
     from mtpp.views.training.planned_split import PlannedSplit
 
-MOST_STAGES = 10_000
-"""Devices, loops and micro-batches at most."""
+MOST_DEVICES, MOST_MICRO_BATCHES = 10_000, 10**6
+"""Of a plan; all its passes together have a limit of their own."""
 
 OWN: Mapping[str, Any] = {
     "micro_batches": None,
@@ -69,7 +69,12 @@ IDLE: Mapping[str, Any] = {
 }
 """Parameters that mean nothing to it."""
 
+_STDIN = "-"
+
 _EXAMPLES = {"devices": "‹devices› 4", "micro_batches": "‹micro_batches› 8"}
+
+_LARGEST, _FINEST = 10**6, 10**9
+"""Of numbers that times and sizes are multiplied or divided by: the largest value and the largest denominator."""
 
 _NAMED_LOOPS = {"interleaved": 2, "zero-bubble": 2, "bfs": 2}
 """Loops of named schedules where none are given."""
@@ -128,13 +133,15 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
 
     schedule, prefetch, loops = (parameters[name] for name in ("schedule", "prefetch", "loops"))
     if schedule is not None:
-        for name in ("prefetch", "loop_batch"):
+        for name, what in (("prefetch", "what is prefetched"), ("loop_batch", "how micro-batches go through loops")):
             if parameters[name] != OWN[name]:
-                raise InputError("the schedule says what is prefetched", parameter=name, remedy="leave one of them out")
+                raise InputError(f"the schedule says {what}", parameter=name, remedy="leave one of them out")
+        if schedule == _STDIN and model == _STDIN:
+            raise InputError("only one of model and schedule can be standard input", parameter="schedule")
     return SplitPlanRequest(
         model,
-        whole_or_none(parameters["devices"], "devices", most=MOST_STAGES),
-        whole_or_none(parameters["micro_batches"], "micro_batches", most=10**6),
+        whole_or_none(parameters["devices"], "devices", most=MOST_DEVICES),
+        whole_or_none(parameters["micro_batches"], "micro_batches", most=MOST_MICRO_BATCHES),
         parameters["bandwidth"],
         _each(parameters["memory"], _size),
         _each(parameters["speed"], partial(_number, parameter="speed")),
@@ -188,8 +195,11 @@ def _number(value: Any, parameter: str) -> Exact:
             number = exact_decimal(str(value))
         except ValueError:
             raise InputError(f"{shortened(value)} is not a number", parameter=parameter) from None
-    if not 0 < number <= 10**6 or number.denominator > 10**9:
-        raise InputError(f"{shortened(value)} is out of range", parameter=parameter, remedy="it must be above 0")
+    if not 0 < number <= _LARGEST:
+        remedy = f"it must be above 0 and at most {_LARGEST:,}"
+        raise InputError(f"{shortened(value)} is out of range", parameter=parameter, remedy=remedy)
+    if number.denominator > _FINEST:
+        raise InputError(f"{shortened(value)} has too many digits", parameter=parameter, remedy="round it to nine")
     return number
 
 
@@ -386,13 +396,13 @@ def _schedule(
         count = loops[0] if loops else _NAMED_LOOPS.get(given, 1)
         return given, named_schedule(given, devices, micro_batches, count)
     if isinstance(given, str):
-        if not os.path.exists(given):
+        if given != _STDIN and not os.path.exists(given):
             remedy = f"give a file, or one of {', '.join(NAMES)}"
             raise InputError(
                 f"there is no file {given!r}, nor a schedule of that name", parameter="schedule", remedy=remedy
             )
-        schedule = pass_schedule_from_source(read_source(given, expected=EXPECTED))
-        name = os.path.basename(given)
+        source = read_source(given, expected=EXPECTED)
+        schedule, name = pass_schedule_from_source(source), os.path.basename(source.display)
     else:
         schedule, name = given, given.name or "given"
     if loops is not None:
@@ -432,7 +442,11 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
         )
         start = time.monotonic()
         planner = SPLIT_PLANNERS[PLANNER].load()
-        result = run_planner(lambda: planner(task.problem, limits), limits)
+        try:
+            result = run_planner(lambda: planner(task.problem, limits), limits)
+        except Deadlock as deadlock:
+            deadlock.source = deadlock.source or _file_of_schedule(request)
+            raise
         for leaner in task.leaner:
             if not isinstance(result, NoSplitPlan) or limits.stop is not None:
                 break
@@ -445,6 +459,16 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
         raise Interrupted
     return planned
+
+
+def _file_of_schedule(request: SplitPlanRequest) -> str | None:
+    """Return what messages call the file of the schedule; None if it has a name, or is not from a file."""
+    from mtpp.training.pfeife.named import NAMES
+
+    given = request.schedule
+    if given == _STDIN:
+        return "<stdin>"
+    return given if isinstance(given, str) and given not in NAMES else None
 
 
 def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:

@@ -70,7 +70,8 @@ def split_options() -> Callable[[F], F]:
             help="Of pfeife: annealing, or the paper's beam search.",
         ),
         click.option(
-            "--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Of pfeife: set a symbolic dimension (ONNX)."
+            "--dim", "dims", multiple=True, metavar="NAME=VALUE",
+            help="Of pfeife: set a symbolic size of an ONNX model or a PyTorch program.",
         ),
         click.option(
             "--emit", type=click.Choice(FORMS),

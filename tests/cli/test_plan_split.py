@@ -82,6 +82,17 @@ def test_schedule_files(graph: Path, tmp_path: Path) -> None:
     waiting.write_text("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1\n")
     dead = run("plan", str(graph), *PLAN, *sizes, "--schedule", str(waiting))
     assert (dead.returncode, "waits for" in dead.stderr) == (1, True), dead
+    assert dead.stderr.startswith(f"error: {waiting}: passes wait for each other: ")
+    piped = run("plan", str(graph), *PLAN, *sizes, "--schedule", "-", stdin=good.read_bytes())
+    assert (piped.returncode, "<stdin>, 2 stages" in piped.stdout) == (0, True), piped
+    dead = run("plan", str(graph), *PLAN, *sizes, "--schedule", "-", stdin=waiting.read_bytes())
+    assert (dead.returncode, dead.stderr.startswith("error: <stdin>: passes wait")) == (1, True), dead
+    both = run("plan", "-", *PLAN, *sizes, "--schedule", "-", stdin=good.read_bytes())
+    assert (both.returncode, "only one of model and schedule can be standard input" in both.stderr) == (2, True), both
+    one = tmp_path / "one.csv"
+    one.write_text("0F0,1F0,1B0,0B0\n")
+    other = run("plan", str(graph), *PLAN, *sizes, "--schedule", str(one))
+    assert (other.returncode, "one.csv has 1 device, not 2; set --devices 1" in other.stderr) == (2, True), other
 
 
 @pytest.mark.parametrize(
@@ -101,6 +112,9 @@ def test_schedule_files(graph: Path, tmp_path: Path) -> None:
         (("--devices", "2", "--micro-batches", "4", "--speed", "0"), "--speed"),
         (("--devices", "2", "--micro-batches", "4", "--schedule", "none.csv"), "there is no file 'none.csv'"),
         (("--devices", "2", "--micro-batches", "4", "--schedule", "1f1b", "--prefetch", "1,0"), "--prefetch"),
+        (("--devices", "2", "--micro-batches", "4", "--schedule", "bfs", "--loop-batch", "any"), "through loops"),
+        (("--devices", "2", "--micro-batches", "4", "--state", "1e9"), "above 0 and at most 1,000,000"),
+        (("--devices", "2", "--micro-batches", "4", "--state", "1.0000000001"), "too many digits; round it to nine"),
         (("--devices", "2", "--micro-batches", "4", "--batch-size", "4"), "--batch-size"),
         (("--devices", "2", "--micro-batches", "4", "--latency", "1us"), "--latency"),
     ],
@@ -140,6 +154,8 @@ def test_memory(graph: Path, tmp_path: Path) -> None:
     assert (none.returncode, document["feasible"], document["proven"]) == (1, False, True)
     least = document["least_memory_bytes"]
     assert f"--memory {least}B would do" in none.stderr
+    table = run("plan", str(graph), *PLAN, *sizes, "--memory", "1kB")
+    assert f"--memory {least}B would do" in table.stdout
     assert run("plan", str(graph), *PLAN, *sizes, "--memory", f"{least}B").returncode == 0
     unknown = units(15)
     for tensor in unknown["tensors"]:
@@ -147,7 +163,7 @@ def test_memory(graph: Path, tmp_path: Path) -> None:
     path = tmp_path / "unknown.json"
     path.write_text(json.dumps(unknown))
     refused = run("plan", str(path), *PLAN, *sizes, "--memory", "1kB")
-    assert (refused.returncode, "bytes of all tensors" in refused.stderr) == (2, True)
+    assert (refused.returncode, "bytes of all tensors, such as that of op 'v0'" in refused.stderr) == (2, True)
     assert run("plan", str(path), *PLAN, *sizes).returncode == 0
 
 

@@ -74,7 +74,7 @@ class SplitProblem:
     devices, micro_batches
         D and B.
     bandwidth_bytes_per_s
-        Of links; None for graphs that give their transfers.
+        Of links; graphs that give their transfers do not need it.
     memory_bytes
         Of each device; None: no limit.
     speeds
@@ -130,8 +130,9 @@ class SplitProblem:
         if memory_bytes is not None and max(memory_bytes) >= LARGEST_BYTES:
             raise InputError("must be below 2^60 bytes", parameter="memory", remedy="leave it out for no limit")
         if memory_bytes is not None and not line.sizes_known:
+            maker = next(line.names[one.producer] for one in line.costs.tensors if one.size_bytes is None)
             raise InputError(
-                "the graph does not give the bytes of all tensors",
+                f"the graph does not give the bytes of all tensors, such as that of op {str(maker)!r}",
                 parameter="memory",
                 remedy="add bytes to its tensors, or leave the limit out",
             )
@@ -154,13 +155,14 @@ class SplitProblem:
         rules, n = self.rules, self.line.costs.ops
         if rules.schedule is not None:
             name, schedule = rules.schedule
-            for what, due, found in (
-                ("devices", self.devices, schedule.devices),
-                ("micro_batches", self.micro_batches, schedule.micro_batches),
+            for parameter, noun, due, found in (
+                ("devices", "device", self.devices, schedule.devices),
+                ("micro_batches", "micro-batch", self.micro_batches, schedule.micro_batches),
             ):
                 if due != found:
-                    problem = f"{name} has {found:,} {what.replace('_', '-')}, not {due:,}"
-                    raise InputError(problem, parameter="schedule", remedy=f"set ‹{what}› {found}")
+                    plural = "" if found == 1 else "es" if noun.endswith("ch") else "s"
+                    problem = f"{name} has {found:,} {noun}{plural}, not {due:,}"
+                    raise InputError(problem, parameter="schedule", remedy=f"set ‹{parameter}› {found}")
             if schedule.stages > n:
                 raise InputError(
                     f"{schedule.stages:,} stages need as many ops, and the model has {n:,}",
