@@ -71,7 +71,7 @@ def read_graph(
 
 
 _OPTIONS = {
-    "dims": ("‹dims›", "only ONNX models have symbolic dimensions"),
+    "dims": ("‹dims›", "only ONNX models and PyTorch programs have symbolic sizes"),
     "time_unit": ("‹time_unit›", "this format names its unit of time"),
     "backward": ("‹backward›", "this format does not tell the backward pass from the forward pass"),
     "loading_time": ("‹loading_time›", "this format has no nodes that load data"),

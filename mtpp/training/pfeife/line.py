@@ -16,8 +16,6 @@ from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
-MODEL_KINDS = ("graph", "layers")
-
 FASTEST, LEAST_KEPT, SMALLEST = "fastest", "least-kept", "smallest"
 CHOICES = (FASTEST, LEAST_KEPT, SMALLEST)
 """Which configuration with t = 1 every layer runs as: the fastest that fits by itself, the one that keeps least for a

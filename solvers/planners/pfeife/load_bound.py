@@ -11,9 +11,9 @@ def load_bound(problem: SplitProblem) -> int:
 
     Notes
     -----
-    Devices of speeds v_d do B · Σ (f + g) of work together, at v_d an hour each: the iteration is at least that over
-    Σ v_d. A micro-batch goes forward and back along every path of ops, at the speed of the fastest device at best; of a
-    backward pass in halves, only the one for inputs has to come before the next stage's. O(n + pins).
+    Devices of speeds v_d do B · Σ (f + g) of work together: the iteration is at least that over Σ v_d. A micro-batch
+    goes forward and back along every path of ops, at the speed of the fastest device at best; of a backward pass in
+    halves, only the one for inputs has to come before the next stage's. O(n + pins).
     """
     costs, speeds, given = problem.line.costs, problem.speeds, problem.rules.schedule
     halves = given is not None and given[1].halves
