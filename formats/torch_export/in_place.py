@@ -7,7 +7,7 @@ reads the version that it would have read in the whole program:
 * An op that reads the version before a write must not run in a later stage than the write.
 * An op that reads an older name of the storage after a write runs beside all that touched the storage before.
 * Parameters, buffers and inputs of the program outlive an iteration: all ops that touch one that is written run
-  together.
+  together, and with them the op whose result it becomes at the end.
 """
 
 from __future__ import annotations
@@ -124,6 +124,13 @@ class InPlace:
         storage.readers.clear()
         storage.version += 1
         storage.written = True
+
+    def rewrite(self, op: int | None, name: str) -> None:
+        """Have something permanent become what an op made, at the end of the program; None: what is stored."""
+        storage = self._of[name]
+        storage.written = True
+        if op is not None:
+            storage.touched.append(op)
 
     def finish(self) -> None:
         """Have all ops run together that touch something permanent that is written."""

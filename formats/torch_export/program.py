@@ -23,6 +23,13 @@ _MODES = frozenset(
 _TARGET = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?")
 _DEEPEST = 50
 
+_REWRITES = {
+    "buffer_mutation": "buffer_name",
+    "parameter_mutation": "parameter_name",
+    "user_input_mutation": "user_input_name",
+}
+"""Kinds of outputs that something stored becomes, with the key of its name."""
+
 PARAMETER, BUFFER, CONSTANT, USER = "parameter", "buffer", "tensor_constant", "user_input"
 
 
@@ -106,6 +113,8 @@ class Program:
 
     Attributes
     ----------
+    rewritten
+        Tensors at the end of the program, each with the buffer, parameter or input that it becomes.
     stored_as
         Where parameters, buffers and constants are stored, by their names in the model; nothing where nobody knows.
     """
@@ -116,6 +125,7 @@ class Program:
     outputs: Sequence[str]
     calls: Sequence[Call] = ()
     types: dict[str, TensorType] = field(default_factory=dict)
+    rewritten: Sequence[tuple[str, str]] = ()
     stored_as: Mapping[str, str] = field(default_factory=dict)
     torch_version: str = ""
 
@@ -161,8 +171,11 @@ class _Reader:
         self.place = "/graph_module/graph/tensor_values"
         symbols, places = _symbols(graph, users)
         sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, spare=spare)
-        outputs = [arg["as_tensor"]["name"] for arg in graph["outputs"] if "as_tensor" in arg]
-        program = Program(self._source, sizes, inputs, outputs)
+        self.place = "/graph_module/signature/output_specs"
+        returned, rewritten = _results(module["signature"].get("output_specs", ()), graph["outputs"])
+        by_target = {one.target: one.name for one in inputs if one.kind != USER} | {one: one for one in users}
+        program = Program(self._source, sizes, inputs, returned)
+        program.rewritten = [(value, by_target[target]) for value, target in rewritten]
         program.torch_version = str(self._text.program.get("torch_version", ""))
         program.stored_as = {
             target: place
@@ -200,7 +213,7 @@ class _Reader:
                 if name is not None:
                     make(name)
         self.place = "/graph_module/graph/outputs"
-        for name in program.outputs:
+        for name in (*program.outputs, *(value for value, _ in program.rewritten)):
             if name not in known:
                 raise ValueError(f"tensor {shown(name)} is made by nothing")
 
@@ -341,6 +354,22 @@ def _input(spec: Mapping[str, Any]) -> ProgramInput | None:
     if kind in (PARAMETER, BUFFER, CONSTANT):
         return ProgramInput(kind, value["arg"]["name"], value[f"{kind}_name"])
     return None
+
+
+def _results(
+    specs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
+) -> tuple[list[str], list[tuple[str, str]]]:
+    """Return the tensors that a program returns, and those that buffers, parameters and inputs become."""
+    if len(specs) != len(outputs):
+        return [arg["as_tensor"]["name"] for arg in outputs if "as_tensor" in arg], []
+    returned, rewritten = [], []
+    for spec in specs:
+        ((kind, value),) = spec.items()
+        if kind in _REWRITES:
+            rewritten.append((value["arg"]["name"], value[_REWRITES[kind]]))
+        elif isinstance(value.get("arg"), dict) and "as_tensor" in value["arg"]:
+            returned.append(value["arg"]["as_tensor"]["name"])
+    return returned, rewritten
 
 
 def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int | None], dict[str, str]]:

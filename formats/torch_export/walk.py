@@ -78,6 +78,9 @@ class Walk:
             self._call(call, unfoldable)
         for name in self._program.outputs:
             self.in_place.read(None, name)
+        makers = {name: op for op, record in enumerate(self.record.ops) for name, _ in record.outputs}
+        for value, name in self._program.rewritten:
+            self.in_place.rewrite(makers.get(value), name)
         self.in_place.finish()
 
     def _unfoldable(self) -> set[str]:

@@ -199,6 +199,25 @@ def test_what_is_written_in_place_is_one_op_where_it_must_be() -> None:
     assert reading.graph.metadata["in_place"] == {"s": ["s", "u"]}
 
 
+def test_a_buffer_that_becomes_a_result_keeps_its_readers_together() -> None:
+    """Without writes in place, what a buffer is at the end stands before the results."""
+    types = {name: tensor(4, 8) for name in ("x", "h", "y", "z", "s", "t")}
+    nodes = [
+        node("torch.ops.aten.add.Tensor", ["y"], self="x", other="h"),
+        node("cos", ["z"], self="y"),
+        node("sin", ["s"], self="z"),
+        node("tanh", ["t"], self="s"),
+    ]
+    document = program(types, nodes, stored={"h": "buffer"}, outputs=["s", "t"])
+    document["graph_module"]["signature"]["output_specs"] = [
+        {"buffer_mutation": {"arg": {"name": "s"}, "buffer_name": "h"}},
+        {"user_output": {"arg": ref("t")}},
+    ]
+    reading = read(document)
+    assert reading.nodes == (("y", "z", "s"), ("t",))
+    assert [one["name"] for one in reading.graph.metadata["outputs"]] == ["t"]
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [
