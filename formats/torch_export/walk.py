@@ -84,13 +84,13 @@ class Walk:
         self.in_place.finish()
 
     def _unfoldable(self) -> set[str]:
-        """Return the tensors whose storage is written: what makes them is an op."""
+        """Return the tensors whose storage is written, stored ones included: what makes or reads them is an op."""
         source: dict[str, str] = {}
         for call in self._program.calls:
             shared = self._shared(self._view(call))
             if shared is not None:
                 source.update({name: source.get(shared, shared) for name in call.outputs if name is not None})
-        roots = {source.get(name, name) for name in self._written}
+        roots = {source.get(name, name) for name in self._written} | {name for _, name in self._program.rewritten}
         return roots | {name for name, root in source.items() if root in roots}
 
     def _view(self, call: Call) -> CallView:
@@ -120,6 +120,7 @@ class Walk:
         constant = not written(view) and not unfoldable.intersection(made) and not numbers
         constant = constant and view.kind not in RANDOM and not call.graphs
         constant = constant and not any(name in self._of_data for name in call.reads_sizes)
+        constant = constant and not any(name in unfoldable for name in call.tensors())
         if constant and view.kind not in CREATION_LIKE:
             constant = all(name in self._constants for name in call.tensors())
         if constant:

@@ -1,0 +1,409 @@
+"""Stages of a program as modules: its own nodes, with the tensors that live across a cut going in and coming out."""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.formats.results.stage_records import MODEL_INPUT, Described, StageInput, StageOutput
+from mtpp.runtime.pytorch.flat_program import FlatProgram, Step, attribute
+from mtpp.runtime.pytorch.library import pytorch
+
+if TYPE_CHECKING:
+    from torch.fx import Graph, GraphModule, Node
+
+
+@dataclass(frozen=True)
+class StageModule:
+    """One stage of a program.
+
+    Attributes
+    ----------
+    ops
+        How many of the graph's ops it runs.
+    inputs, outputs
+        What it reads and hands on, in the order of its module's parameters and results.
+    module
+        Takes tensors, and returns a tuple of them. Parameters and buffers have the names that they have in the program.
+    """
+
+    index: int
+    ops: int
+    inputs: tuple[StageInput, ...]
+    outputs: tuple[StageOutput, ...]
+    module: GraphModule
+
+
+@dataclass(frozen=True)
+class SplitProgram:
+    """All stages of a program that run an op.
+
+    Attributes
+    ----------
+    inputs, outputs
+        Tensors that the whole program takes and returns, each once.
+    direct
+        (output, input) of the program that are one tensor.
+    positions
+        Place of each of *outputs* among what the program returns, in its flat order.
+    """
+
+    stages: tuple[StageModule, ...]
+    inputs: tuple[Described, ...]
+    outputs: tuple[Described, ...]
+    direct: tuple[tuple[str, str], ...]
+    positions: tuple[int, ...]
+
+
+def split_program(
+    flat: FlatProgram, nodes: Sequence[Sequence[str]], labels: Sequence[int], source: str
+) -> SplitProgram:
+    """Cut a program into stages.
+
+    Parameters
+    ----------
+    nodes
+        Names of the steps of each op of the graph (:class:`mtpp.formats.torch_export.ProgramReading`).
+    labels
+        Stage of each op.
+    source
+        What messages call the program.
+
+    Returns
+    -------
+    Stages whose modules hold the program's own parameters and buffers. What depends on no input is computed by each
+    stage that reads it. A tensor from another stage is laid out in memory as it is in the whole program; one that is
+    written in place is copied first.
+
+    Raises
+    ------
+    InputError
+        If a node of the graph is not in the program, or a tensor between stages has no type.
+
+    Notes
+    -----
+    O(nodes · stages that read what folds).
+    """
+    cut = _Cut(flat, source)
+    cut.assign(nodes, labels)
+    return cut.split({stage: sum(label == stage for label in labels) for stage in set(labels)})
+
+
+class _Cut:
+    def __init__(self, flat: FlatProgram, source: str) -> None:
+        self.flat, self.source = flat, source
+        self.steps = {step.node: step for step in flat.steps}
+        self.owner: dict[Node, int] = {}
+        self.names: dict[Node, str] = {}
+        taken: set[str] = set()
+        for node, name in [(one, one.name) for one in flat.inputs] + [(one.node, one.name) for one in flat.steps]:
+            own = plain = re.sub(r"\W", "_", name)
+            number = 1
+            while own in taken:
+                own, number = f"{plain}_{number}", number + 1
+            taken.add(own)
+            self.names[node] = own
+
+    def assign(self, nodes: Sequence[Sequence[str]], labels: Sequence[int]) -> None:
+        """Find the stage of each step; those without one are computed wherever they are read."""
+        by_name = {step.name: step.node for step in self.flat.steps}
+        for names, label in zip(nodes, labels, strict=True):
+            for name in names:
+                if name not in by_name:
+                    raise InputError(
+                        f"PyTorch reads the program otherwise: it has no node {name!r}",
+                        source=self.source,
+                        remedy="export it again with this version of PyTorch",
+                    )
+                self.owner[by_name[name]] = label
+        last = max(labels)
+        for step in self.flat.steps:
+            node = step.node
+            if node in self.owner:
+                continue
+            if node.target is operator.getitem:
+                source = self.flat.value(node.args[0])  # type: ignore[arg-type]
+                if source in self.owner:
+                    self.owner[node] = self.owner[source]
+            elif is_mutable(node):  # what a buffer becomes in the end
+                value = self.flat.value(node.args[1])  # type: ignore[arg-type]
+                self.owner[node] = self.owner.get(value, last)
+                self.flat.same_as[node] = value
+
+    def split(self, ops: Mapping[int, int]) -> SplitProgram:
+        """Build the modules of all stages."""
+        needs = {stage: self._needed(stage) for stage in sorted(ops)}
+        readers: dict[Node, list[int]] = {}
+        for stage, need in needs.items():
+            for node in need.received:
+                readers.setdefault(node, []).append(stage)
+        results = self._results(max(ops))
+        wanted: dict[int, dict[Node, None]] = {stage: {} for stage in needs}
+        for node in [*readers, *results]:
+            if node.op != "placeholder":
+                wanted[self.owner.get(node, max(ops))][node] = None
+        inputs = {node for need in needs.values() for node in need.received if node.op == "placeholder"}
+        inputs |= {node for node in self.flat.inputs if node.meta.get("val") is not None}
+        stages = []
+        for stage, need in needs.items():
+            if extra := [node for node in wanted[stage] if node not in self.owner]:
+                need = self._needed(stage, extra)
+            made = sorted(wanted[stage], key=self._place)
+            module = _StageGraph(self, stage, need).build(made)
+            stages.append(
+                StageModule(
+                    stage,
+                    ops[stage],
+                    tuple(
+                        StageInput(**vars(self._described(node)), source=self.owner.get(node, MODEL_INPUT))
+                        for node in need.received
+                    ),
+                    tuple(
+                        StageOutput(
+                            **vars(self._described(node)), readers=tuple(readers.get(node, ())), result=node in results
+                        )
+                        for node in made
+                    ),
+                    module,
+                )
+            )
+        described = [self._described(node) for node in self.flat.inputs if node in inputs]
+        listed = [node for node in results if node.op != "placeholder"]
+        direct = [node for node in results if node.op == "placeholder"]
+        return SplitProgram(
+            tuple(stages),
+            tuple(described),
+            tuple(self._described(node) for node in listed),
+            tuple((self.names[node], self.names[node]) for node in direct),
+            tuple(results[node] for node in listed),
+        )
+
+    def _place(self, node: Node) -> int:
+        return self.flat.steps.index(self.steps[node])
+
+    def _results(self, last: int) -> dict[Node, int]:
+        """Return the tensors that the program returns, each with its first place."""
+        found: dict[Node, int] = {}
+        for place, one in enumerate(self.flat.outputs):
+            if isinstance(one, pytorch().fx.Node):
+                node = self.flat.value(one)
+                if self.flat.number(node) is None and node.op != "get_attr":
+                    found.setdefault(node, place)
+        return found
+
+    def _needed(self, stage: int, extra: Sequence[Node] = ()) -> _Need:
+        """Return the steps that a stage runs, and what it gets from others."""
+        run: set[Node] = {node for node, owner in self.owner.items() if owner == stage}
+        received: dict[Node, None] = {}
+        waiting = [*run, *extra]
+        run.update(extra)
+        while waiting:
+            for one in waiting.pop().all_input_nodes:
+                node = self.flat.value(one)
+                if node in run or node.op == "get_attr" or self.flat.number(node) is not None:
+                    continue
+                if node.op == "placeholder" or node in self.owner:
+                    received[node] = None
+                else:
+                    run.add(node)
+                    waiting.append(node)
+        steps = [step for step in self.flat.steps if step.node in run and not _is_check(step.node)]
+        return _Need(steps, sorted(received, key=self._order))
+
+    def _order(self, node: Node) -> tuple[int, int]:
+        if node.op == "placeholder":
+            return 0, self.flat.inputs.index(node)
+        return 1, self._place(node)
+
+    def _described(self, node: Node) -> Described:
+        torch = pytorch()
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | torch.SymBool):
+            return Described(self.names[node], "int64", ())
+        shape = self.flat.shape(node)
+        if not isinstance(value, torch.Tensor) or shape is None:
+            raise InputError(
+                f"{self.names[node]!r} goes from stage to stage, and its type or size depends on data",
+                source=self.source,
+                remedy="keep its readers beside it: ‹together›",
+            )
+        return Described(self.names[node], str(value.dtype).removeprefix("torch."), shape)
+
+
+@dataclass(frozen=True)
+class _Need:
+    steps: list[Step]
+    received: list[Node]
+
+
+@dataclass
+class _StageGraph:
+    """The graph of a stage, being built."""
+
+    cut: _Cut
+    stage: int
+    need: _Need
+    modes: int = field(default=0)
+
+    def build(self, made: Sequence[Node]) -> GraphModule:
+        """Return the module of the stage, which makes these tensors."""
+        torch = pytorch()
+        graph, root, known = torch.fx.Graph(), torch.nn.Module(), {}
+        entries = [(node, graph.placeholder(self.cut.names[node])) for node in self.need.received]
+        copies = any(_writes_in_place(self.cut.flat, step.node) for step in self.need.steps)
+        for node, entry in entries:
+            known[node] = self._entered(graph, node, entry, copied=copies)
+        self._emit(graph, root, known, self.need.steps, 0, set(made))
+        graph.output(tuple(self._handed_on(graph, node, known[node]) for node in made))
+        return torch.fx.GraphModule(root, graph, f"Stage{self.stage}")
+
+    def _entered(self, graph: Graph, node: Node, entry: Node, *, copied: bool) -> Node:
+        """Return what came in, laid out in memory as in the whole program."""
+        aten = pytorch().ops.aten
+        if not isinstance(node.meta.get("val"), pytorch().Tensor):
+            return graph.call_function(aten.item.default, (entry,))
+        if copied:
+            entry = graph.call_function(aten.clone.default, (entry,))
+        shape, strides = self.cut.flat.shape(node), self.cut.flat.strides(node)
+        if node.op == "placeholder" or shape is None or strides is None:
+            return entry
+        order = memory_order(shape, strides)
+        if order is None:
+            return entry
+        back = [order.index(axis) for axis in range(len(order))]
+        moved = graph.call_function(aten.permute.default, (entry, order))
+        moved = graph.call_function(aten.clone.default, (moved,), {"memory_format": pytorch().contiguous_format})
+        return graph.call_function(aten.permute.default, (moved, back))
+
+    def _handed_on(self, graph: Graph, node: Node, value: Any) -> Any:
+        if isinstance(node.meta.get("val"), pytorch().Tensor):
+            return value
+        torch = pytorch()
+        return graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": torch.int64})
+
+    def _emit(
+        self, graph: Graph, root: Any, known: dict[Node, Any], steps: Sequence[Step], depth: int, later: set[Node]
+    ) -> None:
+        """Add steps to a graph; *later* is what is read behind them."""
+        position = 0
+        while position < len(steps):
+            step = steps[position]
+            if len(step.modes) == depth:
+                self._copy(graph, root, known, step.node)
+                position += 1
+                continue
+            end = position
+            while end < len(steps) and steps[end].modes[depth : depth + 1] == step.modes[depth : depth + 1]:
+                end += 1
+            behind = {self.cut.flat.value(one) for other in steps[end:] for one in other.node.all_input_nodes}
+            self._emit_mode(graph, root, known, steps[position:end], depth, later | behind)
+            position = end
+
+    def _emit_mode(
+        self, graph: Graph, root: Any, known: dict[Node, Any], steps: Sequence[Step], depth: int, later: set[Node]
+    ) -> None:
+        """Add a call that runs steps under a mode."""
+        torch, flat = pytorch(), self.cut.flat
+        mode = steps[0].modes[depth]
+        inside = {step.node for step in steps}
+        read = {flat.value(one): None for step in steps for one in step.node.all_input_nodes}
+        given = [
+            node for node in read if node not in inside and flat.number(node) is None and not _is_graph(flat, node)
+        ]
+        inner, inner_root = torch.fx.Graph(), torch.nn.Module()
+        own = {node: inner.placeholder(f"operand_{i}") for i, node in enumerate(given)}
+        self._emit(inner, inner_root, own, steps, depth + 1, later)
+        made = [step.node for step in steps if step.node in later]
+        inner.output(tuple(own[node] for node in made))
+        name = f"mode_{self.modes}"
+        self.modes += 1
+        root.add_module(name, torch.fx.GraphModule(inner_root, inner))
+        operands = tuple(self._value(graph, root, known, node) for node in given)
+        call = graph.call_function(mode.operator, (*mode.before, graph.get_attr(name), *operands))
+        for i, node in enumerate(made):
+            known[node] = graph.call_function(operator.getitem, (call, i))
+
+    def _copy(self, graph: Graph, root: Any, known: dict[Node, Any], node: Node) -> None:
+        torch = pytorch()
+        args, kwargs = (
+            torch.fx.node.map_arg(one, lambda given: self._value(graph, root, known, given))
+            for one in (node.args, node.kwargs)
+        )
+        copied = graph.create_node("call_function", node.target, args, kwargs, name=self.cut.names[node])
+        if "nn_module_stack" in node.meta:
+            copied.meta["nn_module_stack"] = node.meta["nn_module_stack"]
+        known[node] = copied
+
+    def _value(self, graph: Graph, root: Any, known: dict[Node, Any], node: Node) -> Any:
+        """Return a value in the graph: a node of it, or a number."""
+        node = self.cut.flat.value(node)
+        if node in known:
+            return known[node]
+        number = self.cut.flat.number(node)
+        if number is not None:
+            return number
+        assert node.op == "get_attr", node
+        held = attribute(node.graph.owning_module, str(node.target))
+        path = str(node.target)
+        if _is_graph(self.cut.flat, node):
+            path = f"graph_{path.replace('.', '_')}"
+        _place_at(root, path, held)
+        known[node] = graph.get_attr(path)
+        return known[node]
+
+
+def _is_graph(flat: FlatProgram, node: Node) -> bool:
+    torch = pytorch()
+    return node.op == "get_attr" and isinstance(
+        attribute(node.graph.owning_module, str(node.target)), torch.fx.GraphModule
+    )
+
+
+def _place_at(root: Any, path: str, held: Any) -> None:
+    """Make a parameter, a buffer or a graph an attribute of a module, or of one within it."""
+    torch = pytorch()
+    *outer, name = path.split(".")
+    for part in outer:
+        if not hasattr(root, part):
+            root.add_module(part, torch.nn.Module())
+        root = getattr(root, part)
+    if isinstance(held, torch.nn.Parameter | torch.nn.Module) or not isinstance(held, torch.Tensor):
+        setattr(root, name, held)
+    elif not hasattr(root, name):
+        root.register_buffer(name, held)
+
+
+def is_mutable(node: Node) -> bool:
+    """Say whether an operator writes one of its operands."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _writes_in_place(flat: FlatProgram, node: Node) -> bool:
+    """Say whether an operator may write what another stage made."""
+    return is_mutable(node) and any(flat.value(one).op != "get_attr" for one in node.all_input_nodes[:1])
+
+
+def _is_check(node: Node) -> bool:
+    """Say whether a node makes nothing: it only checks sizes."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and not schema.returns and not schema.is_mutable
+
+
+def memory_order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
+    """Return the axes of a tensor from the slowest to the fastest in memory.
+
+    None where that is their own order, or elements overlap or leave gaps.
+    """
+    axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
+    expected = 1
+    for axis in reversed(axes):
+        if shape[axis] != 1 and strides[axis] != expected:
+            return None
+        expected *= shape[axis]
+    wide = [axis for axis in axes if shape[axis] != 1]
+    return None if wide == sorted(wide) else axes
