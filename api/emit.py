@@ -99,12 +99,14 @@ def request_of(model: PlannedModel) -> Request:
 
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.onnx.module_names import module_names
+    from mtpp.formats.torch_export import ProgramReading
 
+    reading = model.reading
     return Request(
         graph=model.reading.graph,
         assignment=np.array(model.plan.labels, dtype=np.int32),
         k=model.plan.k,
-        modules=module_names(model.reading),
+        modules=reading.modules if isinstance(reading, ProgramReading) else module_names(reading),
     )
 
 

@@ -1,51 +1,28 @@
-"""Split of an ONNX model into one model per stage of a plan, checked to compute the same."""
+"""Split of a model into one per stage of a plan, checked to compute the same: ONNX models and PyTorch programs."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.splitting.request import SplitRequest
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.interrupts import unwinding
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
-    from mtpp.formats.onnx.stages import Split
+    from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.runtime.checking.split_check import SplitCheck
     from mtpp.views.written_stages import WrittenStages
 
 
-@dataclass(frozen=True)
-class SplitRequest:
-    """Terms of a split.
-
-    Attributes
-    ----------
-    files
-        The model and the plan.
-    folder
-        That the stages are written to, all or nothing; None to write them to a temporary one and only check them.
-    force
-        Whether stages that were written there earlier may be replaced.
-    check_seed
-        Of the random inputs and weights of a check; None for no check.
-    forms
-        Forms of other programs that the plan is wanted in as well.
-    """
-
-    files: PlanFiles
-    folder: str | None
-    force: bool = False
-    check_seed: int | None = None
-    forms: tuple[str, ...] = ()
+__all__ = ["SplitRequest", "SplitResult", "split", "split_files"]
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,7 +84,7 @@ def split(
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> SplitResult:
-    """Write one ONNX model per stage of a plan.
+    """Write one model per stage of a plan: ONNX models of an ONNX model, exported programs of a PyTorch program.
 
     The stages are for the sizes that the plan was made for. External weights are copied once, and shared by the stages.
     Each stage reads what earlier ones made: see ``manifest.json``.
@@ -115,13 +92,14 @@ def split(
     Parameters
     ----------
     model
-        Path of the ONNX model that the plan is about, or one as read.
+        Path of the model that the plan is about, or one as read.
     plan
         A plan: a path, bytes, a parsed document, an object that has one, or the stages of ops by name.
     folder
         Folder for the stages and their manifest, written whole or not at all. None: they are only checked.
     check
-        Whether to run whole and split on random inputs and compare; needs ``mtpp[run]``.
+        Whether to run whole and split on random inputs and compare; needs ``mtpp[run]``, of PyTorch programs
+        ``mtpp[torch]``, as cutting them does.
     force
         Whether to replace the stages that an earlier split wrote to that folder.
     seed
@@ -187,14 +165,10 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
     from mtpp.api.emit import check_forms, forms_text, request_of
     from mtpp.api.inputs.stage_plan import read_planned_model
     from mtpp.formats.io.new_folder import check_folder
-    from mtpp.formats.onnx.stages.writing import OURS
+    from mtpp.formats.results.stage_manifest import OURS
 
     if request.folder is not None:
         check_folder(request.folder, OURS, force=request.force)
-    if request.check_seed is not None:
-        from mtpp.runtime.session import onnxruntime
-
-        onnxruntime()  # says so at once if it is not there
     check_forms(request.forms)
     try:
         planned = read_planned_model(request.files, observer)
@@ -205,49 +179,18 @@ def split_files(request: SplitRequest, observer: Observer) -> SplitResult:
 
 
 def _split(model: PlannedModel, request: SplitRequest, observer: Observer) -> WrittenStages:
-    from mtpp.formats.onnx.stages import split_model
-    from mtpp.formats.onnx.stages.writing import write_split
-    from mtpp.inference.frozen import frozen
-    from mtpp.views.written_stages import WrittenStages
+    from mtpp.api.splitting.stage_files import onnx_stages, program_stages
+    from mtpp.formats.torch_export import ProgramReading
 
-    source, plan = model.source, model.plan
+    write = program_stages if isinstance(model.reading, ProgramReading) else onnx_stages
     with observer.steps() as steps, unwinding(), _place(request) as folder:
-        steps.show("cutting")
-        split = split_model(model.reading, source.data, plan.labels, source=source.display, folder=model.folder)
-        about = {
-            "name": model.reading.graph.name,
-            "sha256": source.sha256,
-            "ops": model.reading.graph.op_count,
-            "k": plan.k,
-            "time_unit": plan.time_unit,
-            "ticks_per_unit": plan.ticks_per_unit,
-            "bottleneck": plan.bottleneck,
-            "work": sum(plan.works),
-        }
-        predicted = dict(enumerate(zip(plan.costs, plan.works, strict=True)))
-        manifest, fault = write_split(folder, split, predicted, about, source.display)
-        if fault is not None:
-            observer.warn(f"{source.display}: no valid model for onnx.checker, neither whole nor split: {fault}")
-        shared, calls = _shared(split, folder), (split.calls_kept, split.calls_inlined)
-        del split  # and the weights with it
-        result = None
-        if request.check_seed is not None:
-            result = _checked(model, manifest, folder, request.check_seed, observer, steps.show)
-        return WrittenStages(
-            request.folder,
-            manifest,
-            tuple(plan.param_bytes),
-            tuple((folder / stage.file).stat().st_size for stage in manifest.stages),
-            frozen(shared),
-            *calls,
-            result,
-        )
+        return write(model, request, folder, observer, steps.show)
 
 
 @contextmanager
 def _place(request: SplitRequest) -> Iterator[Path]:
     from mtpp.formats.io.new_folder import new_folder
-    from mtpp.formats.onnx.stages.writing import OURS
+    from mtpp.formats.results.stage_manifest import OURS
 
     if request.folder is None:
         try:
@@ -262,35 +205,3 @@ def _place(request: SplitRequest) -> Iterator[Path]:
     else:
         with new_folder(request.folder, OURS, force=request.force) as draft:
             yield draft
-
-
-def _shared(split: Split, folder: Path) -> dict[str, int | None]:
-    files = {name: (folder / name).stat().st_size for name in split.data_files.files}
-    return {**files, **dict.fromkeys(split.data_files.absent)}
-
-
-def _checked(
-    model: PlannedModel,
-    manifest: StageManifest,
-    folder: Path,
-    seed: int,
-    observer: Observer,
-    show: Callable[[str], None],
-) -> SplitCheck:
-    from mtpp.runtime.checking.split_check import check_split
-
-    def tell(text: str) -> None:
-        observer.note(text)
-        show(text)
-
-    source = model.source
-    found = check_split(source.data, model.folder, manifest, folder, display=source.display, seed=seed, tell=tell)
-    if found.absent:
-        weights = "weight is" if found.absent == 1 else "weights are"
-        observer.warn(f"{found.absent:,} {weights} absent: checked with random ones")
-    if found.random:
-        observer.warn(f"{found.random[0]} draws random numbers: only types and shapes of the outputs were compared")
-    for output in found.outputs:
-        if not output.finite and not found.random:
-            observer.warn(f"output {output.name!r} has no finite value: that it is the same says little")
-    return found

@@ -41,11 +41,12 @@ from mtpp.cli.options.shared import output_options
 def command(
     ctx: click.Context, /, model: str, plan: str, output: str | None, output_format: str, **options: Any
 ) -> None:
-    """Write one ONNX model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
+    """Write one model per stage of PLAN, which `mtpp partition MODEL -k 4 -o PLAN` made.
 
-    PLAN may also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights
-    are copied once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For
-    --emit alone, MODEL may be a graph in any format.
+    Stages of an ONNX model are ONNX models, those of an exported PyTorch program (.pt2) are such programs. PLAN may
+    also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights are copied
+    once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For --emit alone, MODEL
+    may be a graph in any format.
     """
     from mtpp.api.emit import emit_files
     from mtpp.api.inputs.stage_plan import PlanFiles

@@ -13,7 +13,7 @@ from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, r
 
 if TYPE_CHECKING:
     from mtpp.formats.results.stage_manifest import Described
-    from mtpp.runtime.checking.split_check import OutputCheck, SplitCheck
+    from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck
     from mtpp.views.written_stages import WrittenStages
 
 FORMAT = "mtpp-split"

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mtpp.formats.results.stage_manifest import StageManifest
-    from mtpp.runtime.checking.split_check import SplitCheck
+    from mtpp.runtime.checking.output_check import SplitCheck
 
 
 @dataclass(frozen=True)

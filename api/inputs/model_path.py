@@ -51,3 +51,22 @@ def read_onnx(model: str | Source, max_bytes: int, remedy: str) -> Source:
     if not looks_like_onnx(source.data):
         raise InputError("not an ONNX model", source=source.display, remedy=remedy)
     return source
+
+
+def read_runnable(model: str | Source, max_bytes: int, remedy: str) -> Source:
+    """Return the content of a model's file that can be cut and run: an ONNX model or an exported PyTorch program.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is neither.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.formats.torch_export import looks_like_archive
+
+    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    if not looks_like_archive(source.data) and not looks_like_onnx(source.data):
+        problem = "neither an ONNX model nor an exported PyTorch program"
+        raise InputError(problem, source=source.display, remedy=remedy)
+    return source

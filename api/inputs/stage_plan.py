@@ -1,4 +1,4 @@
-"""Plans brought together with the ONNX models that they are about."""
+"""Plans brought together with the models that they are about: ONNX models and exported PyTorch programs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx.reader import Reading
+    from mtpp.formats.torch_export import ProgramReading
     from mtpp.inference.partition import Partition
+    from mtpp.inference.system import System
 
 _HIGHEST_BANDWIDTH = 10**18
 
@@ -48,7 +50,7 @@ class PlannedModel:
     """A model, the bytes of its file included, and a plan for it."""
 
     source: Source
-    reading: Reading
+    reading: Reading | ProgramReading
     plan: StagePlan
 
     @property
@@ -112,14 +114,14 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     Raises
     ------
     InputError
-        If one is broken, the model is no ONNX model, or the plan is about another one.
+        If one is broken, the model is neither an ONNX model nor an exported PyTorch program, or the plan is about
+        another one.
     InvalidPartition
         If an op has no stage, or needs what a later stage makes.
     """
     from mtpp.api.inputs.model import Model
-    from mtpp.api.inputs.model_path import read_onnx
+    from mtpp.api.inputs.model_path import read_runnable
     from mtpp.api.inputs.user_assignment import assignment_document
-    from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.inference.system import load_system
 
     plan_source = files.read(files.plan)
@@ -127,23 +129,36 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     given = dict(files.dims)
     is_plan = isinstance(document, dict) and "format" in document
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
-    source = read_onnx(source or files.model, files.max_input_bytes, "give the model that the plan is about")
+    source = read_runnable(source or files.model, files.max_input_bytes, "give the model that the plan is about")
     system = load_system()
-    reading = read_with_nodes(
-        source.path,
-        source.data,
-        source=source.display,
-        dims={**planned, **given},
-        system=system,
-        name=source.stem,
-        spare_dims=not given.keys() - planned.keys() and is_plan,
-    )
+    spare = not given.keys() - planned.keys() and is_plan
+    reading = _read_ops(source, {**planned, **given}, system, spare_dims=spare)
     read = Model(source, reading.graph, system, given)
     if is_plan:
         stages = _stages_of_plan(document, plan_source, read, planned, observer)
     else:
         stages = _stages_of_assignment(read, plan_source, observer)
     return PlannedModel(source, reading, stages)
+
+
+def _read_ops(source: Source, dims: Mapping[str, int], system: System, *, spare_dims: bool) -> Reading | ProgramReading:
+    """Read a model, and keep which of its nodes each op of the graph is."""
+    from mtpp.formats.onnx.reader import read_with_nodes
+    from mtpp.formats.torch_export import looks_like_archive, read_with_modules
+
+    if looks_like_archive(source.data):
+        return read_with_modules(
+            source.data, source=source.display, dims=dims, system=system, name=source.stem, spare_dims=spare_dims
+        )
+    return read_with_nodes(
+        source.path,
+        source.data,
+        source=source.display,
+        dims=dims,
+        system=system,
+        name=source.stem,
+        spare_dims=spare_dims,
+    )
 
 
 def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict[str, int]:

@@ -1,6 +1,6 @@
 """The manifest of a folder of stages, ``mtpp-stages`` version 1: which tensors go from which stage to which.
 
-``manifest.json`` lies in a folder beside one ONNX model per stage that runs an op::
+``manifest.json`` lies in a folder beside one ONNX model, or one exported PyTorch program, per stage that runs an op::
 
     {"format": "mtpp-stages", "version": 1,
      "model": {"name": …, "sha256": …, "ops": n},
@@ -44,6 +44,7 @@ from mtpp.formats.results.stage_wiring import check_wiring
 __all__ = [
     "FILE_NAME",
     "MODEL_INPUT",
+    "OURS",
     "Described",
     "Stage",
     "StageInput",
@@ -58,7 +59,10 @@ FORMAT = "mtpp-stages"
 VERSION = 1
 FILE_NAME = "manifest.json"
 MOST_BYTES = 1 << 30
-_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.onnx")
+OURS = re.compile(rf"{re.escape(FILE_NAME)}|stage-\d+\.(onnx|pt2)|weights-\d+\.bin")
+"""Names of the files of a folder of stages."""
+
+_PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(onnx|pt2)")
 
 
 @dataclass(frozen=True)
@@ -229,7 +233,9 @@ def _stage(row: Any, where: str, k: int) -> Stage:
     file = require_text(row["file"], f"{where}/file")
     if not _PLAIN_NAME.fullmatch(file) or ".." in file:
         raise InputError(
-            f"{shown(file)} is no plain name of an ONNX file", where=f"{where}/file", remedy="split the model again"
+            f"{shown(file)} is no plain name of an ONNX model or PyTorch program",
+            where=f"{where}/file",
+            remedy="split the model again",
         )
     index = _count(row, "index", where)
     if index >= k:

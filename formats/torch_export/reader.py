@@ -30,11 +30,14 @@ class ProgramReading:
         Names of the nodes of each op, in the order of the program; more than one where something is written in place.
     modules
         Path of the module that each op came from, where the file says it; ``""`` is the whole model.
+    symbols
+        Sizes that were given, by the names that the program has for them.
     """
 
     graph: CostGraph
     nodes: tuple[tuple[str, ...], ...]
     modules: Mapping[str, str]
+    symbols: Mapping[str, int]
 
 
 def read_program(
@@ -130,7 +133,7 @@ def read_with_modules(
         for op_name, group in zip(names, groups, strict=True)
         if (path := _common([walk.calls[v].module for v in group])) is not None
     }
-    return ProgramReading(graph, nodes, modules)
+    return ProgramReading(graph, nodes, modules, dict(program.sizes.values))
 
 
 def _groups(ops: Sequence[OpRecord], in_place: InPlace) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""Comparison of a split model with the whole one: both are run on the same random inputs.
+"""Comparison of a split ONNX model with the whole one: both are run on the same random inputs.
 
 Ops run with the same kernels on either side (:class:`mtpp.runtime.session.SessionChoices`: constants are folded,
 nothing is fused), so results are expected to be equal bit for bit. Where they are not, they have to be equal within a
@@ -7,18 +7,16 @@ tolerance (:mod:`mtpp.runtime.checking.tolerances`). Whole numbers, truth values
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, StageManifest
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.checking.contents import contents_of
-from mtpp.runtime.checking.tolerances import tolerance, types_between
+from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output
+from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import Array, random_input
 from mtpp.runtime.session import first_line, onnxruntime, open_session, ort_value
 from mtpp.runtime.weights import absent_weights
@@ -30,56 +28,6 @@ _WRONG_SIZE = "Got invalid dimensions"
 _RANDOM = frozenset(
     {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
 )
-
-
-@dataclass(frozen=True)
-class OutputCheck:
-    """One output of the model, whole against split.
-
-    Attributes
-    ----------
-    identical
-        Whether it is the same bit for bit.
-    passed
-        Whether it is the same within its tolerance.
-    largest_difference
-        Absolute; infinite where only one of both is finite, or the shapes differ.
-    relative_difference
-        The same over the largest absolute value of the output.
-    finite
-        Whether it has a finite value at all: what has none says nothing.
-    """
-
-    name: str
-    dtype: str
-    identical: bool
-    passed: bool
-    largest_difference: float
-    relative_difference: float
-    finite: bool
-
-
-@dataclass(frozen=True)
-class SplitCheck:
-    """What a check found.
-
-    Attributes
-    ----------
-    random
-        What draws random numbers, nodes or else the model as a whole: then only types and shapes are compared.
-    absent
-        Number of weights whose data is absent; they were made up.
-    """
-
-    outputs: tuple[OutputCheck, ...]
-    random: tuple[str, ...]
-    absent: int
-    seed: int
-
-    @property
-    def passed(self) -> bool:
-        """Whether all outputs are the same within their tolerances."""
-        return all(output.passed for output in self.outputs)
 
 
 def check_split(
@@ -139,7 +87,7 @@ def check_split(
 
     def compared(others: Mapping[str, list[Array]], *, random: bool) -> tuple[OutputCheck, ...]:
         return tuple(
-            _compared(output, expected[output.name], others[output.name], between, random=random)
+            compared_output(output, expected[output.name], others[output.name], between, random=random)
             for output in manifest.outputs
         )
 
@@ -218,45 +166,3 @@ def _random_nodes(model: onnx.ModelProto) -> Iterator[str]:
             yield describe(node)
         for _, body in subgraphs(node):
             waiting += body.node
-
-
-def _compared(
-    output: Described, expected: list[Array], found: list[Array], between: Collection[str], *, random: bool
-) -> OutputCheck:
-    alike = len(expected) == len(found) and all(
-        a.shape == b.shape and a.dtype == b.dtype for a, b in zip(expected, found, strict=True)
-    )
-    if not alike:
-        return OutputCheck(output.name, output.dtype, False, False, np.inf, np.inf, True)
-    pairs = list(zip(expected, found, strict=True))
-    identical = all(a.tolist() == b.tolist() if a.dtype.kind == "O" else a.tobytes() == b.tobytes() for a, b in pairs)
-    finite = all(a.dtype.kind in "OSUb" or not a.size or bool(np.isfinite(_widened(a)).any()) for a in expected)
-    if identical or random:
-        return OutputCheck(output.name, output.dtype, identical, True, 0.0, 0.0, finite)
-    absolute = max(_largest_difference(a, b) for a, b in pairs)
-    largest = max((_largest(a) for a in expected), default=0.0)
-    relative = absolute / largest if largest else np.inf if absolute else 0.0
-    passed = relative <= max((tolerance(a.dtype.name, between) for a in expected), default=0.0)
-    return OutputCheck(output.name, output.dtype, False, bool(passed), absolute, relative, finite)
-
-
-def _widened(array: Array) -> Array:
-    return array if array.dtype.kind in "c" else array.astype(np.float64)
-
-
-def _largest(array: Array) -> float:
-    if array.dtype.kind in "OSU" or not array.size:
-        return 0.0
-    magnitudes = np.abs(_widened(array))
-    return float(np.max(magnitudes, where=np.isfinite(magnitudes), initial=0.0))
-
-
-def _largest_difference(expected: Array, found: Array) -> float:
-    """Return the largest absolute difference; values that are not finite have to be the same."""
-    if expected.dtype.kind in "OSU":
-        return 0.0 if expected.tolist() == found.tolist() else np.inf
-    a, b = _widened(expected), _widened(found)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    with np.errstate(invalid="ignore"):
-        difference = np.where(same, 0.0, np.abs(a - b))
-    return float(np.max(np.where(np.isnan(difference), np.inf, difference), initial=0.0))

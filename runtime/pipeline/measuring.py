@@ -17,11 +17,12 @@ from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
 from mtpp.runtime.pipeline.memory import Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
+from mtpp.runtime.pipeline.model_kinds import model_of
 from mtpp.runtime.pipeline.pipeline import PipelineChoices, PipelineTimes, run_pipeline, stage_models
 from mtpp.runtime.pipeline.reference_job import Reference, ReferenceJob
 from mtpp.runtime.pipeline.run_request import RunRequest
 from mtpp.runtime.pipeline.wiring import Wiring, read_wiring
-from mtpp.runtime.random_values import random_input
+from mtpp.runtime.random_values import drawn_input
 from mtpp.runtime.session import SessionChoices
 
 _MOST_SETS = 4
@@ -179,11 +180,9 @@ def _sets(wiring: Wiring, batches: int) -> int:
 
 
 def _make_up(wiring: Wiring, inputs: Ring, seed: int) -> None:
-    from onnx import helper
-
     for number, views in enumerate(inputs.views()):
         for name, array in views.items():
-            array[...] = random_input(name, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape, seed + number)
+            array[...] = drawn_input(name, array.shape, seed + number, whole=array.dtype.kind in "iub")
 
 
 def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
@@ -191,4 +190,4 @@ def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:
         key: tuple((region.name, region.dtype, region.shape) for region in layout.regions)
         for key, layout in (("inputs", wiring.inputs), ("outputs", wiring.outputs))
     }
-    return ModelFile(path, expected["inputs"], expected["outputs"], seed)
+    return model_of(path, expected["inputs"], expected["outputs"], seed, whole=True)

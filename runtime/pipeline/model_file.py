@@ -1,32 +1,67 @@
-"""A model opened in a worker process, its inputs and outputs held against those expected, bound to shared memory."""
+"""A model to be opened in a worker process, its inputs and outputs held against those expected."""
 
 from __future__ import annotations
 
-import mmap
-import os
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Array
-from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session
+from mtpp.runtime.session import SessionChoices
 
 Expected = tuple[str, str, tuple[int, ...]]
 """Name, numpy's name of the type, and shape of a tensor."""
 
-_TYPES = {
-    "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
-    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-}  # fmt: skip
-"""numpy's names of the types that ONNX Runtime names in ``tensor(…)``."""
 
-_OF_ONNXRUNTIME = {name: own for own, name in _TYPES.items()}
+class OpenedModel(Protocol):
+    """A model in memory, ready to run; values are tensors of the library that runs it."""
+
+    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
+        """Return arrays as values on the same memory: nothing is copied."""
+
+    def array(self, value: Any) -> Array:
+        """Return a value as an array."""
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the outputs for these inputs, by name.
+
+        Raises
+        ------
+        InputError
+            If it fails.
+        """
+
+    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Run with outputs going to memory that is there.
+
+        Raises
+        ------
+        InputError
+            If it fails, as it does when an output does not have the size of that memory.
+        """
+
+
+class Declared(NamedTuple):
+    """An input or output as a file describes it.
+
+    Attributes
+    ----------
+    type
+        numpy's name, or another one where numpy has none.
+    shape
+        None where not even its rank is declared; a size that is left open is no whole number.
+    """
+
+    name: str
+    type: str
+    shape: Sequence[int | str | None] | None
 
 
 @dataclass(frozen=True)
-class ModelFile:
+class ModelFile(ABC):
     """A file, and what of it is needed.
 
     Attributes
@@ -37,26 +72,27 @@ class ModelFile:
         What the manifest says of them.
     seed
         Of weights whose files are absent.
+    whole
+        Whether it is the model that was split, which may make more than is wanted.
     """
 
     path: Path
     inputs: tuple[Expected, ...]
     outputs: tuple[Expected, ...]
     seed: int
+    whole: bool = False
 
-    def open(self, choices: SessionChoices) -> Any:
-        """Return a session of it.
+    @abstractmethod
+    def open(self, choices: SessionChoices) -> OpenedModel:
+        """Return the model, ready to run.
 
         Raises
         ------
         InputError
             If it cannot be loaded, or does not read and make the tensors that the manifest says.
         """
-        session = open_session(self.path, choices, display=str(self.path), weights=self._absent_weights())
-        self._check("input", session.get_inputs(), self.inputs, all_of_them=True)
-        self._check("output", session.get_outputs(), self.outputs, all_of_them=False)
-        return session
 
+    @abstractmethod
     def check_declared(self) -> None:
         """Hold what the manifest says against what the file declares, before anything is set aside for it.
 
@@ -66,35 +102,8 @@ class ModelFile:
             If the file is no model, or does not read and make the tensors that the manifest says. Sizes that it leaves
             open show only when it runs.
         """
-        from mtpp.formats.onnx.loading import parse_model
 
-        display = str(self.path)
-        try:
-            graph = parse_model(self.path.read_bytes(), display).graph
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
-        own = {tensor.name for tensor in graph.initializer}
-        self._check(
-            "input", [_declared(one) for one in graph.input if one.name not in own], self.inputs, all_of_them=True
-        )
-        self._check("output", [_declared(one) for one in graph.output], self.outputs, all_of_them=False)
-
-    def _absent_weights(self) -> dict[str, Array]:
-        display = str(self.path)
-        try:
-            if not _names_files(self.path):
-                return {}
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
-        from mtpp.formats.onnx.loading import parse_model
-        from mtpp.host.free_memory import free_bytes
-        from mtpp.runtime.weights import absent_weights
-
-        model = parse_model(data, display)
-        return absent_weights(model, self.path.parent, display, self.seed, limit=free_bytes())
-
-    def _check(self, what: str, found: Sequence[Any], expected: Sequence[Expected], *, all_of_them: bool) -> None:
+    def _check(self, what: str, found: Sequence[Declared], expected: Sequence[Expected], *, all_of_them: bool) -> None:
         found_by_name = {tensor.name: tensor for tensor in found}
         for name, dtype, shape in expected:
             problem = None
@@ -102,7 +111,6 @@ class ModelFile:
                 problem = f"it has none, and {_list(found_by_name)} instead"
             else:
                 own = found_by_name.pop(name)
-                type_ = own.type.removeprefix("tensor(").removesuffix(")")
                 sizes = own.shape if own.shape is None else list(own.shape)
                 fits = sizes is None or (
                     len(sizes) == len(shape)
@@ -110,8 +118,8 @@ class ModelFile:
                         not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
                     )
                 )
-                if _TYPES.get(type_) != dtype:
-                    problem = f"it is of type {type_}, not {dtype}"
+                if own.type != dtype:
+                    problem = f"it is of type {own.type}, not {dtype}"
                 elif not fits:
                     problem = f"its shape is {sizes}, not {list(shape)}"
             if problem:
@@ -122,59 +130,12 @@ class ModelFile:
     def _error(self, where: str, problem: str) -> InputError:
         return InputError(problem, source=str(self.path), where=where, remedy="split the model again")
 
-    def run(self, session: Any, binding: Any) -> None:
-        """Run a session once with everything bound.
-
-        Raises
-        ------
-        InputError
-            If it fails, as it does when an output does not have the size that the manifest says.
-        """
+    def _bytes(self) -> bytes:
         try:
-            session.run_with_iobinding(binding)
-        except Exception as error:  # its exceptions have no base of their own
-            raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=str(self.path)) from None
-
-
-class _Declared(NamedTuple):
-    """An input or output as ONNX Runtime describes them; the shape is None where not even its rank is declared."""
-
-    name: str
-    type: str
-    shape: list[int | str | None] | None
-
-
-def _declared(value: Any) -> _Declared:
-    """Describe a ``ValueInfoProto``."""
-    from mtpp.formats.onnx.tensor_type import dtype_name
-
-    if not value.type.HasField("tensor_type"):
-        return _Declared(value.name, value.type.WhichOneof("value") or "unknown type", None)
-    tensor = value.type.tensor_type
-    shape: list[int | str | None] | None = None
-    if tensor.HasField("shape"):
-        shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim]
-    name = dtype_name(tensor.elem_type)
-    return _Declared(value.name, f"tensor({_OF_ONNXRUNTIME.get(name, name)})", shape)
-
-
-def _names_files(path: Path) -> bool:
-    """Say cheaply whether a model may have weights in other files: such an entry has the key ``location``.
-
-    Loading what it takes to parse the model would make up half of a worker's start.
-    """
-    with path.open("rb") as file:
-        if os.fstat(file.fileno()).st_size == 0:
-            return True
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-            return data.find(b"location") >= 0
+            return self.path.read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
 
 
 def _list(names: Mapping[str, Any]) -> str:
     return ", ".join(map(repr, names)) or "no other"
-
-
-def shared_values(views: Mapping[str, Array]) -> dict[str, Any]:
-    """Return the tensors of a slot as ONNX Runtime's, on the same memory: nothing is copied."""
-    make = onnxruntime().OrtValue.ortvalue_from_numpy
-    return {name: make(array) for name, array in views.items()}

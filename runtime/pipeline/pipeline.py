@@ -13,6 +13,7 @@ from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits, Stopped, no_process
 from mtpp.runtime.pipeline.memory import Array, Ring
 from mtpp.runtime.pipeline.model_file import ModelFile
+from mtpp.runtime.pipeline.model_kinds import model_of
 from mtpp.runtime.pipeline.stage_job import Read, StageJob
 from mtpp.runtime.pipeline.times import StageTimes, TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures, PeerGone, make_link
@@ -85,7 +86,7 @@ def stage_models(wiring: Wiring, seed: int) -> tuple[ModelFile, ...]:
     ]
     position = {stage.index: i for i, stage in enumerate(wiring.manifest.stages)}
     return tuple(
-        ModelFile(
+        model_of(
             wiring.folder / stage.file,
             tuple(
                 shapes[tensor.name] if tensor.source == MODEL_INPUT else made[position[tensor.source]][tensor.name]

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Ring
-from mtpp.runtime.pipeline.model_file import ModelFile, shared_values
+from mtpp.runtime.pipeline.model_file import ModelFile, OpenedModel
 from mtpp.runtime.pipeline.stage_job import keep_to
-from mtpp.runtime.session import SessionChoices, first_line
+from mtpp.runtime.session import SessionChoices
 
 FEWEST = 3
 """Runs that a time needs to be more than chance."""
@@ -77,48 +77,46 @@ class ReferenceJob:
             If a model cannot be loaded or run.
         """
         keep_to(self.cores)
-        sessions = [model.open(self.choices) for model in self.models]
+        opened = [model.open(self.choices) for model in self.models]
         last_use = {name: i for i, model in enumerate(self.models) for name, _, _ in model.inputs}
-        inputs = [shared_values(views) for views in self.inputs.views()]
+        inputs = [opened[0].shared(views) for views in self.inputs.views()]
         outputs = self.outputs.views()
         for slot, views in enumerate(outputs):
-            self._round(sessions, dict(inputs[slot]), last_use, views)
+            self._round(opened, dict(inputs[slot]), last_use, views)
         again = {name: np.empty_like(array) for name, array in outputs[0].items()}
-        self._round(sessions, dict(inputs[0]), last_use, again)
+        self._round(opened, dict(inputs[0]), last_use, again)
         repeatable = all(array.tobytes() == outputs[0][name].tobytes() for name, array in again.items())
         for warmup in range(self.warmup):
-            self._round(sessions, dict(inputs[warmup % len(inputs)]), last_use, {})
+            self._round(opened, dict(inputs[warmup % len(inputs)]), last_use, {})
         rounds: list[NDArray[np.float64]] = []
         start, cpu = time.monotonic(), time.process_time()
         while len(rounds) < self.repeats and (len(rounds) < FEWEST or time.monotonic() - start < self.budget_s):
-            rounds.append(self._round(sessions, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
+            rounds.append(self._round(opened, dict(inputs[len(rounds) % len(inputs)]), last_use, {}))
         share = (time.process_time() - cpu) / (time.monotonic() - start)
         parent.send(("measured", Reference(np.array(rounds), share, repeatable)))
 
     def _round(
-        self, sessions: list[Any], values: dict[str, Any], last_use: dict[str, int], keep: Any
+        self, opened: list[OpenedModel], values: dict[str, Any], last_use: dict[str, int], keep: Any
     ) -> NDArray[np.float64]:
         """Run all models once; write what is to be kept where it belongs; return the seconds of each."""
-        seconds = np.zeros(len(sessions))
-        for i, (model, session) in enumerate(zip(self.models, sessions, strict=True)):
-            names = [name for name, _, _ in model.outputs]
+        seconds = np.zeros(len(opened))
+        for i, (model, one) in enumerate(zip(self.models, opened, strict=True)):
             feeds = {name: values[name] for name, _, _ in model.inputs}
             start = time.monotonic()
-            try:
-                made = session.run_with_ort_values(names, feeds)
-            except Exception as error:  # its exceptions have no base of their own
-                raise InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=str(model.path)) from None
+            made = one.run(feeds)
             seconds[i] = time.monotonic() - start
-            for (name, dtype, shape), value in zip(model.outputs, made, strict=True):
-                if tuple(value.shape()) != shape:
+            for name, dtype, shape in model.outputs:
+                value = made[name]
+                found = tuple(one.array(value).shape)
+                if found != shape:
                     raise InputError(
-                        f"its shape is {value.shape()}, not {list(shape)} as the manifest says ({dtype})",
+                        f"its shape is {list(found)}, not {list(shape)} as the manifest says ({dtype})",
                         source=str(model.path),
                         where=f"output {name!r}",
                         remedy="split the model again, with the sizes that it has",
                     )
                 if name in keep:
-                    keep[name][...] = value.numpy()
+                    keep[name][...] = one.array(value)
                 if name in last_use:
                     values[name] = value
             for name in [name for name in values if last_use.get(name, i) <= i]:

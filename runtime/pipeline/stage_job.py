@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from mtpp.runtime.pipeline.memory import Ring
-from mtpp.runtime.pipeline.model_file import ModelFile, shared_values
+from mtpp.runtime.pipeline.model_file import ModelFile
 from mtpp.runtime.pipeline.times import TimesTable
 from mtpp.runtime.pipeline.tokens import Arrivals, Departures
 from mtpp.runtime.session import SessionChoices
@@ -93,17 +93,16 @@ def keep_to(cores: tuple[int, ...] | None) -> None:
 
 
 class _Loop:
-    """The session with a binding; values are made once per slot, so that a batch costs no allocation."""
+    """The model with its memory; values are made once per slot, so that a batch costs no allocation."""
 
     def __init__(self, job: StageJob) -> None:
         self._job = job
-        self._session = job.model.open(job.choices)
-        self._binding = self._session.io_binding()
+        self._model = job.model.open(job.choices)
         self._reads: list[tuple[int, list[dict[str, Any]]]] = []
         for read in job.reads:
-            slots = [shared_values({name: views[name] for name in read.names}) for views in read.ring.views()]
+            slots = [self._model.shared({name: views[name] for name in read.names}) for views in read.ring.views()]
             self._reads.append((read.ring.slots, slots))
-        self._outputs = [shared_values(views) for views in job.output.views()]
+        self._outputs = [self._model.shared(views) for views in job.output.views()]
         self._total = job.warmup + job.batches
 
     def step(self, batch: int, row: Any) -> None:
@@ -116,13 +115,12 @@ class _Loop:
         arrived = clock()
         for departures in job.departures:
             departures.wait(batch)
+        inputs: dict[str, Any] = {}
         for count, slots in self._reads:
-            for name, value in slots[batch % count].items():
-                self._binding.bind_ortvalue_input(name, value)
-        for name, value in self._outputs[batch % job.output.slots].items():
-            self._binding.bind_ortvalue_output(name, value)
+            inputs |= slots[batch % count]
+        outputs = self._outputs[batch % job.output.slots]
         cpu, began = time.process_time(), clock()
-        job.model.run(self._session, self._binding)
+        self._model.run_into(inputs, outputs)
         ended, cpu = clock(), time.process_time() - cpu
         for departures in job.departures:
             departures.tell()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -76,6 +77,10 @@ class FlatProgram:
             node = self.same_as[node]
         return node
 
+    def value_or_other(self, one: Any) -> Any:
+        """Return the node that a node stands for; what is none as it is."""
+        return self.value(one) if isinstance(one, pytorch().fx.Node) else one
+
     def number(self, node: Node) -> int | float | bool | None:
         """Return the number that a node comes to with these sizes; None for tensors, and what depends on data."""
         torch = pytorch()
@@ -125,9 +130,22 @@ def flat_program(exported: ExportedProgram, sizes: Mapping[str, int]) -> FlatPro
         Values of the symbols in its sizes. Those of sizes that depend on data (``u0``) are left aside: a plan assumes
         one, and a run has its own.
     """
-    module = exported.module(check_guards=False)
+    module = flat_module(exported)
     flat = FlatProgram(module, {name: size for name, size in sizes.items() if not name.startswith("u")})
     _walk(flat, module, "", ())
+    return flat
+
+
+def flat_module(exported: ExportedProgram) -> GraphModule:
+    """Return a program as a module that takes and returns tensors one by one, in no lists or dictionaries."""
+    torch = pytorch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        module = exported.module(check_guards=False)
+    module._forward_pre_hooks.clear()  # they check the lists and dictionaries
+    module.graph.set_codegen(torch.fx.graph.CodeGen())
+    module.recompile()
+    flat: GraphModule = module
     return flat
 
 

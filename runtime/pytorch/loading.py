@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.torch_export.loadable import loadable_copy
+from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.random_values import drawn_weight
+from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
     import torch
@@ -22,7 +24,7 @@ META, CPU = "meta", "cpu"
 
 @dataclass(frozen=True)
 class LoadedProgram:
-    """A program in memory, with values for all of its weights.
+    """A program in memory.
 
     Attributes
     ----------
@@ -34,7 +36,7 @@ class LoadedProgram:
     made_up: tuple[str, ...]
 
 
-def load_program(data: bytes, source: str, seed: int = 0) -> LoadedProgram:
+def load_program(data: bytes, source: str, seed: int | None = 0) -> LoadedProgram:
     """Load what ``torch.export.save`` wrote.
 
     Parameters
@@ -43,7 +45,7 @@ def load_program(data: bytes, source: str, seed: int = 0) -> LoadedProgram:
         What messages call it.
     seed
         Of values for what the file has none of: programs exported on the device ``meta``. The same name and seed give
-        the same values in any program.
+        the same values in any program. None: such weights stay without values.
 
     Raises
     ------
@@ -64,27 +66,37 @@ def load_program(data: bytes, source: str, seed: int = 0) -> LoadedProgram:
                 source=source,
                 remedy="export it again with this version",
             ) from None
-    return LoadedProgram(exported, tuple(_fill(exported, seed)))
+    return LoadedProgram(exported, () if seed is None else tuple(_fill(exported, seed, source)))
 
 
-def _fill(exported: ExportedProgram, seed: int) -> list[str]:
+def _fill(exported: ExportedProgram, seed: int, source: str) -> list[str]:
     """Give values to what is on the device ``meta``, and have the program run on the CPU; return the names."""
     torch = pytorch()
-    names = []
-    for held in (exported.state_dict, exported.constants):
-        for name, value in held.items():
-            if not isinstance(value, torch.Tensor) or value.device.type != META:
-                continue
-            names.append(name)
-            filled = drawn(name, value, seed)
-            is_parameter = isinstance(value, torch.nn.Parameter)
-            held[name] = torch.nn.Parameter(filled, requires_grad=value.requires_grad) if is_parameter else filled
-    if names:
+    absent = [
+        (held, name)
+        for held in (exported.state_dict, exported.constants)
+        for name, value in held.items()
+        if isinstance(value, torch.Tensor) and value.device.type == META
+    ]
+    size, free = sum(held[name].nbytes for held, name in absent), free_bytes()
+    if free is not None and size > free:
+        raise InputError(
+            f"running it with random weights in place of absent ones takes {format_bytes(size)}, and "
+            f"{format_bytes(free)} are free",
+            source=source,
+            remedy="do it on a larger machine",
+        )
+    for held, name in absent:
+        value = held[name]
+        filled = drawn(name, value, seed)
+        is_parameter = isinstance(value, torch.nn.Parameter)
+        held[name] = torch.nn.Parameter(filled, requires_grad=value.requires_grad) if is_parameter else filled
+    if absent:
         for module in exported.graph_module.modules():
             for node in getattr(getattr(module, "graph", None), "nodes", ()):
                 node.args = torch.fx.node.map_aggregate(node.args, _on_cpu)
                 node.kwargs = torch.fx.node.map_aggregate(node.kwargs, _on_cpu)
-    return names
+    return [name for _, name in absent]
 
 
 def _on_cpu(value: Any) -> Any:

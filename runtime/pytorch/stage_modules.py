@@ -60,12 +60,14 @@ class SplitProgram:
 
 
 def split_program(
-    flat: FlatProgram, nodes: Sequence[Sequence[str]], labels: Sequence[int], source: str
+    flat: FlatProgram, results: Sequence[Any], nodes: Sequence[Sequence[str]], labels: Sequence[int], source: str
 ) -> SplitProgram:
     """Cut a program into stages.
 
     Parameters
     ----------
+    results
+        Names of what the program returns, in order; other things where it is no tensor.
     nodes
         Names of the steps of each op of the graph (:class:`mtpp.formats.torch_export.ProgramReading`).
     labels
@@ -88,19 +90,24 @@ def split_program(
     -----
     O(nodes · stages that read what folds).
     """
-    cut = _Cut(flat, source)
+    cut = _Cut(flat, results, source)
     cut.assign(nodes, labels)
     return cut.split({stage: sum(label == stage for label in labels) for stage in set(labels)})
 
 
 class _Cut:
-    def __init__(self, flat: FlatProgram, source: str) -> None:
+    def __init__(self, flat: FlatProgram, results: Sequence[Any], source: str) -> None:
         self.flat, self.source = flat, source
-        self.steps = {step.node: step for step in flat.steps}
+        self.place = {step.node: place for place, step in enumerate(flat.steps)}
         self.owner: dict[Node, int] = {}
         self.names: dict[Node, str] = {}
+        returned = zip(map(flat.value_or_other, flat.outputs), results, strict=True)
+        named = [(one, one.name) for one in flat.inputs]
+        named += [(one, name) for one, name in returned if isinstance(one, pytorch().fx.Node) and isinstance(name, str)]
         taken: set[str] = set()
-        for node, name in [(one, one.name) for one in flat.inputs] + [(one.node, one.name) for one in flat.steps]:
+        for node, name in [*named, *((one.node, one.name) for one in flat.steps)]:
+            if node in self.names:
+                continue
             own = plain = re.sub(r"\W", "_", name)
             number = 1
             while own in taken:
@@ -152,7 +159,7 @@ class _Cut:
         for stage, need in needs.items():
             if extra := [node for node in wanted[stage] if node not in self.owner]:
                 need = self._needed(stage, extra)
-            made = sorted(wanted[stage], key=self._place)
+            made = sorted(wanted[stage], key=lambda node: self.place.get(node, -1))
             module = _StageGraph(self, stage, need).build(made)
             stages.append(
                 StageModule(
@@ -172,18 +179,14 @@ class _Cut:
                 )
             )
         described = [self._described(node) for node in self.flat.inputs if node in inputs]
-        listed = [node for node in results if node.op != "placeholder"]
         direct = [node for node in results if node.op == "placeholder"]
         return SplitProgram(
             tuple(stages),
             tuple(described),
-            tuple(self._described(node) for node in listed),
+            tuple(self._described(node) for node in results),
             tuple((self.names[node], self.names[node]) for node in direct),
-            tuple(results[node] for node in listed),
+            tuple(results.values()),
         )
-
-    def _place(self, node: Node) -> int:
-        return self.flat.steps.index(self.steps[node])
 
     def _results(self, last: int) -> dict[Node, int]:
         """Return the tensors that the program returns, each with its first place."""
@@ -191,7 +194,7 @@ class _Cut:
         for place, one in enumerate(self.flat.outputs):
             if isinstance(one, pytorch().fx.Node):
                 node = self.flat.value(one)
-                if self.flat.number(node) is None and node.op != "get_attr":
+                if isinstance(node.meta.get("val"), pytorch().Tensor):
                     found.setdefault(node, place)
         return found
 
@@ -217,7 +220,7 @@ class _Cut:
     def _order(self, node: Node) -> tuple[int, int]:
         if node.op == "placeholder":
             return 0, self.flat.inputs.index(node)
-        return 1, self._place(node)
+        return 1, self.place[node]
 
     def _described(self, node: Node) -> Described:
         torch = pytorch()
@@ -258,7 +261,7 @@ class _StageGraph:
         for node, entry in entries:
             known[node] = self._entered(graph, node, entry, copied=copies)
         self._emit(graph, root, known, self.need.steps, 0, set(made))
-        graph.output(tuple(self._handed_on(graph, node, known[node]) for node in made))
+        graph.output(tuple(self._handed_on(graph, node, self._value(graph, root, known, node)) for node in made))
         return torch.fx.GraphModule(root, graph, f"Stage{self.stage}")
 
     def _entered(self, graph: Graph, node: Node, entry: Node, *, copied: bool) -> Node:
@@ -280,9 +283,11 @@ class _StageGraph:
         return graph.call_function(aten.permute.default, (moved, back))
 
     def _handed_on(self, graph: Graph, node: Node, value: Any) -> Any:
-        if isinstance(node.meta.get("val"), pytorch().Tensor):
-            return value
         torch = pytorch()
+        if node.op == "get_attr":  # a parameter that the program returns
+            return graph.call_function(torch.ops.aten.clone.default, (value,))
+        if isinstance(node.meta.get("val"), torch.Tensor):
+            return value
         return graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": torch.int64})
 
     def _emit(

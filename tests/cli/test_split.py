@@ -176,7 +176,7 @@ def test_a_plan_for_another_model(model: Path) -> None:
         "give the model that it was made from, or plan anew\n",
     )
     assert sorted(entry.name for entry in model.parent.iterdir()) == ["model.onnx", "other.onnx", "plan.json"]
-    with pytest.raises(InputError, match="not an ONNX model"):
+    with pytest.raises(InputError, match="neither an ONNX model nor an exported PyTorch program"):
         _read(model.with_name("plan.json"))
     with pytest.raises(InputError, match="the plan was made for rows = 2"):
         _read(model, rows=3)

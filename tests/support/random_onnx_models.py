@@ -12,8 +12,8 @@ from onnx import TensorProto, helper, numpy_helper
 from mtpp.formats.io.new_folder import new_folder
 from mtpp.formats.onnx.reader import Reading, read_with_nodes
 from mtpp.formats.onnx.stages import Split, split_model
-from mtpp.formats.onnx.stages.writing import OURS, write_split
-from mtpp.formats.results.stage_manifest import StageManifest
+from mtpp.formats.onnx.stages.writing import write_split
+from mtpp.formats.results.stage_manifest import OURS, StageManifest
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
 

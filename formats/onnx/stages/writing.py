@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,6 @@ from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
 from mtpp.formats.onnx.stages.splitting import Split
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.results.stage_manifest import FILE_NAME, Stage, StageManifest, manifest_text
-
-OURS = re.compile(rf"{re.escape(FILE_NAME)}|stage-\d+\.onnx|weights-\d+\.bin")
-"""Names of the files that are written."""
 
 
 def write_split(

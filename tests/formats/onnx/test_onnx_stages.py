@@ -15,7 +15,7 @@ from random_onnx_models import read_model, split_into
 from mtpp.errors import InputError
 from mtpp.formats.io.new_folder import check_folder, new_folder
 from mtpp.formats.onnx.stages import contents, writing
-from mtpp.formats.onnx.stages.writing import OURS
+from mtpp.formats.results.stage_manifest import OURS
 
 F = TensorProto.FLOAT
 

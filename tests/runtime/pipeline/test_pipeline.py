@@ -169,7 +169,7 @@ def test_the_end_of_the_time_leaves_what_is_done(wiring: Wiring, rings: tuple[Ri
     [
         ({"input": "q"}, r"s1\.onnx: input 'a': it has none, and 'q' instead, as the manifest says; split the model"),
         ({"output": "q"}, r"s1\.onnx: output 'b': it has none"),
-        ({"type": TensorProto.DOUBLE}, r"s1\.onnx: input 'a': it is of type double, not float32"),
+        ({"type": TensorProto.DOUBLE}, r"s1\.onnx: input 'a': it is of type float64, not float32"),
         ({"shape": [SIZE, 3]}, r"s1\.onnx: input 'a': its shape is \[8, 3\], not \[8, 8\]"),
         ({"extra": "more"}, r"s1\.onnx: input 'more': the manifest does not say what to feed it"),
         ({"node": "NoSuchOp"}, r"s1\.onnx: ONNX Runtime cannot load it: .*NoSuchOp"),

@@ -112,7 +112,7 @@ def test_a_forged_type_and_a_forged_output_of_the_model(tmp_path: Path, monkeypa
     path = folder / "manifest.json"
     genuine = path.read_text()
     path.write_text(genuine.replace('"float32"', '"float64"'))
-    with pytest.raises(InputError, match="it is of type float, not float64, as the manifest says"):
+    with pytest.raises(InputError, match="it is of type float32, not float64, as the manifest says"):
         measure(RunRequest(folder, batches=1, warmup=0), RunLimits(Deadline(), lambda: False))
     document = json.loads(genuine)
     document["outputs"][0]["shape"] = [1 << 20, 1 << 10]

@@ -1,0 +1,165 @@
+"""Files of the stages of a model, written and checked: of an ONNX model, or of an exported PyTorch program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mtpp.api.inputs.stage_plan import PlannedModel
+    from mtpp.api.observer import Observer
+    from mtpp.api.splitting.request import SplitRequest
+    from mtpp.formats.onnx.stages import Split
+    from mtpp.formats.results.stage_manifest import StageManifest
+    from mtpp.runtime.checking.output_check import SplitCheck
+    from mtpp.views.written_stages import WrittenStages
+
+
+def onnx_stages(
+    model: PlannedModel, request: SplitRequest, folder: Path, observer: Observer, show: Callable[[str], None]
+) -> WrittenStages:
+    """Write one ONNX model per stage into an empty folder; check them if asked to.
+
+    Raises
+    ------
+    InputError
+        If the model cannot be split, or run for the check.
+    OSError
+        If a file cannot be written.
+    """
+    from mtpp.formats.onnx.reader import Reading
+    from mtpp.formats.onnx.stages import split_model
+    from mtpp.formats.onnx.stages.writing import write_split
+    from mtpp.inference.frozen import frozen
+    from mtpp.views.written_stages import WrittenStages
+
+    source, plan, reading = model.source, model.plan, model.reading
+    assert isinstance(reading, Reading)
+    if request.check_seed is not None:
+        from mtpp.runtime.session import onnxruntime
+
+        onnxruntime()  # says so at once if it is not there
+    show("cutting")
+    split = split_model(reading, source.data, plan.labels, source=source.display, folder=model.folder)
+    manifest, fault = write_split(folder, split, _predicted(model), _about(model), source.display)
+    if fault is not None:
+        observer.warn(f"{source.display}: no valid model for onnx.checker, neither whole nor split: {fault}")
+    shared, calls = _shared(split, folder), (split.calls_kept, split.calls_inlined)
+    del split  # and the weights with it
+    result = None
+    if request.check_seed is not None:
+        result = _checked(model, manifest, folder, request.check_seed, observer, show)
+    return WrittenStages(
+        request.folder,
+        manifest,
+        tuple(plan.param_bytes),
+        tuple((folder / stage.file).stat().st_size for stage in manifest.stages),
+        frozen(shared),
+        *calls,
+        result,
+    )
+
+
+def program_stages(
+    model: PlannedModel, request: SplitRequest, folder: Path, observer: Observer, show: Callable[[str], None]
+) -> WrittenStages:
+    """Write one exported program per stage into an empty folder; check them if asked to.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is not installed, or cannot load, cut, export or run the program.
+    OSError
+        If a file cannot be written.
+    """
+    from mtpp.formats.torch_export import ProgramReading
+    from mtpp.runtime.pytorch.flat_program import flat_program
+    from mtpp.runtime.pytorch.loading import load_program
+    from mtpp.runtime.pytorch.stage_files import write_program_stages
+    from mtpp.runtime.pytorch.stage_modules import split_program
+    from mtpp.views.written_stages import WrittenStages
+
+    source, plan, reading = model.source, model.plan, model.reading
+    assert isinstance(reading, ProgramReading)
+    show("loading")
+    loaded = load_program(source.data, source.display, seed=None)
+    show("cutting")
+    flat = flat_program(loaded.exported, reading.symbols)
+    results = list(loaded.exported.graph_signature.user_outputs)
+    split = split_program(flat, results, reading.nodes, plan.labels, source.display)
+    show("exporting the stages")
+    manifest = write_program_stages(folder, split, _predicted(model), _about(model), source.display)
+    del loaded, flat, split  # and the weights with them
+    check = None
+    if request.check_seed is not None:
+        from mtpp.runtime.checking.program_check import check_split_program
+
+        check = check_split_program(
+            source.data, manifest, folder, display=source.display, seed=request.check_seed, tell=_told(observer, show)
+        )
+        _warn_of(check, observer)
+    sizes = tuple((folder / stage.file).stat().st_size for stage in manifest.stages)
+    return WrittenStages(request.folder, manifest, tuple(plan.param_bytes), sizes, {}, 0, 0, check)
+
+
+def _about(model: PlannedModel) -> dict[str, Any]:
+    """Return what a manifest says of the model that was split."""
+    plan, graph = model.plan, model.reading.graph
+    return {
+        "name": graph.name,
+        "sha256": model.source.sha256,
+        "ops": graph.op_count,
+        "k": plan.k,
+        "time_unit": plan.time_unit,
+        "ticks_per_unit": plan.ticks_per_unit,
+        "bottleneck": plan.bottleneck,
+        "work": sum(plan.works),
+    }
+
+
+def _predicted(model: PlannedModel) -> dict[int, tuple[int, int]]:
+    return dict(enumerate(zip(model.plan.costs, model.plan.works, strict=True)))
+
+
+def _told(observer: Observer, show: Callable[[str], None]) -> Callable[[str], None]:
+    def tell(text: str) -> None:
+        observer.note(text)
+        show(text)
+
+    return tell
+
+
+def _warn_of(check: SplitCheck, observer: Observer) -> None:
+    """Warn of what makes a comparison say less than one may think."""
+    if check.absent:
+        weights = "weight is" if check.absent == 1 else "weights are"
+        observer.warn(f"{check.absent:,} {weights} absent: checked with random ones")
+    if check.random:
+        observer.warn(f"{check.random[0]} draws random numbers: only types and shapes of the outputs were compared")
+    for output in check.outputs:
+        if not output.finite and not check.random:
+            observer.warn(f"output {output.name!r} has no finite value: that it is the same says little")
+
+
+def _shared(split: Split, folder: Path) -> dict[str, int | None]:
+    files = {name: (folder / name).stat().st_size for name in split.data_files.files}
+    return {**files, **dict.fromkeys(split.data_files.absent)}
+
+
+def _checked(
+    model: PlannedModel,
+    manifest: StageManifest,
+    folder: Path,
+    seed: int,
+    observer: Observer,
+    show: Callable[[str], None],
+) -> SplitCheck:
+    from mtpp.runtime.checking.split_check import check_split
+
+    source = model.source
+    found = check_split(
+        source.data, model.folder, manifest, folder, display=source.display, seed=seed, tell=_told(observer, show)
+    )
+    _warn_of(found, observer)
+    return found

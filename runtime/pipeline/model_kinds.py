@@ -1,0 +1,18 @@
+"""Files of models by what they are: ONNX models and exported PyTorch programs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from mtpp.runtime.pipeline.model_file import Expected, ModelFile
+from mtpp.runtime.pipeline.onnx_file import OnnxFile
+from mtpp.runtime.pipeline.program_file import SUFFIX, ProgramFile
+
+
+def model_of(
+    path: Path, inputs: Sequence[Expected], outputs: Sequence[Expected], seed: int, *, whole: bool = False
+) -> ModelFile:
+    """Return a file as what it is, by its suffix."""
+    kind = ProgramFile if path.suffix == SUFFIX else OnnxFile
+    return kind(path, tuple(inputs), tuple(outputs), seed, whole)

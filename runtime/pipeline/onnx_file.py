@@ -1,0 +1,131 @@
+"""An ONNX model opened in a worker process, bound to shared memory."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.runtime.pipeline.memory import Array
+from mtpp.runtime.pipeline.model_file import Declared, ModelFile
+from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session
+
+_TYPES = {
+    "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
+    **{f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""numpy's names of the types that ONNX Runtime names in ``tensor(…)``."""
+
+
+class OnnxFile(ModelFile):
+    """An ONNX file, run by ONNX Runtime."""
+
+    def open(self, choices: SessionChoices) -> OnnxSession:
+        """Return a session of it: see :meth:`ModelFile.open`."""
+        session = open_session(self.path, choices, display=str(self.path), weights=self._absent_weights())
+        self._check("input", [_of_session(one) for one in session.get_inputs()], self.inputs, all_of_them=True)
+        self._check("output", [_of_session(one) for one in session.get_outputs()], self.outputs, all_of_them=False)
+        return OnnxSession(session, tuple(name for name, _, _ in self.outputs), str(self.path))
+
+    def check_declared(self) -> None:
+        """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
+        from mtpp.formats.onnx.loading import parse_model
+
+        graph = parse_model(self._bytes(), str(self.path)).graph
+        own = {tensor.name for tensor in graph.initializer}
+        self._check(
+            "input", [_declared(one) for one in graph.input if one.name not in own], self.inputs, all_of_them=True
+        )
+        self._check("output", [_declared(one) for one in graph.output], self.outputs, all_of_them=False)
+
+    def _absent_weights(self) -> dict[str, Array]:
+        try:
+            if not _names_files(self.path):
+                return {}
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", source=str(self.path)) from None
+        from mtpp.formats.onnx.loading import parse_model
+        from mtpp.host.free_memory import free_bytes
+        from mtpp.runtime.weights import absent_weights
+
+        model = parse_model(self._bytes(), str(self.path))
+        return absent_weights(model, self.path.parent, str(self.path), self.seed, limit=free_bytes())
+
+
+@dataclass
+class OnnxSession:
+    """A session of ONNX Runtime, with a binding that is used again for each batch."""
+
+    session: Any
+    outputs: tuple[str, ...]
+    display: str
+
+    def __post_init__(self) -> None:
+        self._binding = self.session.io_binding()
+
+    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
+        """Return arrays as ``OrtValue`` on the same memory."""
+        make = onnxruntime().OrtValue.ortvalue_from_numpy
+        return {name: make(array) for name, array in views.items()}
+
+    def array(self, value: Any) -> Array:
+        """Return an ``OrtValue`` as an array."""
+        found: Array = value.numpy()
+        return found
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the outputs by name."""
+        try:
+            made = self.session.run_with_ort_values(list(self.outputs), dict(inputs))
+        except Exception as error:  # its exceptions have no base of their own
+            raise self._failed(error) from None
+        return dict(zip(self.outputs, made, strict=True))
+
+    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Run with everything bound."""
+        for name, value in inputs.items():
+            self._binding.bind_ortvalue_input(name, value)
+        for name, value in outputs.items():
+            self._binding.bind_ortvalue_output(name, value)
+        try:
+            self.session.run_with_iobinding(self._binding)
+        except Exception as error:  # its exceptions have no base of their own
+            raise self._failed(error) from None
+
+    def _failed(self, error: BaseException) -> InputError:
+        return InputError(f"ONNX Runtime cannot run it: {first_line(error)}", source=self.display)
+
+
+def _of_session(tensor: Any) -> Declared:
+    """Describe an input or output of a session."""
+    name = tensor.type.removeprefix("tensor(").removesuffix(")")
+    return Declared(tensor.name, _TYPES.get(name, name), tensor.shape)
+
+
+def _declared(value: Any) -> Declared:
+    """Describe a ``ValueInfoProto``."""
+    from mtpp.formats.onnx.tensor_type import dtype_name
+
+    if not value.type.HasField("tensor_type"):
+        return Declared(value.name, value.type.WhichOneof("value") or "unknown type", None)
+    tensor = value.type.tensor_type
+    shape: list[int | str | None] | None = None
+    if tensor.HasField("shape"):
+        shape = [dim.dim_value if dim.HasField("dim_value") else dim.dim_param or None for dim in tensor.shape.dim]
+    return Declared(value.name, dtype_name(tensor.elem_type), shape)
+
+
+def _names_files(path: Path) -> bool:
+    """Say cheaply whether a model may have weights in other files: such an entry has the key ``location``.
+
+    Loading what it takes to parse the model would make up half of a worker's start.
+    """
+    with path.open("rb") as file:
+        if os.fstat(file.fileno()).st_size == 0:
+            return True
+        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(b"location") >= 0

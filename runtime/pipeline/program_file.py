@@ -1,0 +1,144 @@
+"""An exported PyTorch program opened in a worker process, run on shared memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.formats.torch_export.archive import program_text
+from mtpp.formats.torch_export.program import USER, read_nodes
+from mtpp.runtime.pipeline.memory import Array
+from mtpp.runtime.pipeline.model_file import Declared, ModelFile
+from mtpp.runtime.pytorch.flat_program import flat_module
+from mtpp.runtime.pytorch.library import first_line, pytorch
+from mtpp.runtime.pytorch.loading import load_program
+from mtpp.runtime.pytorch.tensors import as_array, flat_results
+from mtpp.runtime.session import SessionChoices
+
+if TYPE_CHECKING:
+    from torch.export import ExportedProgram
+
+SUFFIX = ".pt2"
+
+
+class ProgramFile(ModelFile):
+    """An exported program, run by PyTorch."""
+
+    def open(self, choices: SessionChoices) -> OpenedProgram:
+        """Return the program, loaded: see :meth:`ModelFile.open`."""
+        torch = pytorch()
+        if choices.optimise:
+            raise InputError(
+                "PyTorch runs the ops of a program as they are", parameter="optimise", remedy="leave it out"
+            )
+        torch.set_num_threads(choices.threads)
+        loaded = load_program(self._bytes(), str(self.path), self.seed)
+        own = None if self.whole else [name for name, _, _ in self.outputs]
+        found = opened(loaded.exported, str(self.path), own)
+        torch.set_grad_enabled(False)
+        return found
+
+    def check_declared(self) -> None:
+        """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
+        display = str(self.path)
+        program = read_nodes(program_text(self._bytes(), display), self._sizes(), display, spare=True)
+        inputs = [(one.name, one.name) for one in program.inputs if one.kind == USER]
+        outputs = list(zip(self._named(program.outputs), program.outputs, strict=True))
+        for what, names, expected, every in (
+            ("input", inputs, self.inputs, True),
+            ("output", outputs, self.outputs, False),
+        ):
+            types = [(name, program.types[own]) for name, own in names]
+            found = [Declared(name, kind.name, kind.shape) for name, kind in types]
+            self._check(what, found, expected, all_of_them=every)
+
+    def _named(self, results: Sequence[str]) -> Sequence[str]:
+        """Return the name of each result: the program's own of the whole model, those of the manifest of a stage."""
+        if self.whole:
+            return results
+        if len(results) != len(self.outputs):
+            raise self._error("outputs", f"it makes {len(results)}, not {len(self.outputs)} as the manifest says")
+        return [name for name, _, _ in self.outputs]
+
+    def _sizes(self) -> dict[str, int]:
+        """Return the sizes of the program's free dimensions, which those of its inputs give."""
+        return {f"{name}:{axis}": size for name, _, shape in self.inputs for axis, size in enumerate(shape) if size}
+
+
+def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None = None) -> OpenedProgram:
+    """Return a loaded program, ready to run.
+
+    Parameters
+    ----------
+    names
+        Of what it returns, in order; None: those that it has for them itself.
+
+    Raises
+    ------
+    InputError
+        If there are more or fewer names than results.
+    """
+    module = flat_module(exported)
+    results = list(exported.graph_signature.user_outputs)
+    if names is not None and len(names) != len(results):
+        problem = f"it makes {len(results)} tensors, not {len(names)} as the manifest says"
+        raise InputError(problem, source=display, remedy="split the model again")
+    return OpenedProgram(
+        module,
+        tuple((node.name, node.meta.get("val")) for node in module.graph.nodes if node.op == "placeholder"),
+        tuple(one if isinstance(one, str) else None for one in (results if names is None else names)),
+        display,
+    )
+
+
+@dataclass
+class OpenedProgram:
+    """A module, and what its parameters and results are called.
+
+    Attributes
+    ----------
+    inputs
+        Names of its parameters, each with what it is where it is no tensor.
+    results
+        Names of what it returns, None for what has none.
+    """
+
+    module: Any
+    inputs: tuple[tuple[str, Any], ...]
+    results: tuple[str | None, ...]
+    display: str
+
+    def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
+        """Return arrays as tensors on the same memory."""
+        return {name: pytorch().from_numpy(array) for name, array in views.items()}
+
+    def array(self, value: Any) -> Array:
+        """Return a tensor as an array."""
+        return as_array(value)
+
+    def run(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the outputs by name."""
+        torch = pytorch()
+        try:
+            with torch.no_grad():
+                made = self.module(*(inputs.get(name, other) for name, other in self.inputs))
+        except Exception as error:  # whatever its ops raise
+            raise InputError(f"PyTorch cannot run it: {first_line(error)}", source=self.display) from None
+        named = zip(self.results, flat_results(made), strict=True)
+        return {name: value for name, value in named if name is not None}
+
+    def run_into(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any]) -> None:
+        """Run, and copy the outputs to where they belong."""
+        made = self.run(inputs)
+        for name, room in outputs.items():
+            value = made[name]
+            if value.shape != room.shape:
+                raise InputError(
+                    f"its shape is {list(value.shape)}, not {list(room.shape)} as the manifest says",
+                    source=self.display,
+                    where=f"output {name!r}",
+                    remedy="split the model again, with the sizes that it has",
+                )
+            room.copy_(value)
