@@ -10,9 +10,8 @@ import click
 
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import FOLDER_OF_STAGES, MODEL, OUTPUT
-from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.pinning import Cores
-from mtpp.cli.options.shared import FiniteRange, output_options
+from mtpp.cli.options.running import common_options, inference_options, refuse_idle, training_options
+from mtpp.cli.options.shared import output_options
 
 INTERRUPTED = 130
 
@@ -22,22 +21,10 @@ _ASKED = ("batches", "warmup", "queue_depth", "threads", "optimise", "pin", "see
 
 @click.command("run")
 @click.argument("folder", type=FOLDER_OF_STAGES)
-@click.option("--batches", type=click.IntRange(1, 10**7), default=200, show_default=True, help="To be timed.")
-@click.option("--warmup", type=click.IntRange(0, 10**6), default=10, show_default=True, help="Batches before those.")
 @click.option("--model", type=MODEL, metavar="FILE", help="The unsplit model, to compare with.")
-@click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True, help="Of each worker.")
-@click.option(
-    "--pin", type=Cores(), is_flag=False, flag_value="all", metavar="[CORE,…]",
-    help="Keep each worker to a core of its own, of these or of all [default: leave that to the system].",
-)  # fmt: skip
-@click.option(
-    "--queue-depth", type=click.IntRange(1, 1000), default=2, show_default=True,
-    help="Batches that may wait between two stages.",
-)  # fmt: skip
-@click.option("--optimise", is_flag=True, help="Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them].")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of made-up values.")
-@click.option("--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S", help="End the run then.")
-@memory_limit_option()
+@training_options()
+@inference_options()
+@common_options()
 @click.option(
     "-o", "--output", type=OUTPUT, metavar="FILE", help="Write what was measured as JSON, whole or not at all."
 )
@@ -49,21 +36,29 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     Measured first, with nothing else running: the unsplit model, or all stages in turn in one process. Inputs are
     random, and so are weights whose files are absent. Outputs of the pipeline are compared with those of the stages in
     turn. Ctrl-C ends the run with the table of what is done.
+
+    With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
+    gradients and buffers are compared with those of --model.
     """
     from mtpp.api.output import check_output
     from mtpp.api.run_pipeline import RunRequest, run_stages
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console, TalkativeConsole
     from mtpp.cli.terminal.delivery import deliver
+    from mtpp.cli.training_run import trained
     from mtpp.host.stop_reason import StopReason
     from mtpp.views.run import run_json, run_text
 
+    refuse_idle(ctx, options["engine"])
     if output not in (None, "-"):
         check_output(output)
     # Nothing that moves: drawing it would take time from what is being measured.
     kind = TalkativeConsole if sys.stderr is not None and sys.stderr.isatty() else Console
     console = kind(quiet=options["quiet"], verbose=options["verbose"])
     deadline = deadline_from_start(options["time_limit"])
+    if options["engine"] is not None:
+        trained(ctx, options, deadline, console, output, output_format)
+        return
     model = None if options["model"] is None else Path(options["model"])
     request = RunRequest(Path(options["folder"]), model, **{name: options[name] for name in _ASKED})
     run = run_stages(request, deadline, console)

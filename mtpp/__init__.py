@@ -41,12 +41,15 @@ _EXPORTS = {
     "inspect": "mtpp.api.inspect",
     "load": "mtpp.api.load",
     "partition": "mtpp.api.partition",
+    "pipeline_schedule": "mtpp.api.training.stage_modules",
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
     "read": "mtpp.api.inputs.reading",
     "run_pipeline": "mtpp.api.run_pipeline",
+    "run_training": "mtpp.api.training.run_training",
     "simulate": "mtpp.api.simulate",
     "split": "mtpp.api.split",
+    "stage_modules": "mtpp.api.training.stage_modules",
     "sweep_training": "mtpp.api.sweep_training",
     "verify": "mtpp.api.verify",
     "warmup": "mtpp.api.warmup",
@@ -88,12 +91,15 @@ __all__ = [
     "inspect",
     "load",
     "partition",
+    "pipeline_schedule",
     "plan_training",
     "profile",
     "read",
     "run_pipeline",
+    "run_training",
     "simulate",
     "split",
+    "stage_modules",
     "sweep_training",
     "verify",
     "warmup",
@@ -121,6 +127,8 @@ if TYPE_CHECKING:
     from mtpp.api.simulate import simulate
     from mtpp.api.split import split
     from mtpp.api.sweep_training import sweep_training
+    from mtpp.api.training.run_training import run_training
+    from mtpp.api.training.stage_modules import pipeline_schedule, stage_modules
     from mtpp.api.verify import verify
     from mtpp.api.warmup import warmup
     from mtpp.errors import Deadlock, Infeasible, InputError, Interrupted, InvalidPartition, LimitReached, MtppError

@@ -23,10 +23,11 @@ NAME = "torch-pipelining"
 FORMAT = "mtpp-training-stages"
 VERSION = 1
 
-_PLAN, _SCHEDULE, _STAGES = "plan.json", "schedule.csv", "stages.json"
-
-OURS = re.compile("|".join(map(re.escape, (_PLAN, _SCHEDULE, _STAGES))))
+PLAN, SCHEDULE, STAGES = "plan.json", "schedule.csv", "stages.json"
 """Names of the files."""
+
+OURS = re.compile("|".join(map(re.escape, (PLAN, SCHEDULE, STAGES))))
+"""Matches them."""
 
 
 def check_runnable(problem: SplitProblem) -> None:
@@ -89,7 +90,7 @@ def torch_pipelining_files(plan: SplitPlan, model: Mapping[str, Any], document: 
         ],
     }
     return {
-        _PLAN: document,
-        _SCHEDULE: write_schedule_csv(plan.schedule),
-        _STAGES: dump_lines(stages, ("stages",)) + "\n",
+        PLAN: document,
+        SCHEDULE: write_schedule_csv(plan.schedule),
+        STAGES: dump_lines(stages, ("stages",)) + "\n",
     }

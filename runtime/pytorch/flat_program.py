@@ -149,6 +149,13 @@ def flat_module(exported: ExportedProgram) -> GraphModule:
     return flat
 
 
+def called(module: GraphModule, tensors: Mapping[str, Any]) -> list[Any]:
+    """Return what a module of :func:`flat_module` returns for tensors by name."""
+    entries = [node for node in module.graph.nodes if node.op == "placeholder"]
+    made = module(*(tensors.get(node.name, node.meta.get("val")) for node in entries))
+    return list(_leaves(made))
+
+
 def _walk(flat: FlatProgram, module: GraphModule, prefix: str, modes: tuple[Mode, ...]) -> Sequence[Any]:
     """Enter the nodes of a graph; return what it returns."""
     results: dict[Node, Sequence[Any]] = {}

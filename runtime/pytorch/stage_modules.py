@@ -6,7 +6,7 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import MODEL_INPUT, Described, StageInput, StageOutput
@@ -274,13 +274,14 @@ class _StageGraph:
         shape, strides = self.cut.flat.shape(node), self.cut.flat.strides(node)
         if node.op == "placeholder" or shape is None or strides is None:
             return entry
-        order = memory_order(shape, strides)
-        if order is None:
+        layout = Layout.of(shape, strides)
+        if layout is None:
             return entry
-        back = [order.index(axis) for axis in range(len(order))]
-        moved = graph.call_function(aten.permute.default, (entry, order))
-        moved = graph.call_function(aten.clone.default, (moved,), {"memory_format": pytorch().contiguous_format})
-        return graph.call_function(aten.permute.default, (moved, back))
+        for axis in layout.repeated:
+            entry = graph.call_function(aten.slice.Tensor, (entry, axis, 0, 1))
+        room = graph.call_function(aten.new_empty_strided.default, (entry, layout.shape, layout.strides))
+        moved = graph.call_function(aten.copy_.default, (room, entry))
+        return graph.call_function(aten.expand.default, (moved, list(shape))) if layout.repeated else moved
 
     def _handed_on(self, graph: Graph, node: Node, value: Any) -> Any:
         torch = pytorch()
@@ -399,16 +400,41 @@ def _is_check(node: Node) -> bool:
     return schema is not None and not schema.returns and not schema.is_mutable
 
 
-def memory_order(shape: Sequence[int], strides: Sequence[int]) -> list[int] | None:
-    """Return the axes of a tensor from the slowest to the fastest in memory.
+class Layout(NamedTuple):
+    """A place in memory for a tensor whose elements are not one after the other in order.
 
-    None where that is their own order, or elements overlap or leave gaps.
+    Attributes
+    ----------
+    shape, strides
+        Of what is stored: an axis along which elements are repeated has length 1.
+    repeated
+        Those axes.
     """
-    axes = sorted(range(len(shape)), key=lambda axis: -strides[axis])
-    expected = 1
-    for axis in reversed(axes):
-        if shape[axis] != 1 and strides[axis] != expected:
+
+    shape: list[int]
+    strides: list[int]
+    repeated: list[int]
+
+    @classmethod
+    def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
+        """Return the layout of a tensor; None where elements are in order, or overlap in another way."""
+        repeated = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis] == 0]
+        stored = [1 if axis in repeated else size for axis, size in enumerate(shape)]
+        if 0 in shape:
             return None
-        expected *= shape[axis]
-    wide = [axis for axis in axes if shape[axis] != 1]
-    return None if wide == sorted(wide) else axes
+        end = 1  # elements that lie before the next one along an axis, at least
+        for stride, size in sorted((strides[axis], size) for axis, size in enumerate(stored) if size > 1):
+            if stride < end:
+                return None
+            end = stride * (size - 1) + end
+        if not repeated and list(strides) == _in_order(shape):  # kernels look at axes of length 1 too
+            return None
+        return cls(stored, [max(1, stride) for stride in strides], repeated)
+
+
+def _in_order(shape: Sequence[int]) -> list[int]:
+    strides, step = [], 1
+    for size in reversed(shape):
+        strides.append(step)
+        step *= size
+    return strides[::-1]

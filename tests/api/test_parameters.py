@@ -23,6 +23,12 @@ TRAINING = {"devices": 4, "memory": "2GiB", "bandwidth": "25GB/s", "max_micro_ba
 STAGES = {"op0": 0, "op1": 0, "op2": 1, "op3": 1}
 
 
+class Stage:
+    """What a stage of a training plan is known by."""
+
+    stage_index = 0
+
+
 def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
     """Return parameters of a quick call of every public function but the one without any."""
     path = tmp_path / "chain.json"
@@ -42,12 +48,15 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "inspect": {"model": path},
         "load": {"plan": plan},
         "partition": {"model": path, "k": 2},
+        "pipeline_schedule": {"folder": stages, "modules": [Stage()], "loss": print},
         "plan_training": {"model": model, **TRAINING},
         "profile": {"model": resnet, "repeats": 1, "warmup": 0},
         "read": {"source": path},
         "run_pipeline": {"folder": stages, "batches": 1, "warmup": 0},
+        "run_training": {"folder": stages, "model": sample_path("gpt2", "pt2")},
         "simulate": {"pipeline": training, "model": model, "batch_size": 840, "micro_batch_size": 1},
         "split": {"model": resnet, "plan": STAGES, "folder": stages},
+        "stage_modules": {"folder": stages, "model": sample_path("gpt2", "pt2")},
         "sweep_training": {"model": model, **TRAINING, "devices": [1, 2]},
         "verify": {"result": plan, "model": path},
     }
@@ -70,7 +79,7 @@ WRONG = (
 )
 FLAGS = {
     *("together_blocks", "ops", "check", "force", "optimise", "proofs_only", "shallow", "backward", "loading_time"),
-    *("exact_micro_batches", "data_parallel", "tensor_parallel", "recompute"),
+    *("exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
 }
 TIMES = {"time_limit_s", "total_time_limit_s"}
 ANY_TEXT = {
@@ -88,7 +97,7 @@ ANY_TEXT = {
         "inputs",
         "store",
     ),
-    *("scheduler", "topology"),
+    *("scheduler", "topology", "device"),
 }
 """Parameters for which any text is of the right type: paths, mostly."""
 
@@ -98,6 +107,8 @@ def _is_right(function: str, parameter: inspect.Parameter, value: Any) -> bool:
     if value is None:
         required = parameter.default is inspect.Parameter.empty and (function, parameter.name) != ("convert", "plan")
         return not required and (parameter.default is None or "None" in str(parameter.annotation))
+    if value is print:
+        return parameter.name == "loss"
     if value is True:
         return parameter.name in FLAGS
     if isinstance(value, str):

@@ -17,6 +17,7 @@ from mtpp.cli.main import root
 ROOMS = ("api", "formats", "mtpp", "runtime", "solvers", "views")
 
 IN_PYTHON_ALONE = {
+    **dict.fromkeys(("device", "group", "loss", "modules", "rank"), "a training loop of one's own"),
     "name": "of an op of a plan that was made",
     "observer": "the terminal",
     "reading": "options say how files are read",

@@ -1,0 +1,261 @@
+"""Training runs: a plan's stages under PyTorch's pipelining, held against the model that was not split."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.observer import Observer, listener
+from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.stop_reason import StopReason
+
+if TYPE_CHECKING:
+    from mtpp.formats.training.training_folder import TrainingFolder
+    from mtpp.host.deadline import Deadline
+    from mtpp.runtime.training.training_run import TrainingRun
+    from mtpp.views.training.trained_pipeline import Trained
+
+MOST_STEPS = 10**6
+MOST_THREADS = 1024
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """Terms of a training run.
+
+    Attributes
+    ----------
+    folder
+        That the plan was written to for PyTorch's pipelining.
+    model
+        File of the program that was planned for.
+    steps
+        Iterations; the first one is not counted in times where there are more.
+    threads
+        Of each process.
+    seed
+        Of inputs, and of weights that the file has no values of.
+    """
+
+    folder: Path
+    model: Path
+    steps: int = 5
+    threads: int = 1
+    seed: int = 0
+
+
+@dataclass(frozen=True, repr=False)
+class TrainedPipeline:
+    """A training run, beside what was planned and what its own passes predict."""
+
+    trained: Trained
+
+    @property
+    def agrees(self) -> bool:
+        """Whether losses, gradients and buffers are those of the unsplit model.
+
+        Bit for bit, or within 1e-6 of the largest value: gradients of a parameter that several processes hold are added
+        up in another order.
+        """
+        return self.trained.run.agrees
+
+    @property
+    def step_s(self) -> float:
+        """Median seconds of a step, measured."""
+        return self.trained.step_s
+
+    @property
+    def predicted_s(self) -> float:
+        """Seconds of a step, simulated with the passes and hand-overs as measured."""
+        return self.trained.predicted_s
+
+    @property
+    def planned_s(self) -> float | None:
+        """Seconds of a step as planned; None where costs have no unit of time."""
+        return self.trained.planned_s
+
+    @property
+    def losses(self) -> list[float]:
+        """Losses of the last step, a micro-batch after the other."""
+        return list(self.trained.run.last_losses)
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON object that ``mtpp run --engine torch --format json`` prints."""
+        from mtpp.views.training.trained_pipeline import trained_document
+
+        return trained_document(self.trained)
+
+    def __repr__(self) -> str:
+        from mtpp.views.training.trained_pipeline import trained_text
+
+        return trained_text(self.trained, "table")
+
+    def _repr_html_(self) -> str:
+        from mtpp.views.training.trained_pipeline import trained_text
+
+        return trained_text(self.trained, "html")
+
+
+def run_training(
+    folder: str | os.PathLike[str],
+    model: str | os.PathLike[str],
+    *,
+    steps: int = 5,
+    threads: int = 1,
+    seed: int = 0,
+    time_limit_s: float | None = None,
+    observer: Observer | None = None,
+) -> TrainedPipeline:
+    """Train the stages of a plan with PyTorch's pipelining, and compare with the unsplit model.
+
+    A process for each device, on this machine, talking over gloo. Inputs are random, and so are weights that the file
+    has no values of. The loss is the program's result where that is one number, else the mean of the squares of all of
+    its results; each step ends with one of stochastic gradient descent. Needs ``mtpp[torch]``.
+
+    Parameters
+    ----------
+    folder
+        What ``mtpp plan MODEL --planner pfeife --emit torch-pipelining -o FOLDER`` wrote.
+    model
+        The exported program (``.pt2``) that was planned for.
+    steps
+        Iterations; the first one is not counted in times where there are more.
+    threads
+        Of each process.
+    seed
+        Of made-up values.
+    time_limit_s
+        Seconds from the call after which the run ends.
+    observer
+        Listener to what is being done, and to warnings.
+
+    Returns
+    -------
+    Losses, gradients and buffers compared, and measured times. Differences raise nothing: look at
+    :attr:`TrainedPipeline.agrees`.
+
+    Raises
+    ------
+    InputError
+        If a parameter is of the wrong type, PyTorch is not installed, the folder or the model cannot be used or do not
+        belong together, the program draws random numbers, or PyTorch cannot train it.
+    MtppError
+        If a process dies; the others end with it, and nothing is left behind.
+    LimitReached
+        If the time is up.
+    Interrupted
+        If Ctrl-C ended the run.
+    """
+    from mtpp.api.parameters import MOST_SEED, deadline_of, path_text, whole
+
+    deadline = deadline_of(time_limit_s)
+    request = TrainingRequest(
+        Path(path_text(folder, "folder")),
+        Path(path_text(model, "model")),
+        steps=whole(steps, "steps", most=MOST_STEPS),
+        threads=whole(threads, "threads", most=MOST_THREADS),
+        seed=whole(seed, "seed", least=0, most=MOST_SEED),
+    )
+    return train_stages(request, deadline, listener(observer))
+
+
+def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observer) -> TrainedPipeline:
+    """Train the stages of a folder as processes.
+
+    Raises
+    ------
+    InputError, MtppError, LimitReached, Interrupted
+        As :func:`run_training`.
+    """
+    from mtpp.host.interruption import Interruption
+    from mtpp.runtime.pipeline.crew import RunLimits, Stopped
+    from mtpp.runtime.pipeline.worker_process import WorkerDied
+    from mtpp.runtime.pytorch.library import pytorch
+    from mtpp.runtime.training.results import TrainingTerms
+    from mtpp.runtime.training.training_run import train
+    from mtpp.views.training.trained_pipeline import Trained
+
+    folder, model = read_trained(request.folder, request.model, request.seed)
+    pytorch()  # says so at once if it is not there
+    terms = TrainingTerms(folder.devices, folder.micro_batches, request.steps, request.threads)
+    with Interruption() as interruption:
+        try:
+            limits = RunLimits(deadline, lambda: interruption.requested)
+            halves = folder.timed.schedule.halves
+            run = train(model, terms, folder.schedule_file, limits, halves=halves, tell=observer.note)
+        except Stopped as stop:
+            if stop.reason == StopReason.INTERRUPTED:
+                raise Interrupted("the run was interrupted before its last step") from None
+            raise LimitReached(
+                f"{deadline.limit_s:g} s were up before the last step",
+                parameter="time_limit_s",
+                remedy="give it more, or fewer ‹steps›",
+            ) from None
+        except WorkerDied as death:
+            for line in death.last_lines:
+                observer.quote(death.source or "", line)
+            raise
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if terms.devices * terms.threads > cores:
+        observer.warn(
+            f"{terms.devices * terms.threads} threads of {terms.devices} processes share {cores} "
+            f"core{'s' if cores > 1 else ''}: a step takes longer than on devices of their own"
+        )
+    return TrainedPipeline(Trained(folder, run, predicted_step_s(folder, run), cores))
+
+
+def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, Any]:
+    """Read a folder, and see that a program is the one that it was made for.
+
+    Raises
+    ------
+    InputError
+        If one is broken, or they do not belong together.
+    """
+    from mtpp.api.inputs.model import MAX_INPUT_BYTES
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.torch_export import looks_like_archive
+    from mtpp.formats.training.training_folder import read_training_folder
+    from mtpp.runtime.training.trained_model import TrainedModel
+
+    found = read_training_folder(folder)
+    source = read_source(str(model), max_bytes=MAX_INPUT_BYTES)
+    if not looks_like_archive(source.data) or source.path is None:
+        raise InputError(
+            "not an exported PyTorch program", source=source.display, remedy="give the .pt2 file that was planned for"
+        )
+    if source.sha256 != found.model_sha256:
+        raise InputError(
+            f"the plan belongs to another model than {source.display}",
+            source=str(folder),
+            where="/model/sha256",
+            remedy="give the model that it was made from, or plan anew",
+        )
+    return found, TrainedModel(source.path, found.dims, found.stages, seed)
+
+
+def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:
+    """Return the seconds of an iteration with passes and hand-overs as measured, simulated."""
+    from dataclasses import replace
+
+    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+    from mtpp.training.pfeife.timed_schedule import TimedSchedule, neighbour_handovers
+
+    timed = folder.timed
+    stages = range(timed.schedule.stages)
+
+    def ticks(*kinds: str) -> list[int]:
+        return [sum(round(run.pass_s.get((stage, kind), 0.0) * 1e12) for kind in kinds) for stage in stages]
+
+    measured = replace(
+        timed,
+        time_unit="ps",
+        ticks_per_unit=1,
+        forward_ticks=ticks("F"),
+        backward_ticks=ticks("B", "I", "W"),
+        handovers=neighbour_handovers([round(seconds * 1e12) for seconds in run.handover_s]),
+    )
+    assert isinstance(measured, TimedSchedule)
+    return simulate_schedule(measured).iteration * 1e-12

@@ -1,0 +1,107 @@
+"""A program to be trained, and its stages: loaded in every process of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mtpp.errors import InputError
+from mtpp.formats.torch_export import read_with_modules
+from mtpp.inference.system import load_system
+from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
+from mtpp.runtime.pytorch.library import pytorch
+from mtpp.runtime.pytorch.loading import load_program
+from mtpp.runtime.pytorch.stage_modules import SplitProgram, split_program
+from mtpp.runtime.pytorch.tensors import drawn_tensor
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+    from mtpp.formats.results.stage_records import Described
+    from mtpp.formats.torch_export import ProgramReading
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A program file, and the ops of each stage.
+
+    Attributes
+    ----------
+    dims
+        Sizes that it is read with.
+    stages
+        Names of the ops of each stage.
+    seed
+        Of weights without values, and of inputs.
+    """
+
+    path: Path
+    dims: Mapping[str, int]
+    stages: Sequence[Sequence[str]]
+    seed: int
+
+    def load(self) -> Loaded:
+        """Return it in memory.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be read or loaded, its ops are not those of the stages, or a stage has none.
+        """
+        display = str(self.path)
+        try:
+            data = self.path.read_bytes()
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
+        reading = read_with_modules(
+            data, source=display, dims=dict(self.dims), system=load_system(), name=self.path.stem
+        )
+        labels = self._labels(reading)
+        loaded = load_program(data, display, self.seed)
+        return Loaded(loaded.exported, flat_program(loaded.exported, reading.symbols), reading, labels, display)
+
+    def _labels(self, reading: ProgramReading) -> list[int]:
+        stage_of = {name: s for s, names in enumerate(self.stages) for name in names}
+        unknown = next((name for name in stage_of if name not in set(reading.graph.op_names)), None)
+        missing = next((name for name in reading.graph.op_names if name not in stage_of), None)
+        if unknown is not None or missing is not None:
+            problem = f"has no op {unknown!r}" if unknown is not None else f"op {missing!r} has no stage"
+            raise InputError(problem, source=str(self.path), remedy="give the model that was planned for")
+        return [stage_of[name] for name in reading.graph.op_names]
+
+
+@dataclass
+class Loaded:
+    """A program in memory."""
+
+    exported: ExportedProgram
+    flat: FlatProgram
+    reading: ProgramReading
+    labels: Sequence[int]
+    display: str
+
+    def split(self) -> SplitProgram:
+        """Return its stages, which share its parameters.
+
+        Raises
+        ------
+        InputError
+            If the program cannot be cut there.
+        """
+        results = list(self.exported.graph_signature.user_outputs)
+        return split_program(self.flat, results, self.reading.nodes, self.labels, self.display)
+
+
+def micro_batches(inputs: Sequence[Described], count: int, seed: int) -> list[tuple[torch.Tensor, ...]]:
+    """Return random inputs for each micro-batch, the same in every process."""
+    pytorch()
+    return [
+        tuple(
+            drawn_tensor(one.name, one.dtype, [1 if size is None else size for size in one.shape], seed + m)
+            for one in inputs
+        )
+        for m in range(count)
+    ]

@@ -1,0 +1,78 @@
+"""The process that trains the model that was not split: what the pipeline has to come to."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from mtpp.errors import InputError
+from mtpp.runtime.pytorch.flat_program import called
+from mtpp.runtime.pytorch.library import first_line, pytorch
+from mtpp.runtime.pytorch.pipelining import loss_of
+from mtpp.runtime.pytorch.randomness import random_steps
+from mtpp.runtime.training.descent import descend, forget_gradients, tensors_of
+from mtpp.runtime.training.digests import digests
+from mtpp.runtime.training.results import TrainedStages, TrainingTerms
+from mtpp.runtime.training.telling import answer
+from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
+
+
+@dataclass(frozen=True)
+class UnsplitJob:
+    """A model to be trained whole, in one process."""
+
+    model: TrainedModel
+    terms: TrainingTerms
+
+    def descriptors(self) -> tuple[int, ...]:
+        """Return those that the process must inherit: none."""
+        return ()
+
+    def run(self, parent: Connection) -> None:
+        """Do it: say ``first`` with digests after the first step, answer questions, and say ``done`` at the end.
+
+        Raises
+        ------
+        InputError
+            If the program cannot be loaded or trained, or draws random numbers.
+        """
+        torch = pytorch()
+        torch.set_num_threads(self.terms.threads)
+        loaded = self.model.load()
+        random = next(random_steps(loaded.flat), None)
+        if random is not None:
+            raise InputError(
+                f"it draws random numbers, in {random!r} first: stages and whole cannot be compared",
+                source=str(self.model.path),
+                remedy="export it without dropout",
+            )
+        split = loaded.split()
+        batches = micro_batches(split.inputs, self.terms.micro_batches, self.model.seed)
+        module = loaded.flat.module
+        names = [one.name for one in split.inputs]
+        losses, begun, ended = [], [], []
+        for step in range(self.terms.steps):
+            forget_gradients(module)
+            begun.append(time.monotonic())
+            losses.append(
+                [self._trained(module, dict(zip(names, tensors, strict=True)), split.positions) for tensors in batches]
+            )
+            ended.append(time.monotonic())
+            if step == 0:
+                found = dict(tensors_of(module))
+                parent.send(("first", digests(found.items())))
+                answer(parent, found)
+            descend(module.parameters(), self.terms.learning_rate)
+        parent.send(("done", TrainedStages(losses, begun, ended)))
+
+    def _trained(self, module: Any, tensors: dict[str, Any], positions: Any) -> float:
+        """Run a micro-batch forward and back; return its loss."""
+        try:
+            made = called(module, {name: one.clone() for name, one in tensors.items()})
+            loss = loss_of(tuple(made[place] for place in positions))
+            loss.backward()
+        except Exception as error:  # whatever its ops raise
+            raise InputError(f"PyTorch cannot train it: {first_line(error)}", source=str(self.model.path)) from None
+        return float(loss.detach())

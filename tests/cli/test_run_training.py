@@ -1,0 +1,194 @@
+"""``mtpp run --engine torch``: plans trained by processes, held against the model that was not split."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import MTPP, environment, run
+
+torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+
+from torch import Tensor, nn  # noqa: E402
+from torch_models import Transformer, UNet  # noqa: E402
+
+import mtpp  # noqa: E402
+
+
+class Normalised(nn.Module):
+    """Convolutions with batch normalisation: buffers change at every micro-batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            *(
+                layer
+                for i in range(4)
+                for layer in (nn.Conv2d(3 if i == 0 else 8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+            )
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a loss."""
+        return self.layers(x).square().mean()
+
+
+MODELS: dict[str, Any] = {
+    "transformer": (lambda: Transformer(tied=False), lambda: (torch.randint(0, 1000, (2, 16)),)),
+    "tied": (lambda: Transformer(tied=True), lambda: (torch.randint(0, 1000, (2, 16)),)),
+    "unet": (UNet, lambda: (torch.randn(2, 3, 16, 16),)),
+    "normalised": (Normalised, lambda: (torch.randn(2, 3, 8, 8),)),
+}
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with an exported program of each model."""
+    folder = tmp_path_factory.mktemp("programs")
+    for name, (build, inputs) in MODELS.items():
+        torch.manual_seed(0)
+        written = io.BytesIO()
+        torch.export.save(torch.export.export(build().train(), inputs()), written)
+        (folder / f"{name}.pt2").write_bytes(written.getvalue())
+    return folder
+
+
+def planned(model: Path, folder: Path, *options: str) -> None:
+    """Write a plan for two devices and four micro-batches."""
+    sizes = ("--devices", "2", "--micro-batches", "4", "--emit", "torch-pipelining", "-o", folder)
+    done = run("plan", model, "--planner", "pfeife", *sizes, *options)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        pytest.param("transformer", ("--loops", "2"), id="transformer"),
+        pytest.param("normalised", ("--loops", "1"), id="buffers"),
+        pytest.param("transformer", ("--schedule", "zero-bubble"), id="halves", marks=pytest.mark.slow),
+        pytest.param("transformer", ("--schedule", "gpipe"), id="gpipe", marks=pytest.mark.slow),
+        pytest.param("transformer", ("--schedule", "interleaved"), id="interleaved", marks=pytest.mark.slow),
+        pytest.param("transformer", ("--loops", "1"), id="transformer-1", marks=pytest.mark.slow),
+        pytest.param("tied", ("--loops", "1"), id="tied-1", marks=pytest.mark.slow),
+        pytest.param("tied", ("--loops", "2"), id="tied-2", marks=pytest.mark.slow),
+        pytest.param("unet", ("--loops", "1"), id="unet-1", marks=pytest.mark.slow),
+        pytest.param("unet", ("--loops", "2"), id="unet-2", marks=pytest.mark.slow),
+        pytest.param("normalised", ("--loops", "2"), id="buffers-2", marks=pytest.mark.slow),
+    ],
+)
+def test_losses_and_gradients_are_those_of_the_unsplit_model(
+    programs: Path, tmp_path: Path, name: str, options: tuple[str, ...]
+) -> None:
+    """Bit for bit, on two processes; gradients of copies of a parameter are added up, so in another order."""
+    model = programs / f"{name}.pt2"
+    planned(model, tmp_path / "plan", *options)
+    terms = ("--engine", "torch", "--model", model, "--steps", "3", "--format", "json")
+    done = run("run", tmp_path / "plan", *terms)
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert said["agrees"]
+    assert said["losses"]["count"] == 12
+    assert said["gradients"]["count"] > 0
+    assert (said["buffers"]["count"] > 0) == (name == "normalised")
+    for kind in ("losses", "gradients", "buffers"):
+        assert said[kind]["agrees"]
+        if name != "tied":
+            assert said[kind]["exact"] == said[kind]["count"], kind
+    assert said["step_s"] > 0
+    assert said["predicted_s"] > 0
+
+
+def test_stages_and_schedule_train_in_a_loop_of_ones_own(programs: Path, tmp_path: Path) -> None:
+    """One process has all stages of a plan for one device; its losses are the module's."""
+    model = programs / "transformer.pt2"
+    done = run(
+        "plan", model, "--planner", "pfeife", "--devices", "1", "--micro-batches", "2", "--loops", "3",
+        "--emit", "torch-pipelining", "-o", tmp_path / "plan",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    modules = mtpp.stage_modules(tmp_path / "plan", model, rank=0)
+    assert [one.stage_index for one in modules] == [0, 1, 2]
+    torch.manual_seed(0)
+    whole = Transformer(tied=False)
+    names = {name.removeprefix("stage.") for one in modules for name, _ in one.named_parameters()}
+    assert names == set(dict(whole.named_parameters()))
+
+    def loss(logits: Tensor, target: Tensor) -> Tensor:
+        return nn.functional.cross_entropy(logits.flatten(0, 1), target.flatten())
+
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path / 'meeting'}", rank=0, world_size=1)
+    try:
+        schedule = mtpp.pipeline_schedule(tmp_path / "plan", modules, loss, scale_grads=False)
+        ids, target = torch.randint(0, 1000, (4, 16)), torch.randint(0, 1000, (4, 16))
+        losses: list[Tensor] = []
+        schedule.step(ids, target=target, losses=losses)
+    finally:
+        torch.distributed.destroy_process_group()
+    for part, (own, due) in enumerate(zip(ids.split(2), target.split(2), strict=True)):
+        expected = loss(whole(own), due)
+        expected.backward()
+        assert torch.equal(losses[part], expected)
+    for one in modules:
+        for name, parameter in one.stage.named_parameters():
+            assert torch.equal(parameter.grad, whole.get_parameter(name).grad), name
+
+
+def test_bad_input_is_refused(programs: Path, tmp_path: Path) -> None:
+    """In one line, with the place."""
+    model, folder = programs / "transformer.pt2", tmp_path / "plan"
+    planned(model, folder)
+    terms = ("--engine", "torch", "--model")
+    cases: list[tuple[tuple[Any, ...], str]] = [
+        ((folder, "--engine", "torch"), "give --model FILE"),
+        ((folder, *terms, programs / "unet.pt2"), "belongs to another model"),
+        ((folder, *terms, model, "--batches", "3"), "--batches has no effect"),
+        ((folder, "--steps", "3"), "--steps goes with --engine"),
+        ((programs, *terms, model), "no plan.json in it"),
+        ((folder, *terms, folder / "plan.json"), "not an exported PyTorch program"),
+    ]
+    for options, words in cases:
+        done = run("run", *options)
+        assert (done.returncode, words in done.stderr) == (2, True), done.stderr
+        assert "Traceback" not in done.stderr
+    stages = json.loads((folder / "stages.json").read_text())
+    stages["stages"][0]["ops"].append(stages["stages"][1]["ops"].pop(0))
+    (folder / "stages.json").write_text(json.dumps(stages))
+    done = run("run", folder, *terms, model)
+    assert done.returncode == 2
+    assert "are not those of plan.json" in done.stderr
+
+
+@pytest.mark.slow
+def test_a_dead_process_ends_the_run(programs: Path, tmp_path: Path) -> None:
+    """The others end with it, and nothing is left behind."""
+    planned(programs / "transformer.pt2", tmp_path / "plan")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    terms = ["run", str(tmp_path / "plan"), "--engine", "torch", "--model", str(programs / "transformer.pt2")]
+    process = subprocess.Popen(
+        [*MTPP, *terms, "--steps", "1000000", "-v"],
+        env={**environment(), "TMPDIR": str(scratch)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    for line in process.stderr:
+        if "1,000,000 steps" in line:
+            break
+    time.sleep(1)
+    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+    os.kill(children[-1], signal.SIGKILL)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 2
+    assert "killed by SIGKILL" in said
+    assert not any(scratch.iterdir())
+    for pid in children:
+        assert not Path(f"/proc/{pid}").exists()
