@@ -269,6 +269,7 @@ def system_values(system: System) -> dict[str, Any]:
 
 
 def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
+    from mtpp.api.verification.built_models import built_models
     from mtpp.api.verification.plan_document import verify_plan_document
     from mtpp.api.verification.table_document import verify_table_document
     from mtpp.api.verification.training_document import verify_training_document
@@ -281,10 +282,12 @@ def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
     if not request.trusted_size:
         refuse_bloated(source.data, source.display)
     claims = read_verifiable(source.data, source.display)
-    if is_table(claims):
-        return verify_table_document(claims, source, request, observer)
-    if len(request.models) > 1:
+    table = is_table(claims)
+    if not table and len(request.models) > 1:
         raise InputError("a plan is for one model", parameter="model", remedy="give one")
+    request = built_models(request)
+    if table:
+        return verify_table_document(claims, source, request, observer)
     check = verify_training_document if is_training_plan(claims) else verify_plan_document
     return check(claims, source, request, observer)
 

@@ -32,7 +32,7 @@ class Reading:
     costs
         Path of a file with measured times of the ops.
     from_format
-        Name of the file's format; None: by its content.
+        Name of the file's format; None: by its content; ``torch``: it is no file, but ``package.module:function``.
     time_unit, backward, loading_time
         Things that some formats leave open; see :func:`mtpp.formats.graphs.recognise.read_graph`.
     max_input_bytes
@@ -137,7 +137,7 @@ def read_model(
     source: Source | None = None,
     spare_dims: bool = False,
 ) -> Model:
-    """Read the model at *path*, ``-`` for standard input.
+    """Read the model at *path*, ``-`` for standard input; of the format ``torch``, what a function builds.
 
     Parameters
     ----------
@@ -151,13 +151,13 @@ def read_model(
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
+    from mtpp.api.inputs.python_models import source_at
     from mtpp.formats.graphs.graph_format import Content
     from mtpp.formats.graphs.recognise import read_graph
-    from mtpp.formats.io.source import read_source
     from mtpp.inference.frozen import frozen
 
     dims = dict(how.dims)
-    source = source or read_source(path, max_bytes=how.max_input_bytes)
+    source = source or source_at(path, how.from_format, how.max_input_bytes)
     graph = read_graph(
         source,
         dims=dims,

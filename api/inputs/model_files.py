@@ -11,6 +11,7 @@ from pathlib import Path
 
 from mtpp.api.cells.overheads import Overheads
 from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
@@ -71,7 +72,7 @@ class ModelFiles:
         self._kept: tuple[str, Model] | None = None
         self._at_hand: dict[str, Model] = {}
         self._named: set[str] = set()
-        self._stdin: Source | None = None
+        self._sources: dict[str, Source] = {}
 
     def check(self, sources: Sequence[str | Model], most_stages: int) -> list[ModelFile]:
         """Read every model once and forget it, so that what is wrong with one is said before a long run.
@@ -131,7 +132,7 @@ class ModelFiles:
         if isinstance(source, Model):
             if not any(source is model for model in self._at_hand.values()):
                 yield self._check_model(source, most_stages, found)
-        elif source != STDIN and Path(source).is_dir():
+        elif self._how.from_format != TORCH and source != STDIN and Path(source).is_dir():
             yield from self._check_folder(Path(source), most_stages, found)
         elif _place(source) not in found:
             yield self._check_file(source, most_stages)
@@ -198,11 +199,10 @@ class ModelFiles:
             self._warn(f"{folder}: not graphs, left out: {listed}")
 
     def _read(self, path: str, warn: Callable[[str], None]) -> Model:
-        from mtpp.formats.io.source import read_source
-
-        if path == STDIN and self._stdin is None:  # cannot be read a second time
-            self._stdin = read_source(path, max_bytes=self._how.max_input_bytes)
-        return read_model(path, self._how, warn, source=self._stdin if path == STDIN else None, spare_dims=True)
+        once = path == STDIN or self._how.from_format == TORCH  # cannot be read, or is not built, a second time
+        if once and path not in self._sources:
+            self._sources[path] = source_at(path, self._how.from_format, self._how.max_input_bytes)
+        return read_model(path, self._how, warn, source=self._sources.get(path), spare_dims=True)
 
 
 def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:

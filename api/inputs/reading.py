@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import Model, Reading, read_model
+from mtpp.api.inputs.python_models import TORCH, ExportTerms, exported_source, is_of, is_torch_model, source_at
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
@@ -19,6 +20,9 @@ if TYPE_CHECKING:
 def read(
     source: Any,
     *,
+    args: tuple[Any, ...] | None = None,
+    kwargs: Mapping[str, Any] | None = None,
+    dynamic_shapes: Any = None,
     dims: Mapping[str, int] | None = None,
     system: str | os.PathLike[str] | System | None = "reference",
     bandwidth: int | str | None = None,
@@ -40,9 +44,14 @@ def read(
     ----------
     source
         Path of a file (``"-"`` is standard input), its bytes, a cost graph, an ``onnx.ModelProto``, a
-        ``networkx.DiGraph`` with the attributes of a node-link graph, or a parsed JSON document of a graph.
+        ``torch.nn.Module`` with *args*, a ``torch.export.ExportedProgram``, a ``networkx.DiGraph`` with the attributes
+        of a node-link graph, or a parsed JSON document of a graph; with *from_format* ``"torch"``,
+        ``"package.module:function"``.
+    args, kwargs, dynamic_shapes
+        Of a module: inputs to export it with, by position and by name, and sizes that may change, as
+        ``torch.export.export`` takes them. Module and inputs may be on ``torch.device("meta")``.
     dims
-        Sizes of symbolic dimensions of an ONNX model by name.
+        Sizes of symbolic dimensions of an ONNX model or of an exported program by name.
     system
         The machine: a preset's name, the path of a TOML file, or a :class:`mtpp.inference.system.System`.
     bandwidth
@@ -55,7 +64,8 @@ def read(
     costs
         File of measured times of the ops.
     from_format
-        Name of the format; by default the content decides.
+        Name of the format; by default the content decides. ``"torch"``: *source* names a function, which is imported
+        and called, and returns a module with its args (and kwargs), or an exported program.
     time_unit, backward, loading_time
         Unit of time in a file that names none; whether the backward pass and the loading of data count.
     max_input_size
@@ -89,6 +99,8 @@ def read(
     from mtpp.api.observer import listener
 
     limit = given_size(max_input_size)
+    chosen = parameters.text_or_none(from_format, "from_format")
+    terms = ExportTerms(args, kwargs, dynamic_shapes)
     how = Reading(
         system_from(
             system,
@@ -100,14 +112,19 @@ def read(
         ),
         sizes(dims),
         costs=None if costs is None else parameters.path_text(costs, "costs"),
-        from_format=parameters.text_or_none(from_format, "from_format") or _implied_format(source),
+        from_format=chosen or _implied_format(source),
         time_unit=parameters.text_or_none(time_unit, "time_unit"),
         backward=parameters.flag(backward, "backward"),
         loading_time=parameters.flag(loading_time, "loading_time"),
         max_input_bytes=limit,
         bandwidth_given=bandwidth is not None,
     )
-    found = source_of(source, limit, "source")
+    if is_torch_model(source):
+        found = exported_source(source, terms, "source", limit)
+    else:
+        terms.refuse("what is no module of PyTorch")
+        built = chosen == TORCH and isinstance(source, str)
+        found = source_at(source, TORCH, limit) if built else source_of(source, limit, "source")
     return read_model(found.display, how, listener(observer).warn, source=found)
 
 
@@ -182,7 +199,7 @@ def _told_of(parameter: str, parse: Callable[[str], System], value: str) -> Syst
 
 def _implied_format(source: Any) -> str | None:
     """Return the format of an object that a library made, None where the content decides."""
-    return "node-link" if _is_of(source, "networkx", "Graph") else None
+    return "node-link" if is_of(source, "networkx", "Graph") else None
 
 
 def source_of(
@@ -205,22 +222,20 @@ def source_of(
         return source_of_bytes(bytes(source), "<bytes>", max_bytes=limit)
     if isinstance(source, Mapping):
         return source_of_bytes(_json_bytes(source, parameter), "<dict>", max_bytes=limit)
-    if _is_of(source, "mtpp", "CostGraph"):
+    if is_torch_model(source):
+        return exported_source(source, ExportTerms(), parameter, limit)
+    if is_of(source, "mtpp", "CostGraph"):
         return source_of_bytes(_cost_graph_bytes(source, parameter), f"<{source.name}>", max_bytes=limit)
-    if _is_of(source, "onnx", "ModelProto"):
+    if is_of(source, "onnx", "ModelProto"):
         return source_of_bytes(_model_bytes(source, parameter), "<ModelProto>", max_bytes=limit)
-    if _is_of(source, "networkx", "Graph"):
+    if is_of(source, "networkx", "Graph"):
         return source_of_bytes(_graph_bytes(source, parameter), f"<{type(source).__name__}>", max_bytes=limit)
     raise InputError(
         f"{shortened(source)} is nothing that is read",
         parameter=parameter,
-        remedy="give a path, bytes, a parsed document, a CostGraph, an onnx.ModelProto or a networkx.DiGraph",
+        remedy="give a path, bytes, a parsed document, a CostGraph, an onnx.ModelProto, a networkx.DiGraph or a"
+        " torch.export.ExportedProgram",
     )
-
-
-def _is_of(value: Any, library: str, name: str) -> bool:
-    """Return whether a value is of a class of a library, which need not be imported to tell."""
-    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == library for kind in type(value).__mro__)
 
 
 def _cost_graph_bytes(graph: CostGraph, parameter: str) -> bytes:

@@ -156,7 +156,9 @@ def model_options() -> Callable[[F], F]:
             metavar="FILE",
             help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile.",
         ),
-        click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX)."),
+        click.option(
+            "--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX, PyTorch)."
+        ),
         reading_options(),
         click.option(
             "--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs."
@@ -168,7 +170,13 @@ def reading_options() -> Callable[[F], F]:
     """Add what decides on the format and about things that some formats leave open; see :func:`reading_of`."""
     return stack(
         click.option(
-            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read", help="Read as {}."
+            "--from",
+            "from_format",
+            metavar="FORMAT",
+            cls=FormatOption,
+            formats="formats_read",
+            help="Read as {}. torch: MODEL is package.module:function, which is imported and called; it returns a "
+            "PyTorch module and its args.",
         ),
         click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
         click.option(

@@ -203,6 +203,13 @@ FORMATS = (
         read=_read_torch_export,
         takes=frozenset(("dims",)),
     ),
+    GraphFormat(  # no file: what a function of the user's builds, exported before it comes here
+        name="torch",
+        suffixes=(),
+        recognises=lambda content: False,
+        read=_read_torch_export,
+        takes=frozenset(("dims",)),
+    ),
     GraphFormat(name="onnx", suffixes=(".onnx",), recognises=_is_onnx, read=_read_onnx, takes=frozenset(("dims",))),
 )
 """In the order in which they are tried."""

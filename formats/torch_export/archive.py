@@ -18,6 +18,9 @@ _SIGNATURE = b"PK\x03\x04"
 WEIGHTS, CONSTANTS = "weights", "constants"
 """Folders of an archive."""
 
+STORAGE = "mtpp_storage"
+"""Key of our own in descriptions of weights: the number of the place that one is stored in."""
+
 LARGEST_TEXT_BYTES = 1 << 30
 """Of the program's text, unpacked."""
 

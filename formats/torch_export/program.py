@@ -10,7 +10,7 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
-from mtpp.formats.torch_export.archive import ProgramText
+from mtpp.formats.torch_export.archive import STORAGE, ProgramText
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
 from mtpp.formats.torch_export.tensor_type import TensorType, is_known_dtype
@@ -336,14 +336,18 @@ def _check_types(graph: Subgraph, types: Mapping[str, TensorType]) -> None:
 
 
 def _place(entry: Mapping[str, Any]) -> str | None:
-    """Return where a tensor is stored: tied ones are in one place. Those on the device ``meta`` are nowhere."""
+    """Return where a tensor is stored: tied ones are in one place.
+
+    PyTorch does not say it of those on the device ``meta``, our own archives do.
+    """
     meta = entry.get("tensor_meta")
     if not isinstance(meta, dict) or not isinstance(entry.get("path_name"), str):
         return None
     device = meta.get("device")
-    if not isinstance(device, dict) or device.get("type") == "meta":
+    storage = entry.get(STORAGE, entry["path_name"])
+    if STORAGE not in entry and (not isinstance(device, dict) or device.get("type") == "meta"):
         return None
-    return f"{entry['path_name']} {meta.get('sizes')} {meta.get('strides')} {meta.get('storage_offset')}"
+    return f"{storage} {meta.get('sizes')} {meta.get('strides')} {meta.get('storage_offset')}"
 
 
 def _input(spec: Mapping[str, Any]) -> ProgramInput | None:

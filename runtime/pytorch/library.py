@@ -34,6 +34,19 @@ def pytorch() -> Any:
     return torch
 
 
+def program_text(exported: Any) -> bytes:
+    """Return the JSON text of an exported program, as ``torch.export.save`` puts it into its archive.
+
+    PyTorch has no public function that leaves the weights out.
+    """
+    pytorch()
+    from torch._export.serde.serialize import serialize
+
+    written = serialize(exported, serialize_state_dict=False, serialize_constants=False, serialize_example_inputs=False)
+    text: bytes = written.exported_program
+    return text
+
+
 def first_line(error: BaseException) -> str:
     """Return what an error of PyTorch says first, on one line."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]

@@ -18,6 +18,8 @@ ROOMS = ("api", "formats", "mtpp", "runtime", "solvers", "views")
 
 IN_PYTHON_ALONE = {
     **dict.fromkeys(("device", "group", "loss", "modules", "rank"), "a training loop of one's own"),
+    "args": "a function says with what its module is exported",
+    "kwargs": "as args",
     "name": "of an op of a plan that was made",
     "observer": "the terminal",
     "reading": "options say how files are read",

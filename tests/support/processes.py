@@ -23,6 +23,12 @@ def environment() -> dict[str, str]:
     return {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
+def environment_with_libraries() -> dict[str, str]:
+    """Return the same for a process that finds every library that this one finds, PyTorch beside the rest included."""
+    path = [str(ROOT), *(place for place in sys.path if place)]
+    return {**environment(), "PYTHONPATH": os.pathsep.join(path)}
+
+
 def run(*arguments: str | Path, stdin: bytes = b"", cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
     """Run ``mtpp ARGUMENTS`` and return its exit code, stdout and stderr, but for the note that kernels are compiled.
 

@@ -1,0 +1,109 @@
+"""Models that Python code makes: modules of PyTorch, exported programs, and functions that build them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.formats.io.source import Source
+
+TORCH = "torch"
+"""Format of a text that names a function in place of a file: ``package.module:build``."""
+
+_EXAMPLE = "write args=(x,), or args=() for a module that takes none"
+
+
+@dataclass(frozen=True)
+class ExportTerms:
+    """Inputs that a module is exported with; None where the caller gives none.
+
+    Attributes
+    ----------
+    args, kwargs
+        Example inputs by position and by name.
+    dynamic_shapes
+        Sizes that may change, as ``torch.export.export`` takes them.
+    """
+
+    args: Any = None
+    kwargs: Any = None
+    dynamic_shapes: Any = None
+
+    def refuse(self, why: str) -> None:
+        """Raise InputError of the first of them that is given, where none of them means anything."""
+        for name in ("args", "kwargs", "dynamic_shapes"):
+            if getattr(self, name) is not None:
+                raise InputError(f"has no effect on {why}", parameter=name, remedy="leave it out")
+
+
+def is_of(value: Any, library: str, name: str) -> bool:
+    """Return whether a value is of a class of a library, which need not be imported to tell."""
+    return any(kind.__name__ == name and kind.__module__.partition(".")[0] == library for kind in type(value).__mro__)
+
+
+def is_torch_model(value: Any) -> bool:
+    """Return whether a value is a module of PyTorch or an exported program."""
+    return is_of(value, "torch", "Module") or is_of(value, "torch", "ExportedProgram")
+
+
+def exported_source(value: Any, terms: ExportTerms, parameter: str, max_bytes: int) -> Source:
+    """Return the program of a module, exported with inputs, or of an exported program, without weights.
+
+    Raises
+    ------
+    InputError
+        If PyTorch is not installed or cannot export it, or inputs are missing, wrong or of no use.
+
+    Notes
+    -----
+    O(size of the program) time and memory; no weight is copied.
+    """
+    from mtpp.formats.io.source import source_of_bytes
+    from mtpp.runtime.pytorch.exporting import archive_of, export_module
+
+    display = f"<{type(value).__name__}>"
+    if is_of(value, "torch", "ExportedProgram"):
+        terms.refuse("an exported program")
+        return source_of_bytes(archive_of(value, display), display, max_bytes=max_bytes)
+    if terms.args is None and terms.kwargs is None:
+        raise InputError(
+            f"the module {type(value).__name__} needs example inputs to be exported",
+            parameter=parameter,
+            remedy="read it with mtpp.read(module, args=(x,))",
+        )
+    args = () if terms.args is None else terms.args
+    if not isinstance(args, tuple):
+        raise InputError(f"must be a tuple of inputs, not {type(args).__name__}", parameter="args", remedy=_EXAMPLE)
+    kwargs = terms.kwargs
+    if kwargs is not None and not (isinstance(kwargs, Mapping) and all(isinstance(name, str) for name in kwargs)):
+        remedy = 'write kwargs={"mask": mask}'
+        raise InputError("must be a mapping of inputs by name", parameter="kwargs", remedy=remedy)
+    exported = export_module(value, args, kwargs, terms.dynamic_shapes, display)
+    return source_of_bytes(archive_of(exported, display), display, max_bytes=max_bytes)
+
+
+def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
+    """Return the content of a file; of the format :data:`TORCH`, the program that a function builds.
+
+    Parameters
+    ----------
+    path
+        Of a file, or ``package.module:function``. Nothing is imported unless the format says so.
+
+    Raises
+    ------
+    InputError
+        If there is no such file or function, it fails, or what it returns cannot be exported.
+    """
+    from mtpp.formats.io.source import read_source, source_of_bytes
+
+    if from_format != TORCH:
+        return read_source(path, max_bytes=max_bytes)
+    from mtpp.runtime.pytorch.building import built_program
+    from mtpp.runtime.pytorch.exporting import archive_of
+
+    return source_of_bytes(archive_of(built_program(path), path), path, max_bytes=max_bytes)
