@@ -92,6 +92,8 @@ class SplitPlanRequest:
         None where they were not given.
     schedule
         Name, path of a file, or the passes themselves.
+    from_format
+        Name of the format of the model, which then is a graph; None: by its content.
     """
 
     model: Any
@@ -114,6 +116,7 @@ class SplitPlanRequest:
     time_unit: str | None = None
     deadline: Deadline = field(default_factory=Deadline)
     jobs: int | None = None
+    from_format: str | None = None
 
 
 def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any]) -> SplitPlanRequest:
@@ -235,7 +238,8 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
     InputError
         If the model or the schedule is broken, something was not given, or parameters do not go together.
     """
-    from mtpp.api.inputs.model import Model
+    from mtpp.api.inputs.model import MAX_INPUT_BYTES, Model
+    from mtpp.api.inputs.python_models import source_at
     from mtpp.api.inputs.reading import source_of
     from mtpp.api.training.task import read_training_model
     from mtpp.formats.graphs.graph_format import Content
@@ -253,6 +257,9 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
             if getattr(request, name):
                 raise InputError("was said when the model was read", parameter=name, remedy="leave it out")
         return _of_graph(request, request.model, observer)
+    if request.from_format is not None:
+        source = source_at(request.model, request.from_format, MAX_INPUT_BYTES)
+        return _of_graph(request, _graph_of(request, source, observer), observer)
     source = source_of(request.model, None, "model")
     if not looks_like_training_model(Content(source)):
         return _of_graph(request, _graph_of(request, source, observer), observer)
@@ -270,6 +277,7 @@ def _graph_of(request: SplitPlanRequest, source: Source, observer: Observer) -> 
     how = Reading(
         system_from(bandwidth=request.bandwidth),
         sizes(request.dims),
+        from_format=request.from_format,
         time_unit=request.time_unit,
         bandwidth_given=request.bandwidth is not None,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,7 +12,7 @@ from mtpp.api.training.emit_split import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import SCHEDULE
-from mtpp.cli.options.shared import parse_dims, stack
+from mtpp.cli.options.shared import FormatOption, parse_dims, stack
 from mtpp.cli.options.training import SCHEMES
 from mtpp.cli.options.values import whole_numbers
 from mtpp.errors import InputError
@@ -23,6 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _MOST_LOOPS = 1_000
 _MOST_MICRO_BATCHES = 10**6
+
+_OF_THE_COMMAND = ("emit", "from_format")
+"""Options that are no parameters of the planner."""
 
 
 def split_options() -> Callable[[F], F]:
@@ -74,6 +78,10 @@ def split_options() -> Callable[[F], F]:
             help="Of pfeife: set a symbolic size of an ONNX model or a PyTorch program.",
         ),
         click.option(
+            "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read",
+            help="Of pfeife: read MODEL, a graph, as {}; see `mtpp partition`.",
+        ),
+        click.option(
             "--emit", type=click.Choice(FORMS),
             help="Of pfeife: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
         ),
@@ -111,7 +119,8 @@ def split_request_of(model: str, options: Mapping[str, Any]) -> SplitPlanRequest
     if options["sweep"] is not None:
         raise InputError("the planner pfeife has none", parameter="sweep", remedy="use ‹planner› piper")
     given["dims"] = parse_dims(options["dims"]) or None
-    return split_request(model, deadline_from_start(options["time_limit"]), given)
+    request = split_request(model, deadline_from_start(options["time_limit"]), given)
+    return replace(request, from_format=options["from_format"])
 
 
 def refuse_split_options(options: Mapping[str, Any]) -> None:
@@ -119,8 +128,9 @@ def refuse_split_options(options: Mapping[str, Any]) -> None:
     from mtpp.api.training.graph_task import refuse_idle
     from mtpp.api.training.split_task import OWN
 
-    given = {**{name: options[name] for name in OWN}, "dims": options["dims"] or None, "emit": options["emit"]}
+    given = {**{name: options[name] for name in OWN}, "dims": options["dims"] or None}
+    given |= {name: options[name] for name in _OF_THE_COMMAND}
     try:
-        refuse_idle(given, {**OWN, "emit": None}, options["planner"])
+        refuse_idle(given, {**OWN, **dict.fromkeys(_OF_THE_COMMAND)}, options["planner"])
     except InputError as error:
         raise click.UsageError(error.told(flag_of)) from None
