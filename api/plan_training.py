@@ -125,6 +125,7 @@ def plan_training(
     order: str = "file",
     search: str = "anneal",
     dims: Mapping[str, int] | None = None,
+    costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,
     jobs: int | None = None,
@@ -181,7 +182,7 @@ def plan_training(
     sequential
         One line of stages, each waiting for the one before.
     micro_batches
-        With ``pfeife``, as all down to *dims*: micro-batches of an iteration, B.
+        With ``pfeife``, as all down to *costs*: micro-batches of an iteration, B.
     speed
         Of devices, one value or one for each, as multiples of what the model's times are of; None: 1.
     loops
@@ -206,7 +207,10 @@ def plan_training(
     search
         ``anneal``, or ``beam``, the search of Jhoo et al. (2025), for comparison.
     dims
-        Sizes of symbolic dimensions of an ONNX model by name.
+        Sizes of symbolic dimensions of a model by name.
+    costs
+        File of measured times of a graph's ops, such as :func:`mtpp.profile` of an exported program with its backward
+        passes; those that it does not have follow from *backward_ratio*.
     time_unit
         Of times in a file that names none: ps, ns, us, ms or s.
     time_limit_s
@@ -261,6 +265,7 @@ def plan_training(
         "order": order,
         "search": search,
         "dims": dims,
+        "costs": costs,
     }
     own = {
         "latency": latency,

@@ -71,6 +71,7 @@ class SplitParameters(TypedDict, total=False):
     order: str
     search: str
     dims: Mapping[str, int] | None
+    costs: str | os.PathLike[str] | None
     time_unit: str | None
     time_limit_s: float | None
     jobs: int | None
@@ -92,3 +93,4 @@ class AnyParameters(LineParameters, GraphParameters, total=False):
     order: str
     search: str
     dims: Mapping[str, int] | None
+    costs: str | os.PathLike[str] | None

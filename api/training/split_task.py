@@ -46,6 +46,7 @@ OWN: Mapping[str, Any] = {
     "speed": None,
     "schedule": None,
     "dims": None,
+    "costs": None,
 }
 """Parameters that mean something to this planner alone, and what they are where they were not given."""
 
@@ -90,6 +91,8 @@ class SplitPlanRequest:
         One value, or one for each device; None: no limit, and equal speeds.
     backward_ratio, state
         None where they were not given.
+    costs
+        Path of a file with measured times of a graph's ops.
     schedule
         Name, path of a file, or the passes themselves.
     from_format
@@ -113,6 +116,7 @@ class SplitPlanRequest:
     search: str
     schedule: str | PassSchedule | None
     dims: Mapping[str, int] | None = None
+    costs: str | None = None
     time_unit: str | None = None
     deadline: Deadline = field(default_factory=Deadline)
     jobs: int | None = None
@@ -159,6 +163,7 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
         choice(parameters["search"], "search", SEARCHES),
         schedule if schedule is None or isinstance(schedule, PassSchedule) else path_text(schedule, "schedule"),
         parameters["dims"],
+        None if parameters["costs"] is None else path_text(parameters["costs"], "costs"),
         time_unit_or_none(parameters["time_unit"]),
         deadline,
         whole_or_none(parameters["jobs"], "jobs"),
@@ -251,9 +256,10 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
         names = ", ".join(f"‹{name}›" for name in missing)
         raise InputError(f"{names} must be given", remedy=f"write {_EXAMPLES[missing[0]]}")
     if isinstance(request.model, TrainingModel):
+        _refuse_graph_terms(request)
         return _of_layers(request, *read_training_model(request.model, request.time_unit), observer)
     if isinstance(request.model, Model):
-        for name in ("dims", "time_unit", "bandwidth"):
+        for name in ("dims", "costs", "time_unit", "bandwidth"):
             if getattr(request, name):
                 raise InputError("was said when the model was read", parameter=name, remedy="leave it out")
         return _of_graph(request, request.model, observer)
@@ -263,9 +269,15 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
     source = source_of(request.model, None, "model")
     if not looks_like_training_model(Content(source)):
         return _of_graph(request, _graph_of(request, source, observer), observer)
-    if request.dims:
-        raise InputError("has no effect on a model of layers", parameter="dims", remedy="leave it out")
+    _refuse_graph_terms(request)
     return _of_layers(request, training_model_from_source(source, request.time_unit), source, observer)
+
+
+def _refuse_graph_terms(request: SplitPlanRequest) -> None:
+    """Raise InputError if something was given that only graphs have."""
+    for name in ("dims", "costs"):
+        if getattr(request, name):
+            raise InputError("has no effect on a model of layers", parameter=name, remedy="leave it out")
 
 
 def _graph_of(request: SplitPlanRequest, source: Source, observer: Observer) -> Model:
@@ -277,6 +289,7 @@ def _graph_of(request: SplitPlanRequest, source: Source, observer: Observer) -> 
     how = Reading(
         system_from(bandwidth=request.bandwidth),
         sizes(request.dims),
+        costs=request.costs,
         from_format=request.from_format,
         time_unit=request.time_unit,
         bandwidth_given=request.bandwidth is not None,

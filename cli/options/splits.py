@@ -11,7 +11,7 @@ import click
 from mtpp.api.training.emit_split import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
-from mtpp.cli.options.file_types import SCHEDULE
+from mtpp.cli.options.file_types import COSTS, SCHEDULE
 from mtpp.cli.options.shared import FormatOption, parse_dims, stack
 from mtpp.cli.options.training import SCHEMES
 from mtpp.cli.options.values import whole_numbers
@@ -80,6 +80,10 @@ def split_options() -> Callable[[F], F]:
         click.option(
             "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read",
             help="Of pfeife: read MODEL, a graph, as {}; see `mtpp partition`.",
+        ),
+        click.option(
+            "--costs", type=COSTS, metavar="FILE",
+            help="Of pfeife: measured times of the ops (mtpp profile), backward passes too if it has them.",
         ),
         click.option(
             "--emit", type=click.Choice(FORMS),

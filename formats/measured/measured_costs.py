@@ -1,5 +1,7 @@
 """Measured times put onto a graph: those of a profile of ``mtpp profile``, or of one that ONNX Runtime wrote.
 
+A profile of an exported program may have times of backward passes too.
+
 Every op that takes time has to have a time of its own, or the file is refused: costs of which some are measured and
 some are modelled compare with nothing. An op that the cost model lets take no time (a view, say) may be missing, and
 then takes none.
@@ -25,6 +27,7 @@ from mtpp.units import PICOSECONDS, Exact
 
 FLAG = "‹costs›"
 _LISTED = 3
+_SAID = ("machine", "onnxruntime", "pytorch", "device", "threads", "optimise")
 _NO_UNIT = "1"
 
 
@@ -72,6 +75,8 @@ def read_costs(source: Source) -> MeasuredCosts:
 def with_costs(graph: CostGraph, costs: MeasuredCosts) -> CostGraph:
     """Return a graph with measured times in place of its costs; sizes and wiring stay.
 
+    Its backward passes are those of the file, if that has any.
+
     Raises
     ------
     InputError
@@ -83,9 +88,11 @@ def with_costs(graph: CostGraph, costs: MeasuredCosts) -> CostGraph:
     """
     if graph.time_unit == _NO_UNIT:
         raise InputError(f"{graph.name} has abstract costs: times do not go with them", source=FLAG)
+    backward = graph.backward
     try:
         if isinstance(costs.profile, CostGraph):
-            work, said = _of_graph(graph, costs.profile)
+            work, measured_backward, said = _of_graph(graph, costs.profile)
+            backward = measured_backward or backward
         else:
             work, said = _of_trace(graph, costs.profile)
     except InputError as error:
@@ -93,7 +100,7 @@ def with_costs(graph: CostGraph, costs: MeasuredCosts) -> CostGraph:
             error.problem, source=costs.display, where=error.where, remedy=error.remedy or _REMEDY
         ) from None
     said = {"source": costs.display, "sha256": costs.sha256, **said}
-    return replace(graph, work=work, metadata={**graph.metadata, "costs": said})
+    return replace(graph, work=work, backward=backward, metadata={**graph.metadata, "costs": said})
 
 
 def caveats(said: Mapping[str, Any]) -> list[str]:
@@ -116,7 +123,10 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(map(repr, names[:_LISTED])) + (", …" if len(names) > _LISTED else "")
 
 
-def _of_graph(graph: CostGraph, profile: CostGraph) -> tuple[tuple[Exact, ...], dict[str, Any]]:
+def _of_graph(
+    graph: CostGraph, profile: CostGraph
+) -> tuple[tuple[Exact, ...], tuple[Exact | None, ...], dict[str, Any]]:
+    """Return what each op takes forward and backward, in the graph's unit, and what is said of the measurement."""
     place = {name: i for i, name in enumerate(profile.op_names)}
     ours = set(graph.op_names)
     missing = [name for name in graph.op_names if name not in place]
@@ -138,10 +148,11 @@ def _of_graph(graph: CostGraph, profile: CostGraph) -> tuple[tuple[Exact, ...], 
     said = {"kind": FORMAT}
     if isinstance(profile.metadata.get("profile"), Mapping):
         measured_as = profile.metadata["profile"]
-        said |= {
-            key: measured_as[key] for key in ("machine", "onnxruntime", "threads", "optimise") if key in measured_as
-        }
-    return tuple(_plain(profile.work[place[name]] * factor) for name in graph.op_names), said
+        said |= {key: measured_as[key] for key in _SAID if key in measured_as}
+    places = [place[name] for name in graph.op_names]
+    work = tuple(_plain(profile.work[op] * factor) for op in places)
+    given = [profile.backward[op] for op in places] if profile.backward else []
+    return work, tuple(None if cost is None else _plain(cost * factor) for cost in given), said
 
 
 def _check_sizes(graph: CostGraph, measured: Mapping[str, int]) -> None:

@@ -201,3 +201,39 @@ def test_a_folder_for_pytorch(graph: Path, tmp_path: Path) -> None:
         assert not (tmp_path / "new").exists()
     assert run("plan", graph, *sizes, "--force").stderr.startswith("error: --force goes with --emit")
     assert run("plan", graph, *sizes, "--emit", "torch-pipelining", "-o", out, "--force").returncode == 0
+
+
+def test_measured_costs_give_both_passes(tmp_path: Path) -> None:
+    """Of a graph: forward as work, backward where the file has it; the plan verifies with the file alone."""
+    modelled, measured = units(4), units(4)
+    for document in (modelled, measured):
+        document["time_unit"] = "us"
+    for row, (work, backward) in zip(measured["ops"], [(3, 10), (5, 20), (7, 30), (9, 40)], strict=True):
+        row |= {"work": work, "backward": backward}
+    for name, document in (("graph.json", modelled), ("costs.json", measured)):
+        (tmp_path / name).write_text(json.dumps(document))
+    given = (*PLAN, "--devices", "1", "--micro-batches", "1", "--loops", "1", "--costs", "costs.json")
+    done = run("plan", "graph.json", *given, "-o", "plan.json", cwd=tmp_path)
+    assert done.returncode == 0, done
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    assert plan["iteration_ticks"] == (3 + 5 + 7 + 9 + 10 + 20 + 30 + 40) * 10**6
+    assert "costs_sha256" in plan["model"]
+    verify = ("verify", "plan.json", "--model", "graph.json")
+    assert run(*verify, "--costs", "costs.json", cwd=tmp_path).returncode == 0
+    without = run(*verify, cwd=tmp_path)
+    assert (without.returncode, "was made with measured costs" in without.stderr) == (2, True)
+
+
+def test_measured_costs_are_of_graphs(tmp_path: Path) -> None:
+    """Layers and other planners have none."""
+    (tmp_path / "costs.json").write_text(json.dumps(units(2)))
+    assert run("generate", "transformer-training", "-o", "model.json", cwd=tmp_path).returncode == 0
+    for planner in ("pfeife", "piper"):
+        given = ("--planner", planner, "--devices", "2", "--memory", "1GiB", "--costs", "costs.json")
+        done = run("plan", "model.json", *given, "--bandwidth", "1GB/s", *_BATCHES[planner], cwd=tmp_path)
+        assert (done.returncode, done.stderr.count("\n")) == (2, 1), done
+        assert "--costs: has no effect on" in done.stderr
+
+
+_BATCHES = {"pfeife": ("--micro-batches", "2"), "piper": ("--max-micro-batches", "2")}
+"""Numbers of micro-batches as planners ask for them."""

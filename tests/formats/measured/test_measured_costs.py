@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -43,6 +45,15 @@ def test_costs_of_a_profiled_graph_come_in_the_graphs_unit() -> None:
     assert joined.time_unit == "ps"
     assert joined.metadata["costs"]["sha256"] == costs.sha256
     assert joined.tensor_bytes.tolist() == [24, 24, 24]
+
+
+def test_backward_passes_come_with_the_costs() -> None:
+    """In the graph's unit, those that were not measured excepted; a file without any leaves the graph's own."""
+    timed = replace(graph(unit="us"), backward=(3, None, Fraction(1, 2)))
+    joined = with_costs(graph(), read_costs(source(write_native(timed))))
+    assert joined.backward == (3_000_000, None, 500_000)
+    own = replace(graph(), backward=(1, 2, 3))
+    assert with_costs(own, read_costs(source(write_native(graph(unit="us"))))).backward == (1, 2, 3)
 
 
 @pytest.mark.parametrize(
