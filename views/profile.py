@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +14,8 @@ from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, r
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
-    from mtpp.runtime.profiling.profile_model import MeasuredProfile
+    from mtpp.runtime.profiling.measured_profile import MeasuredProfile
+    from mtpp.runtime.profiling.profiled_graph import BackwardTimes
     from mtpp.units import Exact
 
 _MOST_SHOWN = 10
@@ -52,20 +55,20 @@ def profile_text(profile: MeasuredProfile, output_format: str) -> str:
 
 def _figures(profile: MeasuredProfile) -> list[tuple[str, str]]:
     graph, said = profile.graph, profile.graph.metadata["profile"]
-    machine = said["machine"]
     quarter, median, three_quarters = profile.ops.wall
     modelled = _modelled(profile.modelled)
+    apart = "node by node" if "pytorch" in said else "with the profiler"
     lines = [
         ("model", f"{graph.name}: {graph.op_count:,} ops, {graph.tensor_count:,} tensors"),
-        ("machine", f"{machine['cpu']}, {machine['cores']} cores; ONNX Runtime {said['onnxruntime']}, "
-                    f"{_count(said['threads'], 'thread')}, {'optimised' if said['optimise'] else 'not optimised'}"
-                    f"{_beside(said['beside'])}"),
+        ("machine", _machine(said)),
         ("one run", f"{_time(median)} (quartiles {_time(quarter)} and {_time(three_quarters)}, {said['repeats']} runs "
-                    f"after {said['warm_up']} to warm up); with the profiler {_time(profile.ops.profiled_wall[1])}"),
-        ("kernels", f"{_time(profile.ops.kernels)}, {_kernels(profile)}"),
+                    f"after {said['warm_up']} to warm up); {apart} {_time(profile.ops.profiled_wall[1])}"),
+        ("ops" if "pytorch" in said else "kernels", f"{_time(profile.ops.kernels)}, {_kernels(profile)}"),
         ("modelled", f"{_time(modelled)}: measured is {_times(sum(graph.work), modelled)} that"),
     ]  # fmt: skip
-    if said["pieces"] > 1:
+    if profile.ops.backward is not None:
+        lines.insert(4, ("backward", _backward(profile.ops.backward)))
+    if said.get("pieces", 1) > 1:
         lines.append(("pieces", f"{said['pieces']}, one after the other: the whole model does not fit into memory"))
     made_up = []
     if profile.random_weight_bytes:
@@ -78,7 +81,28 @@ def _figures(profile: MeasuredProfile) -> list[tuple[str, str]]:
     return lines
 
 
+def _machine(said: Mapping[str, Any]) -> str:
+    machine = said["machine"]
+    host = f"{machine['cpu']}, {machine['cores']} cores"
+    threads = _count(said["threads"], "thread")
+    if "pytorch" in said:
+        return f"{host}; PyTorch {said['pytorch']} on {said['device']}, {threads}"
+    optimised = "optimised" if said["optimise"] else "not optimised"
+    return f"{host}; ONNX Runtime {said['onnxruntime']}, {threads}, {optimised}{_beside(said['beside'])}"
+
+
+def _backward(backward: BackwardTimes) -> str:
+    quarter, median, three_quarters = backward.wall
+    ops = sum(backward.cost, Fraction(0))
+    return (
+        f"{_time(median)} (quartiles {_time(quarter)} and {_time(three_quarters)}); ops {_time(ops)}, "
+        f"{_times(ops, median)} that"
+    )
+
+
 def _kernels(profile: MeasuredProfile) -> str:
+    if "pytorch" in profile.graph.metadata["profile"]:
+        return f"{_times(profile.ops.kernels, profile.ops.wall[1])} one run"
     rest, ops = profile.ops.between_kernels, profile.graph.op_count
     if rest >= 0:
         return f"and {_time(rest)} between them: {_time(rest / ops)} added to each op"
@@ -92,16 +116,19 @@ def _kinds(profile: MeasuredProfile) -> tuple[list[str], list[list[str]]]:
     graph = profile.graph
     rows: dict[str, list[Fraction]] = {}
     counts: dict[str, int] = {}
-    for kind, cost, modelled in zip(graph.op_kinds, graph.work, _each_modelled(profile.modelled), strict=True):
-        row = rows.setdefault(kind, [Fraction(0), Fraction(0)])
-        row[0] += cost
-        row[1] += modelled
+    back = _each_backward(profile) or [Fraction(0)] * graph.op_count
+    for kind, *costs in zip(graph.op_kinds, graph.work, _each_modelled(profile.modelled), back, strict=True):
+        row = rows.setdefault(kind, [Fraction(0)] * len(costs))
+        row[:] = map(operator.add, row, costs)
         counts[kind] = counts.get(kind, 0) + 1
     total = sum(graph.work) or 1
-    return ["kind", "ops", "measured", "share", "modelled", "ratio"], [
+    header = ["kind", "ops", "measured", "share", "modelled", "ratio"]
+    if profile.ops.backward is not None:
+        header.append("backward")
+    return header, [
         [kind or "–", f"{counts[kind]:,}", _time(cost), format_share(float(cost), float(total)), _time(modelled),
-         _times(cost, modelled)]
-        for kind, (cost, modelled) in sorted(rows.items(), key=lambda item: -item[1][0])
+         _times(cost, modelled), _time(backward)][: len(header)]
+        for kind, (cost, modelled, backward) in sorted(rows.items(), key=lambda item: -item[1][0])
     ]  # fmt: skip
 
 
@@ -110,11 +137,13 @@ def _most_expensive(profile: MeasuredProfile) -> tuple[list[str], list[list[str]
     total = sum(graph.work) or 1
     modelled = _each_modelled(profile.modelled)
     shown = sorted(range(graph.op_count), key=lambda op: -graph.work[op])[:_MOST_SHOWN]
-    return ["op", "kind", "measured", "share", "quartiles", "modelled", "ratio"], [
+    back = _each_backward(profile)
+    header = ["op", "kind", "measured", "share", "quartiles", "modelled", "ratio", *(["backward"] if back else [])]
+    return header, [
         [graph.op_names[op], graph.op_kinds[op] or "–", _time(graph.work[op]),
          format_share(float(graph.work[op]), float(total)),
          f"{_time(profile.ops.quartiles[op][0])} – {_time(profile.ops.quartiles[op][2])}", _time(modelled[op]),
-         _times(graph.work[op], modelled[op])]
+         _times(graph.work[op], modelled[op]), *([_time(back[op])] if back else [])]
         for op in shown
     ]  # fmt: skip
 
@@ -122,15 +151,17 @@ def _most_expensive(profile: MeasuredProfile) -> tuple[list[str], list[list[str]
 def _every_op(profile: MeasuredProfile) -> tuple[list[str], list[list[Any]]]:
     graph = profile.graph
     header = ["op", "kind", "work_us", "kernel_us", "first_quartile_us", "median_us", "third_quartile_us"]
-    return [*header, "modelled_us"], [
-        [name, kind, *(_microseconds(figure) for figure in (cost, kernel, *figures, modelled))]
-        for name, kind, cost, kernel, figures, modelled in zip(
+    back = [[cost] for cost in _each_backward(profile)] or [[] for _ in graph.op_names]
+    return [*header, "modelled_us", *(["backward_us"] if profile.ops.backward else [])], [
+        [name, kind, *(_microseconds(figure) for figure in (cost, kernel, *figures, modelled, *backward))]
+        for name, kind, cost, kernel, figures, modelled, backward in zip(
             graph.op_names,
             graph.op_kinds,
             graph.work,
             profile.ops.kernel,
             profile.ops.quartiles,
             _each_modelled(profile.modelled),
+            back,
             strict=True,
         )
     ]
@@ -140,6 +171,11 @@ def _each_modelled(graph: CostGraph) -> list[Fraction]:
     """Return the modelled costs in microseconds."""
     unit = Fraction(PICOSECONDS[graph.time_unit], _PS)
     return [work * unit for work in graph.work]
+
+
+def _each_backward(profile: MeasuredProfile) -> list[Fraction]:
+    """Return the times of backward passes in microseconds, nothing where they were not measured."""
+    return [] if profile.ops.backward is None else [Fraction(cost) for cost in profile.ops.backward.cost]
 
 
 def _modelled(graph: CostGraph) -> Fraction:

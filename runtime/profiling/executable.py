@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -211,21 +210,3 @@ def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
 
 def _misfit(name: str, problem: str, source: str) -> InputError:
     return InputError(f"input {name!r} {problem}", parameter="inputs", where=source, remedy="give what the model takes")
-
-
-def machine() -> dict[str, str | int]:
-    """Return what measured times depend on: processor, number of its cores that may be used, system."""
-    import os
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return {"cpu": _processor(), "cores": cores, "system": f"{platform.system()} {platform.machine()}"}
-
-
-def _processor() -> str:
-    try:
-        for line in Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    except OSError:
-        pass
-    return platform.processor() or platform.machine()

@@ -82,10 +82,11 @@ def memory_need(executable: Executable, graph: CostGraph | None, sessions: int =
             absent += TensorType(tensor.data_type, tuple(tensor.dims)).bytes
     if graph is not None:  # weights that the file computes
         weights = max(weights, int(graph.metadata.get("parameter_bytes", 0)))
-    return MemoryNeed(weights, 0 if graph is None else _most_alive(graph), inline, absent, sessions)
+    return MemoryNeed(weights, 0 if graph is None else most_alive(graph), inline, absent, sessions)
 
 
-def _most_alive(graph: CostGraph) -> int:
+def most_alive(graph: CostGraph) -> int:
+    """Return the bytes of the tensors that are alive at once, at most, as the ops run in the graph's order."""
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import load_system
     from mtpp.inference.working_memory import peaks_in_order

@@ -4,46 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.runtime.profiling.chunked_profiling import chunks_within, measure_in_chunks
-from mtpp.runtime.profiling.executable import Executable, fill, machine, prepare
+from mtpp.runtime.profiling.executable import Executable, fill, prepare
+from mtpp.runtime.profiling.machine import machine
 from mtpp.runtime.profiling.measured_model import MeasuredModel, measure_model
+from mtpp.runtime.profiling.measured_profile import MeasuredProfile
 from mtpp.runtime.profiling.profile_memory import memory_need, refuse_what_does_not_fit
 from mtpp.runtime.profiling.profile_request import ProfileRequest
-from mtpp.runtime.profiling.profiled_graph import MeasuredOps, profiled_graph
+from mtpp.runtime.profiling.profiled_graph import profiled_graph
 from mtpp.runtime.session import onnxruntime
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx import Reading
-    from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
-
-
-@dataclass(frozen=True)
-class MeasuredProfile:
-    """A model measured.
-
-    Attributes
-    ----------
-    graph
-        With measured costs and sizes as executed.
-    modelled
-        The same graph with costs of the roofline.
-    ops
-        The figures behind the costs.
-    random_weight_bytes, random_inputs
-        What was made up to run it.
-    """
-
-    graph: CostGraph
-    modelled: CostGraph
-    ops: MeasuredOps
-    random_weight_bytes: int
-    random_inputs: tuple[str, ...]
 
 
 def profile_model(

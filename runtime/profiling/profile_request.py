@@ -24,6 +24,8 @@ class ProfileRequest:
         Models the costs that measured ones are compared with.
     memory_bytes
         That may be taken; None for no limit.
+    backward
+        Whether the backward pass of each op is measured too.
     """
 
     choices: ProfileChoices
@@ -32,3 +34,4 @@ class ProfileRequest:
     arrays: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0
     memory_bytes: int | None = None
+    backward: bool = False

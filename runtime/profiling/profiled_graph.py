@@ -29,23 +29,45 @@ TIME_UNIT = "us"
 
 
 @dataclass(frozen=True)
+class BackwardTimes:
+    """Times of backward passes, in microseconds.
+
+    Attributes
+    ----------
+    cost
+        Of each op, in whole nanoseconds; 0 where nothing has gradients.
+    quartiles
+        Of the same over the runs.
+    wall
+        Quartiles of the backward pass of a whole run.
+    """
+
+    cost: tuple[Exact, ...]
+    quartiles: tuple[Quartiles, ...]
+    wall: Quartiles
+
+
+@dataclass(frozen=True)
 class MeasuredOps:
     """Times of the ops of a graph, in microseconds.
 
     Attributes
     ----------
     kernel
-        Mean of the middle half of what the op's kernels took.
+        What the op's kernels took: the mean of the middle half, with PyTorch the median.
     quartiles
         Of the same over the runs: first, second and third.
     cost
         With the correction, in whole nanoseconds.
     wall, profiled_wall
-        Quartiles of a whole run, without and with the profiler, by our own clock.
+        Quartiles of a whole run, without and with the profiler, by our own clock. With PyTorch the profiler is what
+        runs node by node.
     kernels
         Σ kernel, and what belongs to no op.
     between_kernels
         What a run takes besides, and the profiler does not; below zero where it slows the kernels down.
+    backward
+        Of exported programs, if it was asked for.
     """
 
     kernel: tuple[Fraction, ...]
@@ -55,6 +77,7 @@ class MeasuredOps:
     profiled_wall: Quartiles
     kernels: Fraction
     between_kernels: Fraction
+    backward: BackwardTimes | None = None
 
 
 def measured_ops(measurement: Measurement, owners: Mapping[str, Owners], shares: Sequence[int]) -> MeasuredOps:
@@ -122,10 +145,17 @@ def profiled_graph(
         "modelled_us": in_thousandths(Fraction(sum(graph.work), 10**6)),
         "op_quartiles_us": [_figures(figures) for figures in ops.quartiles],
     }
+    if ops.backward is not None:
+        profile |= {
+            "backward_wall_us": _figures(ops.backward.wall),
+            "backwards_us": in_thousandths(sum(ops.backward.cost, Fraction(0))),
+            "op_backward_quartiles_us": [_figures(figures) for figures in ops.backward.quartiles],
+        }
     return replace(
         graph,
         time_unit=TIME_UNIT,
         work=ops.cost,
+        backward=graph.backward if ops.backward is None else ops.backward.cost,
         tensor_bytes=tensor_bytes,
         metadata={**graph.metadata, "profile": profile},
     )
