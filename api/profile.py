@@ -1,4 +1,4 @@
-"""Measured time of each op of an ONNX model on this machine."""
+"""Measured time of each op of an ONNX model or an exported PyTorch program on this machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
-    from mtpp.runtime.profiling.profile_model import MeasuredProfile
+    from mtpp.runtime.profiling.measured_profile import MeasuredProfile
     from mtpp.runtime.random_values import Array
 
 MOST_REPEATS = 10_000
@@ -31,7 +31,7 @@ class ProfileModelRequest:
     Attributes
     ----------
     model
-        Path of an ONNX model, ``-`` for standard input, or its content.
+        Path of an ONNX model or an exported program, ``-`` for standard input, or its content.
     system
         Models the costs that measured ones are compared with: one, the name of a preset, or a TOML file; None for the
         preset ``reference``.
@@ -43,6 +43,8 @@ class ProfileModelRequest:
         Whether ONNX Runtime may fuse and rearrange ops.
     beside
         How many others run the model at the same time.
+    backward
+        Whether the backward pass of each op is measured too.
     inputs
         Contents of inputs by name, or the path of an ``.npz`` file with them; random where there are none.
     dims
@@ -62,6 +64,7 @@ class ProfileModelRequest:
     threads: int = 1
     optimise: bool = False
     beside: int = 0
+    backward: bool = False
     inputs: str | Mapping[str, Array] | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     seed: int = 0
@@ -118,6 +121,7 @@ def profile(
     threads: int = 1,
     optimise: bool = False,
     beside: int = 0,
+    backward: bool = False,
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = None,
     dims: Mapping[str, int] | None = None,
     seed: int = 0,
@@ -126,15 +130,16 @@ def profile(
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> Profile:
-    """Measure on this machine what each op of an ONNX model takes in ONNX Runtime.
+    """Measure on this machine what each op of a model takes.
 
-    An op costs the mean of the middle half of its times; op times are scaled to sum to an unprofiled run. Needs
-    ``mtpp[run]``.
+    An ONNX model runs in ONNX Runtime (``mtpp[run]``): an op costs the mean of the middle half of its times, and op
+    times are scaled to sum to an unprofiled run. An exported program (``.pt2``) runs in PyTorch (``mtpp[torch]``), on a
+    GPU if there is one: an op costs the median of its times as they are.
 
     Parameters
     ----------
     model
-        Path of an ONNX model, or one as read. Weights whose files are absent are random.
+        Path of an ONNX model or an exported program, or one as read. Weights that are absent are random.
     warmup, repeats
         Runs before those that count, and those: at most 10,000.
     threads
@@ -142,7 +147,9 @@ def profile(
     optimise
         Whether ONNX Runtime may fuse and rearrange ops; a fused kernel's time is shared out.
     beside
-        Number of others that run the model at the same time, as stages have others beside them.
+        Number of others that run an ONNX model at the same time, as stages have others beside them.
+    backward
+        Whether to measure the backward pass of each op of an exported program too, as training runs it.
     inputs
         Contents of inputs by name, or a ``.npz`` file with them. None: random.
     dims
@@ -152,7 +159,7 @@ def profile(
     system
         System that models the costs to compare with: one, the name of a preset, or a TOML file.
     memory_limit
-        Bytes that may be taken, such as ``"8GiB"``; the model is run in chunks if need be. None: what is free.
+        Bytes that may be taken, such as ``"8GiB"``; an ONNX model is run in chunks if need be. None: what is free.
     max_input_size
         Bytes beyond which the file is refused. None: 2 GiB.
     observer
@@ -165,8 +172,8 @@ def profile(
     Raises
     ------
     InputError
-        If a parameter is of the wrong type, the model is no ONNX model or broken, takes more memory than there is, or
-        cannot be run, or ONNX Runtime is not installed.
+        If a parameter is of the wrong type or means nothing for the model, the model is no such one or broken, takes
+        more memory than there is, or cannot be run, or what runs it is not installed.
     Interrupted
         If Ctrl-C ended the work.
 
@@ -191,6 +198,7 @@ def profile(
         threads=whole(threads, "threads", most=MOST_THREADS),
         optimise=flag(optimise, "optimise"),
         beside=whole(beside, "beside", least=0, most=MOST_BESIDE),
+        backward=flag(backward, "backward"),
         inputs=_checked_inputs(inputs),
         dims=read_for | sizes(dims),
         seed=whole(seed, "seed", least=0, most=MOST_SEED),
@@ -206,13 +214,12 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
     Raises
     ------
     InputError
-        If it is no ONNX model or broken, takes more memory than there is, or cannot be run.
+        If it is no model that can be run or broken, takes more memory than there is, or an option means nothing to it.
     Interrupted
         If Ctrl-C ended the work.
     """
-    from mtpp.api.inputs.model_path import read_onnx
+    from mtpp.api.inputs.model_path import read_measurable
     from mtpp.host.free_memory import free_bytes
-    from mtpp.runtime.profiling.profile_model import profile_model
     from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.profiling.timing import ProfileChoices
 
@@ -224,14 +231,34 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
         arrays=arrays or {},
         seed=request.seed,
         memory_bytes=free_bytes() if request.memory_bytes is None else request.memory_bytes,
+        backward=request.backward,
     )
     try:
-        source = read_onnx(request.model, request.max_input_bytes, "only ONNX models can be run and measured")
+        source, exported = read_measurable(request.model, request.max_input_bytes)
+        _refuse_idle(request, source.display, exported=exported)
+        if exported:
+            from mtpp.runtime.pytorch.profiling.profile_program import profile_program as measure
+        else:
+            from mtpp.runtime.profiling.profile_model import profile_model as measure
         with observer.steps() as steps:
             steps.show("measuring")
-            return Profile(profile_model(source, terms, lambda done, total: steps.show("measuring", done, total)))
+            return Profile(measure(source, terms, lambda done, total: steps.show("measuring", done, total)))
     except KeyboardInterrupt:
         raise Interrupted("the measurement was interrupted") from None
+
+
+def _refuse_idle(request: ProfileModelRequest, display: str, *, exported: bool) -> None:
+    """Raise InputError if an option was given that means nothing to the model."""
+    if not exported and request.backward:
+        raise InputError(
+            f"ONNX Runtime does not train: {display} has no backward pass",
+            parameter="backward",
+            remedy="export the module with torch.export.save, and profile the .pt2",
+        )
+    for name in ("optimise", "beside") if exported else ():
+        if getattr(request, name):
+            problem = "has no effect: PyTorch runs the nodes of an exported program as they are, one after the other"
+            raise InputError(problem, parameter=name, remedy="leave it out")
 
 
 def _system(system: System | str | None) -> System:

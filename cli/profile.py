@@ -10,6 +10,8 @@ from mtpp.cli.options.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
 
+_PLAIN = ("warmup", "repeats", "threads", "optimise", "beside", "backward", "inputs", "seed")
+
 
 @click.command("profile")
 @click.argument("model", type=MODEL)
@@ -26,21 +28,25 @@ from mtpp.cli.options.shared import output_options
     default=0,
     show_default=True,
     metavar="N",
-    help="Run the model N times more at the same time: stages have others beside them.",
+    help="Run an ONNX model N times more at the same time: stages have others beside them.",
 )
+@click.option("--backward", is_flag=True, help="Of an exported program: measure the backward pass of each op too.")
 @click.option("--inputs", type=INPUTS, metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")
 @click.option("--system", type=SYSTEM, default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
-@memory_limit_option("; the model is run in pieces if need be [default: what is free]")
+@memory_limit_option("; an ONNX model is run in pieces if need be [default: what is free]")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
 @output_options("table", "json", "csv", "markdown")
 def command(model: str, output: str | None, output_format: str, **options: Any) -> None:
-    """Measure on this machine what each op of MODEL, in ONNX, takes in ONNX Runtime.
+    """Measure on this machine what each op of MODEL takes: in ONNX Runtime, or as an exported program in PyTorch.
 
-    The graph that -o writes can be partitioned as it is, or give its costs to the model (--costs). An op costs the
-    mean of the middle half of its times; all together cost what a run without the profiler takes. Weights whose files
-    are absent and inputs are random. Needs mtpp[run].
+    The graph that -o writes can be partitioned as it is, or give its costs to the model (--costs). Weights that are
+    absent and inputs are random.
+
+    ONNX (needs mtpp[run]): an op costs the mean of the middle half of its times; all together cost what a run without
+    the profiler takes. A .pt2 (needs mtpp[torch]): an op costs the median of its times, on a GPU if there is one; with
+    --backward also that of its backward pass, which `mtpp plan --planner pfeife --costs` takes.
     """
     from mtpp.api.output import check_output
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
@@ -59,7 +65,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
         memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
         dims=parse_dims(options["dims"]),
         max_input_bytes=input_limit(options["max_input_size"]),
-        **{name: options[name] for name in ("warmup", "repeats", "threads", "optimise", "beside", "inputs", "seed")},
+        **{name: options[name] for name in _PLAIN},
     )
     profile = profile_model_file(request, console)
     deliver(

@@ -31,6 +31,26 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
     return source_of(model, None, parameter), {}
 
 
+def read_measurable(model: str | Source, max_bytes: int) -> tuple[Source, bool]:
+    """Return the content of a file of a model that can be measured, and whether it is an exported PyTorch program.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is neither that nor an ONNX model.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.onnx import looks_like_onnx
+    from mtpp.formats.torch_export import looks_like_archive
+
+    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    exported = looks_like_archive(source.data)
+    if not exported and not looks_like_onnx(source.data):
+        remedy = "only ONNX models and exported PyTorch programs can be run and measured"
+        raise InputError("neither an ONNX model nor an exported program", source=source.display, remedy=remedy)
+    return source, exported
+
+
 def read_onnx(model: str | Source, max_bytes: int, remedy: str) -> Source:
     """Return the content of a model's file.
 

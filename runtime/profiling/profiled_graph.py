@@ -148,7 +148,7 @@ def profiled_graph(
     if ops.backward is not None:
         profile |= {
             "backward_wall_us": _figures(ops.backward.wall),
-            "backwards_us": in_thousandths(sum(ops.backward.cost, Fraction(0))),
+            "backwards_us": in_thousandths(sum(map(Fraction, ops.backward.cost), Fraction(0))),
             "op_backward_quartiles_us": [_figures(figures) for figures in ops.backward.quartiles],
         }
     return replace(

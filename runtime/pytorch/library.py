@@ -30,7 +30,8 @@ def pytorch() -> Any:
     if tuple(int(part) if part.isdigit() else 0 for part in version[:2]) < LEAST_VERSION:
         least = ".".join(map(str, LEAST_VERSION))
         raise InputError(f"PyTorch {torch.__version__} is older than {least}", remedy=f"pip install 'torch>={least}'")
-    logging.getLogger("torch.export").setLevel(logging.ERROR)
+    for name in ("torch.export", "torch._export"):
+        logging.getLogger(name).setLevel(logging.ERROR)
     return torch
 
 

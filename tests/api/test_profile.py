@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import doctest
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ import mtpp.api.profile
 from mtpp.api.inputs.model import Reading, read_model
 from mtpp.api.observer import Observer
 from mtpp.api.profile import profile
+from mtpp.datasets import sample_path
 from mtpp.errors import InputError
 from mtpp.inference.system import load_system
 
@@ -91,6 +93,7 @@ def test_inputs_may_be_arrays_or_their_file(tmp_path: Path) -> None:
         ("threads", 1.5),
         ("optimise", 1),
         ("beside", None),
+        ("backward", 1),
         ("inputs", [1]),
         ("inputs", {"x": 1}),
         ("dims", "batch=2"),
@@ -114,8 +117,30 @@ def test_wrong_parameters_are_refused_by_name(model: Path, parameter: str, value
 def test_what_is_no_onnx_model_is_refused(tmp_path: Path) -> None:
     """Only ONNX models can be run; a size that is not set is named."""
     (tmp_path / "graph.json").write_text("{}")
-    with pytest.raises(InputError, match="only ONNX models can be run"):
+    with pytest.raises(InputError, match="only ONNX models and exported PyTorch programs can be run"):
         profile(tmp_path / "graph.json")
+
+
+def test_onnx_models_have_no_backward_pass(model: Path) -> None:
+    """The message says which file has."""
+    with pytest.raises(InputError, match=r"has no backward pass; export the module .*\.pt2") as caught:
+        profile(model, backward=True)
+    assert caught.value.parameter == "backward"
+
+
+@pytest.mark.parametrize(("parameter", "value"), [("optimise", True), ("beside", 2)])
+def test_options_of_onnx_runtime_mean_nothing_to_exported_programs(parameter: str, value: Any) -> None:
+    """They are refused before anything is run, with PyTorch or without it."""
+    with pytest.raises(InputError, match="PyTorch runs the nodes of an exported program as they are") as caught:
+        profile(sample_path("gpt2", "pt2"), **{parameter: value})
+    assert caught.value.parameter == parameter
+
+
+def test_without_pytorch_the_message_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In place of a traceback."""
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(InputError, match=r"PyTorch is not installed; pip install 'mtpp\[torch\]'"):
+        profile(sample_path("gpt2", "pt2"), dims={"batch": 1})
 
 
 def test_a_size_that_is_not_set_is_asked_for(model: Path) -> None:

@@ -124,7 +124,11 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        (["graph.json"], "graph.json: not an ONNX model; only ONNX models can be run"),
+        (["graph.json"], "graph.json: neither an ONNX model nor an exported program; only ONNX models"),
+        (
+            ["model.onnx", "--backward"],
+            "--backward: ONNX Runtime does not train: model.onnx has no backward pass; export",
+        ),
         (["model.onnx"], "set it with --dim batch=1"),
         (["model.onnx", "--inputs", "graph.json"], "graph.json: no arrays by name can be read"),
         (["model.onnx", "--inputs", "none.npz"], "none.npz: no arrays by name can be read"),

@@ -1,0 +1,1 @@
+"""Exported PyTorch programs measured op by op, forward and backward."""

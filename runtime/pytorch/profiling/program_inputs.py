@@ -1,0 +1,85 @@
+"""Inputs of an exported program at given sizes: the user's arrays, or random values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+from mtpp.runtime.pytorch.library import pytorch
+from mtpp.runtime.random_values import Array, drawn_input
+
+if TYPE_CHECKING:
+    import torch
+    from torch.export import ExportedProgram
+
+FLAG = "‹inputs›"
+
+
+def program_inputs(
+    exported: ExportedProgram,
+    described: Sequence[Mapping[str, Any]],
+    arrays: Mapping[str, Array],
+    seed: int,
+    source: str,
+) -> tuple[list[Any], tuple[str, ...]]:
+    """Return what a program is given, in its order, and the names of what was made up.
+
+    Parameters
+    ----------
+    described
+        Name, shape and element type of each input that is a tensor, as the reader of graphs has them.
+    arrays
+        The user's, by name.
+
+    Raises
+    ------
+    InputError
+        If an array is none of an input's, or of another type or shape, or an input is a size by itself.
+    """
+    from torch.export.graph_signature import ConstantArgument, InputKind, TensorArgument
+
+    shapes = {one["name"]: one for one in described}
+    unknown = next((name for name in arrays if name not in shapes), None)
+    if unknown is not None:
+        raise InputError(f"the program has no input {unknown!r}", source=FLAG, remedy=f"it has: {', '.join(shapes)}")
+    values: list[Any] = []
+    made_up = []
+    for spec in exported.graph_signature.input_specs:
+        if spec.kind != InputKind.USER_INPUT:
+            continue
+        name = spec.arg.name
+        if isinstance(spec.arg, ConstantArgument):
+            values.append(spec.arg.value)
+        elif not isinstance(spec.arg, TensorArgument) or name not in shapes:
+            remedy = "export the program with that value fixed"
+            raise InputError(f"input {name!r} is no tensor and has no fixed value", source=source, remedy=remedy)
+        elif name in arrays:
+            values.append(_given(arrays[name], shapes[name]))
+        else:
+            made_up.append(name)
+            values.append(_random(shapes[name], seed))
+    return values, tuple(made_up)
+
+
+def _random(described: Mapping[str, Any], seed: int) -> torch.Tensor:
+    library = pytorch()
+    dtype = getattr(library, described["dtype"])
+    whole = not (dtype.is_floating_point or dtype.is_complex)
+    drawn = drawn_input(described["name"], described["shape"], seed, whole=whole)
+    values: torch.Tensor = library.from_numpy(drawn).to(dtype)
+    return values
+
+
+def _given(array: Array, described: Mapping[str, Any]) -> torch.Tensor:
+    library = pytorch()
+    name, shape = described["name"], list(described["shape"])
+    if list(array.shape) != shape:
+        raise InputError(f"has the shape {list(array.shape)}, the program's has {shape}", source=FLAG, where=name)
+    try:
+        tensor: torch.Tensor = library.tensor(array)
+    except TypeError:  # numbers that PyTorch has no type for, and texts
+        tensor = library.empty(0)
+    if list(tensor.shape) != shape or tensor.dtype != getattr(library, described["dtype"]):
+        raise InputError(f"holds {array.dtype}, the program's {described['dtype']}", source=FLAG, where=name)
+    return tensor
