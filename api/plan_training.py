@@ -24,10 +24,11 @@ from mtpp.api.training.graph_task import (
 from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.api.training.parameters import CHOICES, batch_parameters, request_of, system_parameters
 from mtpp.api.training.running import run_planner
+from mtpp.api.training.split_planning import plan_split_task
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.training.split_task import IDLE as SPLIT_IDLE
 from mtpp.api.training.split_task import OWN as SPLIT_OWN
-from mtpp.api.training.split_task import SplitPlanRequest, plan_split_task, read_split_task, split_request
+from mtpp.api.training.split_task import SplitPlanRequest, read_split_task, split_request
 from mtpp.api.training.task import (
     Picoseconds,
     TrainingPlanRequest,

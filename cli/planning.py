@@ -62,7 +62,8 @@ def planned_split(model: str, options: Mapping[str, Any], console: Console) -> P
     """Plan split points and a schedule."""
     from mtpp.api.inputs.reading_in_time import reading
     from mtpp.api.training.emit_split import check_runnable, emit_split_plan
-    from mtpp.api.training.split_task import plan_split_task, read_split_task
+    from mtpp.api.training.split_planning import plan_split_task
+    from mtpp.api.training.split_task import read_split_task
     from mtpp.cli.options.splits import split_request_of
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.views.training.split_plan import split_plan_json, split_plan_text

@@ -1,9 +1,8 @@
-"""Planning of split points and schedules: parameters checked, the model read, the problem made, and planned."""
+"""Task of planning split points and a schedule: parameters checked, the model read, the problem made."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
@@ -12,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import choice, path_text, quantity, shortened, time_unit_or_none, whole, whole_or_none
 from mtpp.api.training.graph_task import latency_ticks, whole_numbers
-from mtpp.api.training.running import run_planner
-from mtpp.errors import Deadlock, InputError, Interrupted
+from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
 from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOP_BATCHES, LOOPS, ORDERS, SEARCHES, STATE, TRANSPORTS
 
@@ -21,14 +19,11 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
-    from mtpp.host.stop_reason import StopReason
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.line import ModelLine
-    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem, SplitRules
     from mtpp.training.pfeife.schedule import PassSchedule
     from mtpp.units import Exact
-    from mtpp.views.training.planned_split import PlannedSplit
 
 MOST_DEVICES, MOST_MICRO_BATCHES = 10_000, 10**6
 """Of a plan; all its passes together have a limit of their own."""
@@ -70,7 +65,7 @@ IDLE: Mapping[str, Any] = {
 }
 """Parameters that mean nothing to it."""
 
-_STDIN = "-"
+STDIN = "-"
 
 _EXAMPLES = {"devices": "‹devices› 4", "micro_batches": "‹micro_batches› 8"}
 
@@ -143,7 +138,7 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
         for name, what in (("prefetch", "what is prefetched"), ("loop_batch", "how micro-batches go through loops")):
             if parameters[name] != OWN[name]:
                 raise InputError(f"the schedule says {what}", parameter=name, remedy="leave one of them out")
-        if schedule == _STDIN and model == _STDIN:
+        if schedule == STDIN and model == STDIN:
             raise InputError("only one of model and schedule can be standard input", parameter="schedule")
     return SplitPlanRequest(
         model,
@@ -417,7 +412,7 @@ def _schedule(
         count = loops[0] if loops else _NAMED_LOOPS.get(given, 1)
         return given, named_schedule(given, devices, micro_batches, count)
     if isinstance(given, str):
-        if given != _STDIN and not os.path.exists(given):
+        if given != STDIN and not os.path.exists(given):
             remedy = f"give a file, or one of {', '.join(NAMES)}"
             raise InputError(
                 f"there is no file {given!r}, nor a schedule of that name", parameter="schedule", remedy=remedy
@@ -429,91 +424,3 @@ def _schedule(
     if loops is not None:
         raise InputError("the schedule says how many loops there are", parameter="loops", remedy="leave it out")
     return name, schedule
-
-
-def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observer) -> PlannedSplit:
-    """Plan as asked; the search has the time and the threads of the request.
-
-    Raises
-    ------
-    Interrupted
-        If the user interrupted it before there was any plan.
-    Deadlock
-        If the passes of the schedule wait for each other.
-    """
-    from mtpp.host.cores import available_cores
-    from mtpp.host.interruption import Interruption
-    from mtpp.host.stop_reason import StopReason
-    from mtpp.solvers.limits import Limits
-    from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
-    from mtpp.solvers.planners.pfeife.least_memory import nothing_found
-    from mtpp.solvers.planners.registry import SPLIT_PLANNERS
-    from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
-    from mtpp.views.training.planned_split import PlannedSplit
-
-    if not compiled_split_planner():
-        observer.say("compiling (once) …")
-        load_split_planner()
-    with Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
-        limits = Limits(
-            deadline=request.deadline,
-            jobs=request.jobs or available_cores(),
-            observer=listener,
-            interrupted=lambda: interruption.requested,
-        )
-        start = time.monotonic()
-        planner = SPLIT_PLANNERS[PLANNER].load()
-        try:
-            result = run_planner(lambda: planner(task.problem, limits), limits)
-        except Deadlock as deadlock:
-            deadlock.source = deadlock.source or _file_of_schedule(request)
-            raise
-        for leaner in task.leaner:
-            if not isinstance(result, NoSplitPlan) or limits.stop is not None:
-                break
-            other = run_planner(partial(planner, leaner, limits), limits)
-            result = _leaner_of(result, other)
-        elapsed_s = time.monotonic() - start
-    if isinstance(result, StopReason):
-        result = nothing_found(task.problem, result)
-    planned = PlannedSplit(task.source, task.about, result, elapsed_s)
-    if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
-        raise Interrupted
-    return planned
-
-
-def _file_of_schedule(request: SplitPlanRequest) -> str | None:
-    """Return what messages call the file of the schedule; None if it has a name, or is not from a file."""
-    from mtpp.training.pfeife.named import NAMES
-
-    given = request.schedule
-    if given == _STDIN:
-        return "<stdin>"
-    return given if isinstance(given, str) and given not in NAMES else None
-
-
-def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:
-    """Return the plan, or of two that do not fit the one that needs less memory."""
-    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
-
-    if isinstance(other, SplitPlan):
-        return other
-    if isinstance(other, NoSplitPlan) and other.least_memory_bytes is not None:
-        mine = none.least_memory_bytes
-        return other if mine is None or other.least_memory_bytes < mine else none
-    return none
-
-
-class _Ticks:
-    """Ticks of a problem, described for people."""
-
-    def __init__(self, problem: SplitProblem) -> None:
-        self._line = problem.line
-
-    def describe(self, ticks: float) -> str:
-        """Return so many ticks with their unit."""
-        from mtpp.units import format_picoseconds
-
-        if self._line.timed:
-            return format_picoseconds(float(ticks))
-        return f"{float(ticks) / self._line.ticks_per_unit:,.6g}"

@@ -138,7 +138,8 @@ def test_no_plan_is_verified() -> None:
     """That nothing fits is proven where the bound on memory is above what there is."""
     model = graph(6, 2)
     from mtpp.api.observer import listener
-    from mtpp.api.training.split_task import plan_split_task, read_split_task, split_request
+    from mtpp.api.training.split_planning import plan_split_task
+    from mtpp.api.training.split_task import read_split_task, split_request
     from mtpp.host.deadline import Deadline
 
     given = dict.fromkeys(

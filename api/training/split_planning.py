@@ -1,0 +1,106 @@
+"""Planning of split points and a schedule, in the time and by the threads that a request gives."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import TYPE_CHECKING
+
+from mtpp.api.training.running import run_planner
+from mtpp.api.training.split_task import STDIN, SplitPlanRequest, SplitTask
+from mtpp.errors import Deadlock, Interrupted
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.host.stop_reason import StopReason
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+    from mtpp.training.pfeife.problem import SplitProblem
+    from mtpp.views.training.planned_split import PlannedSplit
+
+
+def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observer) -> PlannedSplit:
+    """Plan as asked; the search has the time and the threads of the request.
+
+    Raises
+    ------
+    Interrupted
+        If the user interrupted it before there was any plan.
+    Deadlock
+        If the passes of the schedule wait for each other.
+    """
+    from mtpp.host.cores import available_cores
+    from mtpp.host.interruption import Interruption
+    from mtpp.host.stop_reason import StopReason
+    from mtpp.solvers.limits import Limits
+    from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
+    from mtpp.solvers.planners.pfeife.least_memory import nothing_found
+    from mtpp.solvers.planners.registry import SPLIT_PLANNERS
+    from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
+    from mtpp.views.training.planned_split import PlannedSplit
+
+    if not compiled_split_planner():
+        observer.say("compiling (once) …")
+        load_split_planner()
+    with Interruption() as interruption, observer.search(_Ticks(task.problem)) as listener:
+        limits = Limits(
+            deadline=request.deadline,
+            jobs=request.jobs or available_cores(),
+            observer=listener,
+            interrupted=lambda: interruption.requested,
+        )
+        start = time.monotonic()
+        planner = SPLIT_PLANNERS[PLANNER].load()
+        try:
+            result = run_planner(lambda: planner(task.problem, limits), limits)
+        except Deadlock as deadlock:
+            deadlock.source = deadlock.source or _file_of_schedule(request)
+            raise
+        for leaner in task.leaner:
+            if not isinstance(result, NoSplitPlan) or limits.stop is not None:
+                break
+            other = run_planner(partial(planner, leaner, limits), limits)
+            result = _leaner_of(result, other)
+        elapsed_s = time.monotonic() - start
+    if isinstance(result, StopReason):
+        result = nothing_found(task.problem, result)
+    planned = PlannedSplit(task.source, task.about, result, elapsed_s)
+    if planned.plan is None and planned.stopped == StopReason.INTERRUPTED:
+        raise Interrupted
+    return planned
+
+
+def _file_of_schedule(request: SplitPlanRequest) -> str | None:
+    """Return what messages call the file of the schedule; None if it has a name, or is not from a file."""
+    from mtpp.training.pfeife.named import NAMES
+
+    given = request.schedule
+    if given == STDIN:
+        return "<stdin>"
+    return given if isinstance(given, str) and given not in NAMES else None
+
+
+def _leaner_of(none: NoSplitPlan, other: SplitPlan | NoSplitPlan | StopReason) -> SplitPlan | NoSplitPlan:
+    """Return the plan, or of two that do not fit the one that needs less memory."""
+    from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
+
+    if isinstance(other, SplitPlan):
+        return other
+    if isinstance(other, NoSplitPlan) and other.least_memory_bytes is not None:
+        mine = none.least_memory_bytes
+        return other if mine is None or other.least_memory_bytes < mine else none
+    return none
+
+
+class _Ticks:
+    """Ticks of a problem, described for people."""
+
+    def __init__(self, problem: SplitProblem) -> None:
+        self._line = problem.line
+
+    def describe(self, ticks: float) -> str:
+        """Return so many ticks with their unit."""
+        from mtpp.units import format_picoseconds
+
+        if self._line.timed:
+            return format_picoseconds(float(ticks))
+        return f"{float(ticks) / self._line.ticks_per_unit:,.6g}"
