@@ -215,7 +215,7 @@ def _body(module: GraphModule, node: Node) -> tuple[int, GraphModule] | None:
 def _operands(node: Node, place: int) -> list[Node]:
     """Return the tensors that a graph is given: all behind it."""
     behind = node.args[place + 1 :]
-    return list(behind[0] if len(behind) == 1 and isinstance(behind[0], tuple | list) else behind)  # type: ignore[arg-type]
+    return list(behind[0] if len(behind) == 1 and isinstance(behind[0], tuple | list) else behind)
 
 
 def attribute(module: torch.nn.Module, path: str) -> Any:

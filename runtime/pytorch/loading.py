@@ -106,10 +106,10 @@ def _on_cpu(value: Any) -> Any:
 
 def drawn(name: str, like: torch.Tensor, seed: int) -> torch.Tensor:
     """Return random values for a weight of that name, of the type, shape and order in memory of *like*."""
-    torch = pytorch()
+    library = pytorch()
     whole = not (like.is_floating_point() or like.is_complex())
-    values = torch.from_numpy(drawn_weight(name, tuple(like.shape), seed, whole=whole))
-    filled = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype)
+    values = library.from_numpy(drawn_weight(name, tuple(like.shape), seed, whole=whole))
+    filled = library.empty_strided(like.shape, like.stride(), dtype=like.dtype)
     filled.copy_(values)
     result: torch.Tensor = filled
     return result

@@ -78,9 +78,11 @@ def neighbour_stages(split: SplitProgram) -> list[Any]:
 
 
 def _empty(kind: Described, *, gradient: bool) -> torch.Tensor:
-    torch = pytorch()
+    library = pytorch()
     shape = [size or 0 for size in kind.shape]
-    tensor: torch.Tensor = torch.empty(shape, dtype=getattr(torch, kind.dtype), device="meta", requires_grad=gradient)
+    tensor: torch.Tensor = library.empty(
+        shape, dtype=getattr(library, kind.dtype), device="meta", requires_grad=gradient
+    )
     return tensor
 
 
@@ -139,9 +141,9 @@ def _noted(stage: Any, name: str, tensor: torch.Tensor) -> torch.Tensor:
 @cache
 def _stage_class() -> Any:
     """Return the class of stages; PyTorch is imported only then."""
-    torch = pytorch()
+    library = pytorch()
 
-    class GradientInOrder(torch.autograd.Function):
+    class GradientInOrder(library.autograd.Function):  # type: ignore[misc, name-defined]
         """Identity whose gradient has its elements in order."""
 
         @staticmethod
@@ -152,7 +154,7 @@ def _stage_class() -> Any:
         def backward(ctx: Any, gradient: torch.Tensor) -> torch.Tensor:
             return gradient.contiguous()
 
-    class GradientLaid(torch.autograd.Function):
+    class GradientLaid(library.autograd.Function):  # type: ignore[misc, name-defined]
         """Identity whose gradient is laid out in memory with given strides."""
 
         @staticmethod
@@ -164,7 +166,7 @@ def _stage_class() -> Any:
         def backward(ctx: Any, gradient: torch.Tensor) -> tuple[torch.Tensor, None]:
             return laid_out(gradient, ctx.strides), None
 
-    class NeighbourStage(torch.nn.Module):
+    class NeighbourStage(library.nn.Module):  # type: ignore[misc, name-defined]
         """A stage between its neighbours; see :func:`neighbour_stages`."""
 
         def __init__(self, stage: StageModule, relay: Relay, index: int, *, last: bool) -> None:
@@ -191,7 +193,7 @@ def _stage_class() -> Any:
                 return found
             # PyTorch's runtime sends elements in order, and detaches what it sent: ops may have kept it.
             return tuple(
-                self._laid(name, one).clone(memory_format=torch.contiguous_format)
+                self._laid(name, one).clone(memory_format=library.contiguous_format)
                 for name, one in zip(self.relay.hands_on, found, strict=True)
             )
 

@@ -128,5 +128,5 @@ def loss_of(results: Any, target: Any = None) -> torch.Tensor:
     if len(listed) == 1 and listed[0].numel() == 1:
         alone: torch.Tensor = listed[0].reshape(())
         return alone
-    total: torch.Tensor = sum((one.float() ** 2).mean() for one in listed)  # type: ignore[assignment]
+    total: torch.Tensor = sum((one.float() ** 2).mean() for one in listed)
     return total

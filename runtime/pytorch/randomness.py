@@ -25,7 +25,7 @@ def random_steps(flat: FlatProgram) -> Iterator[str]:
 
 
 def _is_off(node: Node) -> bool:
-    schema = node.target._schema  # type: ignore[union-attr]
+    schema = node.target._schema
     for place, argument in enumerate(schema.arguments):
         if argument.name not in _OFF:
             continue

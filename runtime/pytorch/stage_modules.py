@@ -133,11 +133,11 @@ class _Cut:
             if node in self.owner:
                 continue
             if node.target is operator.getitem:
-                source = self.flat.value(node.args[0])  # type: ignore[arg-type]
+                source = self.flat.value(node.args[0])
                 if source in self.owner:
                     self.owner[node] = self.owner[source]
             elif is_mutable(node):  # what a buffer becomes in the end
-                value = self.flat.value(node.args[1])  # type: ignore[arg-type]
+                value = self.flat.value(node.args[1])
                 self.owner[node] = self.owner.get(value, last)
                 self.flat.same_as[node] = value
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from mtpp.runtime.pytorch.tensors import as_array
+from mtpp.runtime.training.results import Key
 
 if TYPE_CHECKING:
     import torch
@@ -15,8 +16,8 @@ NONE = "none"
 """Of a parameter without gradient."""
 
 
-def digests(tensors: Iterable[tuple[str, torch.Tensor | None]]) -> dict[str, str]:
-    """Return the SHA-256 of the contents of each tensor by its name."""
+def digests(tensors: Iterable[tuple[Key, torch.Tensor | None]]) -> dict[Key, str]:
+    """Return the SHA-256 of the contents of each tensor by its kind and name."""
     return {name: NONE if one is None else _digest(one) for name, one in tensors}
 
 

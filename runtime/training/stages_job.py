@@ -162,7 +162,7 @@ class _Training:
             one.clear_runtime_states()
         first = 0 in self._own
         arguments = [tuple(one.clone() for one in batch) if first else () for batch in self._batches]
-        losses: list[torch.Tensor] = []
+        losses: list[Any] = []
         torch.distributed.barrier()
         self.begun.append(time.monotonic())
         targets = [torch.zeros(()) for _ in range(count)]

@@ -163,7 +163,11 @@ def _first_compared(
     largest: dict[str, tuple[float, str | None]] = {GRADIENT: (0.0, None), BUFFER: (0.0, None)}
     for (kind, name), own, other in asking.pairs(sorted(set(different))) if different else ():
         largest[kind] = max(largest[kind], (_difference(own, other), name), key=lambda pair: pair[0])
-    return {kind: Compared(*counts[kind], *largest[kind]) for kind in (GRADIENT, BUFFER)}
+    return {
+        kind: Compared(count, exact, difference, worst)
+        for kind, (count, exact) in counts.items()
+        for difference, worst in [largest[kind]]
+    }
 
 
 def _compared(
