@@ -179,14 +179,18 @@ def test_a_dead_process_ends_the_run(programs: Path, tmp_path: Path) -> None:
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert process.stderr is not None
-    for line in process.stderr:
-        if "1,000,000 steps" in line:
-            break
-    time.sleep(1)
-    children = [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-    os.kill(children[-1], signal.SIGKILL)
-    _, said = process.communicate(timeout=120)
+    try:
+        assert process.stderr is not None
+        for line in process.stderr:
+            if "1,000,000 steps" in line:
+                break
+        time.sleep(1)
+        own = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        children = [int(pid) for pid in own.read_text().split()]
+        os.kill(children[-1], signal.SIGKILL)
+        _, said = process.communicate(timeout=120)
+    finally:
+        process.kill()
     assert process.returncode == 2
     assert "killed by SIGKILL" in said
     assert not any(scratch.iterdir())
