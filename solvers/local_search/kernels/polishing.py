@@ -86,8 +86,10 @@ def _single_move(
         if first == last or not first <= slowest <= last:
             continue
         source = int(state.stage[op])
+        if source != slowest:
+            first = last = slowest
         for target in range(first, last + 1):
-            if target != source and (source == slowest or target == slowest):
+            if target != source:
                 source_cost, target_cost = _costs_after(op, source, target, memory, moves, state)
                 if source_cost < limit and target_cost < limit:
                     return op, target
@@ -116,10 +118,15 @@ def _double_move(
                 if state.stage[other] != target:
                     continue
                 looks += 1
+                if other == op:  # a single move
+                    continue
                 other_first, other_last = legal_stages(other, moves, state)
+                if not lighter:  # a swap is judged by the two stages; in a chain the slowest has to be below by now
+                    if not other_first <= slowest <= other_last:
+                        continue
+                    other_first = other_last = slowest
                 for third in range(other_first, other_last + 1):
-                    # A swap is judged by the two stages; in a chain the slowest stage has to be below by now.
-                    if third == target or not (lighter or third == slowest):
+                    if third == target:
                         continue
                     target_cost, third_cost = _costs_after(other, target, third, memory, moves, state)
                     if target_cost < limit and third_cost < limit:
