@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -43,7 +44,7 @@ class Assignment(NamedTuple):
 class Annealer:
     """Anneals an instance from many starts, in threads; what it finds depends on the seed and the calls alone.
 
-    Memory: O(n + m·k) for each run of the largest round.
+    Memory: O(n + m·k) for each of the runs that threads are at together, however many a round has.
 
     Attributes
     ----------
@@ -60,7 +61,7 @@ class Annealer:
         self.threads = threads
         self._seeds = np.random.SeedSequence(seed)
         self._stopped = stopped
-        self._states: list[AssignmentState] = []
+        self._idle: list[AssignmentState] = []
 
     def round(self, starts: Sequence[Start], proposals: int) -> tuple[list[Assignment], int]:
         """Run every start for that many proposed moves; return the best of each, and the moves proposed in all.
@@ -68,20 +69,27 @@ class Annealer:
         Polishing looks at a quarter as many ops at most, and at no more than take half a second or so, as nothing ends
         it before; it is not counted.
         """
-        while len(self._states) < len(starts):
-            self._states.append(assignment_state(self._moves, self._stage_count, 0))
         looks = min(max(len(self._moves.work), proposals // _POLISHING), round(_LONGEST_POLISHING_S / self._move_s))
         seeds = [int(child.generate_state(1, np.uint64)[0]) for child in self._seeds.spawn(len(starts))]
 
-        def run(task: tuple[Start, AssignmentState, int]) -> tuple[Assignment, int]:
-            start, state, seed = task
+        def run(task: tuple[Start, int]) -> tuple[Assignment, int]:
+            start, seed = task
+            state = self._state()
             state.stream[0] = seed
             start_from(start.stage, self._moves, state)
             reference = max(1, int(state.best[0]))
             done = run_schedule(start.schedule, proposals, reference, self._move_s, self._moves, state, self._stopped)
             if not self._stopped():
                 polish(looks, self._moves.memory, self._moves, state)
-            return Assignment(int(state.best[0]), state.best_stage.copy()), done
+            found = Assignment(int(state.best[0]), state.best_stage.copy())
+            self._idle.append(state)
+            return found, done
 
-        results = self.threads.map(run, list(zip(starts, self._states, seeds, strict=False)))
+        results = self.threads.map(run, list(zip(starts, seeds, strict=True)))
         return [found for found, _ in results], sum(done for _, done in results)
+
+    def _state(self) -> AssignmentState:
+        """Return a state that no run is at; nothing of what was in it matters to :func:`start_from`."""
+        with suppress(IndexError):
+            return self._idle.pop()
+        return assignment_state(self._moves, self._stage_count, 0)

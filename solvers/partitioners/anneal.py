@@ -22,8 +22,8 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
     -----
     Single ops move between their legal stages; per-tensor stage counters make a move O(degree). The rounds begin at the
     cut of the graph's own order, later ones at the best assignments met. One evaluation is n proposed moves. O(n + m·k)
-    memory per run. Above :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops all that is done to a contraction of
-    the graph, and the result is refined: its own order is then not cut.
+    memory per thread. Above :data:`~mtpp.solvers.local_search.multilevel.LARGE` ops all that is done to a contraction
+    of the graph, and the result is refined: its own order is then not cut.
     """
     with Threads(limits.jobs) as threads:
         if instance.op_count > LARGE:

@@ -19,7 +19,9 @@ from mtpp.inference.objective import bottleneck, check_stage_memory, stage_costs
 from mtpp.inference.system import System, load_system, override
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
-from mtpp.solvers.local_search import initial_partition, multilevel
+from mtpp.solvers.local_search import initial_partition, multilevel, restarts
+from mtpp.solvers.local_search.annealing import HOT
+from mtpp.solvers.local_search.assignment import AssignmentState, MoveArrays, assignment_state
 from mtpp.solvers.local_search.initial_partition import has_one_order
 from mtpp.solvers.local_search.restarts import Annealer, Assignment, Start
 from mtpp.solvers.partitioners import anneal, auto, slice
@@ -280,3 +282,27 @@ def test_orders_that_failed_are_not_tried_again(budget: int, monkeypatch: pytest
     coarse = [order for size, order in tried if size == smallest]
     assert len(coarse) == budget - min(500, budget - 16)  # the rest is for balanced parameters
     assert len(tried) > len(coarse)
+
+
+def test_no_more_states_than_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters of all tensors in all stages take memory, so runs that wait for a thread have none."""
+    made: list[int] = []
+
+    def noted(moves: MoveArrays, stage_count: int, seed: int) -> AssignmentState:
+        made.append(stage_count)
+        return assignment_state(moves, stage_count, seed)
+
+    monkeypatch.setattr(restarts, "assignment_state", noted)
+    instance = Instance.build(random_graph(60, 60), SYSTEM, 4)
+    starts = [Start(slice.partition(instance, SearchLimits(1)).partition.assignment, HOT)] * 8
+    rounds = []
+    for jobs in (1, 2):
+        made.clear()
+        with Threads(jobs) as threads:
+            annealer = Annealer(instance, 4, threads, 0, lambda: False)
+            rounds.append([annealer.round(starts, 10_000) for _ in range(2)])
+        assert len(made) <= jobs
+    once, twice = (
+        [(one.bottleneck, one.stage.tolist()) for found, _ in several for one in found] for several in rounds
+    )
+    assert once == twice
