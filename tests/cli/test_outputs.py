@@ -34,6 +34,16 @@ def test_a_full_device(chain_file: Path) -> None:
 
 
 @POSIX
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_disk_that_takes_only_the_beginning(unbuffered: str, tmp_path: Path) -> None:
+    """A result that is cut short is an error, whether Python buffers standard output or not."""
+    line = f'PYTHONUNBUFFERED={unbuffered}; export PYTHONUNBUFFERED; ulimit -f 8; "$@" > "{tmp_path}/short"'
+    done = _shell(line, "generate", "chain", "-n", "2000")
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard output: cannot be written: ")
+
+
+@POSIX
 def test_closed_streams(chain_file: Path) -> None:
     """A closed standard output is an error; a closed standard error swallows warnings, never into the result."""
     closed = _shell('"$@" >&-', "partition", chain_file, "-k", "2", "-q")
