@@ -154,10 +154,11 @@ def read_manifest(folder: str | Path) -> StageManifest:
 
     path = Path(folder) / FILE_NAME
     if not path.is_file():
+        trains = path.with_name("schedule.csv").is_file()
         raise InputError(
             f"no {FILE_NAME} in it" if Path(folder).is_dir() else "no such folder",
             source=str(folder),
-            remedy="give a folder that `mtpp split` wrote",
+            remedy="train this plan with ‹engine› torch" if trains else "give a folder that `mtpp split` wrote",
         )
     source = read_source(str(path), max_bytes=MOST_BYTES)
     manifest = manifest_of(parse_json(source.data, source.display), source.display)

@@ -20,6 +20,7 @@ from mtpp.training.pfeife.timed_schedule import TimedSchedule
 
 _MOST_BYTES = 1 << 30
 _AGAIN = "write it again with ‹form› torch-pipelining"
+_GIVE = "give a folder that `mtpp plan` wrote with ‹form› torch-pipelining"
 
 
 @dataclass(frozen=True)
@@ -74,10 +75,10 @@ def read_training_folder(folder: str | Path) -> TrainingFolder:
     """
     path = Path(folder)
     if not path.is_dir():
-        raise InputError("no such folder", source=str(folder), remedy=f"give one that holds {PLAN}: {_AGAIN}")
+        raise InputError("no such folder", source=str(folder), remedy=_GIVE)
     for name in (PLAN, SCHEDULE, STAGES):
         if not (path / name).is_file():
-            raise InputError(f"no {name} in it", source=str(folder), remedy=_AGAIN)
+            raise InputError(f"no {name} in it", source=str(folder), remedy=_GIVE)
     sources = {name: read_source(str(path / name), max_bytes=_MOST_BYTES) for name in (PLAN, SCHEDULE, STAGES)}
     plan = _plan(sources[PLAN])
     with attributed(sources[PLAN].display):
