@@ -45,7 +45,7 @@ def check_target(output: str | None, options: Mapping[str, Any]) -> None:
         If options do not go together.
     """
     from mtpp.api.output import check_output
-    from mtpp.api.training.emit_split import check_emitted
+    from mtpp.api.training.emit_plan import check_emitted
 
     if options["emit"] is None:
         if options["force"]:
@@ -61,7 +61,7 @@ def check_target(output: str | None, options: Mapping[str, Any]) -> None:
 def planned_split(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
     """Plan split points and a schedule."""
     from mtpp.api.inputs.reading_in_time import reading
-    from mtpp.api.training.emit_split import check_runnable, emit_split_plan
+    from mtpp.api.training.emit_plan import check_runnable, emit_plan
     from mtpp.api.training.split_planning import plan_split_task
     from mtpp.api.training.split_task import read_split_task
     from mtpp.cli.options.splits import split_request_of
@@ -77,7 +77,7 @@ def planned_split(model: str, options: Mapping[str, Any], console: Console) -> P
     planned = plan_split_task(task, request, console)
     problem = None if planned.no_plan is None else no_split_plan_text(planned.no_plan)
     shown = partial(split_plan_text, planned)
-    emitted = partial(emit_split_plan, planned, options["emit"], force=options["force"])
+    emitted = partial(emit_plan, planned, options["emit"], force=options["force"])
     written = partial(split_plan_json, planned)
     return PlanResult(task.source.display, planned.stopped, problem, written, shown, emitted)
 
@@ -89,13 +89,15 @@ def planner_of(options: Mapping[str, Any]) -> Callable[[str, Mapping[str, Any], 
 
     if options["planner"] in PLAN_SPLITS:
         return planned_split
-    refuse_split_options(options)
-    return planned_graph if options["planner"] in PLAN_GRAPHS else planned_line
+    graphs = options["planner"] in PLAN_GRAPHS
+    refuse_split_options({**options, "emit": None} if graphs else options)
+    return planned_graph if graphs else planned_line
 
 
 def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:
     """Plan a stage graph."""
     from mtpp.api.inputs.reading_in_time import reading
+    from mtpp.api.training.emit_plan import check_runnable, emit_plan
     from mtpp.api.training.graph_task import plan_graph_task, read_graph_task
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.views.training.graph_plan import graph_plan_json, graph_plan_text
@@ -104,10 +106,13 @@ def planned_graph(model: str, options: Mapping[str, Any], console: Console) -> P
     with reading(model, deadline_from_start(options["time_limit"])):
         request = graph_request_of(model, options)
         task = read_graph_task(request, console)
+    if options["emit"] is not None:
+        check_runnable(task.problem, options["emit"])
     planned = plan_graph_task(task, request, console)
     problem = None if planned.no_plan is None else no_graph_plan_text(planned.no_plan)
     shown = partial(graph_plan_text, planned)
-    return PlanResult(task.source.display, planned.stopped, problem, partial(graph_plan_json, planned), shown)
+    emitted = partial(emit_plan, planned, options["emit"], force=options["force"])
+    return PlanResult(task.source.display, planned.stopped, problem, partial(graph_plan_json, planned), shown, emitted)
 
 
 def planned_line(model: str, options: Mapping[str, Any], console: Console) -> PlanResult:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -129,6 +130,27 @@ class GraphPlanResult(SavedResult):
             times.synchronisation_ticks / _SECOND,
             frozen({model.layers[layer].name: stage.configurations[layer].id for layer in ordered}),
         )
+
+    def emit(self, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write the plan for the program that trains, into a folder: all of it or nothing.
+
+        Parameters
+        ----------
+        form
+            ``torch-pipelining``: ``plan.json``, ``schedule.csv`` for PyTorch's ``_PipelineScheduleRuntime``, a row for
+            each stage in the order of a line, and ``stages.json`` with the ids of the layers of each stage.
+        force
+            Whether files that an earlier call wrote there may be replaced.
+
+        Raises
+        ------
+        InputError
+            If the program cannot run such a plan, as one whose stages may have replicas, or the folder cannot be made,
+            or holds something.
+        """
+        from mtpp.api.training.emit_plan import emit_plan
+
+        emit_plan(self.planned, form, folder, force=force)
 
     def to_json(self) -> str:
         """Return the text of the ``mtpp-training-plan`` document, which ``mtpp verify`` checks."""

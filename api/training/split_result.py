@@ -155,9 +155,9 @@ class SplitPlanResult(SavedResult):
         InputError
             If the program cannot run such a plan, or the folder cannot be made, or holds something.
         """
-        from mtpp.api.training.emit_split import emit_split_plan
+        from mtpp.api.training.emit_plan import emit_plan
 
-        emit_split_plan(self.planned, form, folder, force=force)
+        emit_plan(self.planned, form, folder, force=force)
 
     def to_json(self) -> str:
         """Return the text of the ``mtpp-training-plan`` document, which ``mtpp verify`` checks."""

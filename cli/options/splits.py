@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.api.training.emit_split import FORMS
+from mtpp.api.training.emit_plan import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, SCHEDULE
@@ -87,7 +87,7 @@ def split_options() -> Callable[[F], F]:
         ),
         click.option(
             "--emit", type=click.Choice(FORMS),
-            help="Of pfeife: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
+            help="Of pfeife, graphpipe: write plan, schedule and stages for PyTorch's pipelining; -o is a folder.",
         ),
         click.option("--force", is_flag=True, help="Of --emit: replace what an earlier run wrote there."),
     )  # fmt: skip

@@ -12,11 +12,17 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.errors import InputError
+from mtpp.errors import Deadlock, InputError
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.pass_schedule import write_schedule_csv
+from mtpp.training.graph_plan import GraphPlan
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.plan import SplitPlan
+from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.stage_graph import StageGraph
 
 NAME = "torch-pipelining"
 
@@ -63,11 +69,36 @@ def check_runnable(problem: SplitProblem) -> None:
         )
 
 
-def torch_pipelining_files(plan: SplitPlan, model: Mapping[str, Any], document: str) -> dict[str, str]:
+def check_graph_runnable(problem: GraphProblem) -> None:
+    """Check that PyTorch's runtime can run stage graphs that are planned for a problem.
+
+    Raises
+    ------
+    InputError
+        If stages may have replicas, or micro-batches of their own.
+    """
+    if problem.rules.data_parallel:
+        raise InputError(
+            "PyTorch's runtime runs a stage in one process, without replicas",
+            parameter="data_parallel",
+            remedy="plan with ‹data_parallel› for ‹form› torch-pipelining",
+        )
+    if problem.rules.per_stage:
+        raise InputError(
+            "PyTorch's runtime has one size of micro-batches for all stages",
+            parameter="per_stage_micro_batch",
+            remedy="leave it out for ‹form› torch-pipelining",
+        )
+
+
+def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any], document: str) -> dict[str, str]:
     """Return the text of each file by its name.
 
     Parameters
     ----------
+    plan
+        Split points with a schedule, or a stage graph; the stages of that go into a line, a process each, and tensors
+        pass through those in between.
     model
         What the plan's document says of the model.
     document
@@ -76,21 +107,43 @@ def torch_pipelining_files(plan: SplitPlan, model: Mapping[str, Any], document: 
     Raises
     ------
     InputError
-        As :func:`check_runnable`.
+        As :func:`check_runnable` and :func:`check_graph_runnable`, and if the passes of a stage graph wait for each
+        other once its stages are in a line.
     """
-    check_runnable(plan.problem)
+    if isinstance(plan, SplitPlan):
+        check_runnable(plan.problem)
+        devices, schedule = plan.problem.devices, plan.schedule
+        layers = [list(plan.layers(s)) for s in range(plan.stages)]
+    else:
+        check_graph_runnable(plan.problem)
+        schedule = passes_in_line(plan.graph)
+        devices, given = schedule.devices, plan.problem.model
+        layers = [[given.layers[v].id for v in given.order if v in one.configurations] for one in plan.stages]
     stages = {
         "format": FORMAT,
         "version": VERSION,
-        "model": {key: model[key] for key in ("kind", "name", "sha256")},
-        "devices": plan.problem.devices,
-        "micro_batches": plan.problem.micro_batches,
-        "stages": [
-            {"index": s, "device": s % plan.problem.devices, "ops": list(plan.layers(s))} for s in range(plan.stages)
-        ],
+        "model": {"kind": model.get("kind", "layers"), **{key: model[key] for key in ("name", "sha256")}},
+        "devices": devices,
+        "micro_batches": schedule.micro_batches,
+        "stages": [{"index": s, "device": s % devices, "ops": ops} for s, ops in enumerate(layers)],
     }
-    return {
-        PLAN: document,
-        SCHEDULE: write_schedule_csv(plan.schedule),
-        STAGES: dump_lines(stages, ("stages",)) + "\n",
-    }
+    return {PLAN: document, SCHEDULE: write_schedule_csv(schedule), STAGES: dump_lines(stages, ("stages",)) + "\n"}
+
+
+def passes_in_line(graph: StageGraph) -> PassSchedule:
+    """Return the passes of a stage graph, a row for each stage, whose neighbours are those in a line."""
+    kinds = {True: PassKind.FORWARD, False: PassKind.BACKWARD}
+    rows = [
+        [Pass(s, kinds[number > 0], abs(number) - 1) for number in stage.order.tolist()]
+        for s, stage in enumerate(graph.stages)
+    ]
+    schedule = PassSchedule.build(rows, [])
+    try:
+        precedence_order(schedule)
+    except Deadlock as error:
+        raise InputError(
+            f"PyTorch's runtime hands tensors from neighbour to neighbour; with the stages in a line {error.problem}",
+            parameter="form",
+            remedy="plan with ‹sequential›",
+        ) from None
+    return schedule

@@ -1,4 +1,4 @@
-"""Planned split points, written for the program that trains: a folder of files, all or nothing."""
+"""Training plans, written for the program that trains: a folder of files, all or nothing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from mtpp.api.parameters import choice, flag, path_text
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from mtpp.training.graph_problem import GraphProblem
     from mtpp.training.pfeife.problem import SplitProblem
+    from mtpp.views.training.planned_graph import PlannedGraph
     from mtpp.views.training.planned_split import PlannedSplit
 
 FORMS = ("torch-pipelining",)
@@ -31,7 +33,7 @@ def check_emitted(form: Any, folder: Any, *, force: Any = False) -> None:
     check_folder(path_text(folder, "folder"), OURS, force=flag(force, "force"))
 
 
-def check_runnable(problem: SplitProblem, form: str) -> None:
+def check_runnable(problem: SplitProblem | GraphProblem, form: str) -> None:
     """Check that the program can run what is planned.
 
     Raises
@@ -39,13 +41,20 @@ def check_runnable(problem: SplitProblem, form: str) -> None:
     InputError
         If it cannot; the text says what stands in the way.
     """
+    from mtpp.formats.training.torch_pipelining import check_graph_runnable
     from mtpp.formats.training.torch_pipelining import check_runnable as check
+    from mtpp.training.graph_problem import GraphProblem
 
     choice(form, "form", FORMS)
-    check(problem)
+    if isinstance(problem, GraphProblem):
+        check_graph_runnable(problem)
+    else:
+        check(problem)
 
 
-def emit_split_plan(planned: PlannedSplit, form: str, folder: str | os.PathLike[str], *, force: bool = False) -> None:
+def emit_plan(
+    planned: PlannedSplit | PlannedGraph, form: str, folder: str | os.PathLike[str], *, force: bool = False
+) -> None:
     """Write a plan for another program, all of it or nothing.
 
     Parameters
@@ -60,12 +69,17 @@ def emit_split_plan(planned: PlannedSplit, form: str, folder: str | os.PathLike[
     """
     from mtpp.formats.io.new_folder import new_folder, write_file
     from mtpp.formats.training.torch_pipelining import OURS, torch_pipelining_files
+    from mtpp.views.training.graph_plan import graph_plan_json
+    from mtpp.views.training.planned_split import PlannedSplit
     from mtpp.views.training.split_plan import split_plan_json
 
     check_emitted(form, folder, force=force)
     if planned.plan is None:
         raise InputError("there is no plan to write", parameter="plan")
-    files = torch_pipelining_files(planned.plan, planned.about, split_plan_json(planned))
+    if isinstance(planned, PlannedSplit):
+        files = torch_pipelining_files(planned.plan, planned.about, split_plan_json(planned))
+    else:
+        files = torch_pipelining_files(planned.plan, planned.document()["model"], graph_plan_json(planned))
     with new_folder(path_text(folder, "folder"), OURS, force=force) as draft:
         for name, text in files.items():
             write_file(draft / name, text.encode())
