@@ -143,7 +143,7 @@ def test_no_plan_is_verified() -> None:
     from mtpp.host.deadline import Deadline
 
     given = dict.fromkeys(
-        ("loops", "prefetch", "schedule", "backward_ratio", "state", "speed", "dims", "latency"), None
+        ("loops", "prefetch", "schedule", "backward_ratio", "state", "speed", "dims", "costs", "latency"), None
     )
     given |= {"devices": 2, "micro_batches": 2, "bandwidth": None, "loop_batch": "divisors", "transport": "neighbours"}
     given |= {"order": "file", "search": "anneal", "time_unit": None, "jobs": None}
