@@ -14,13 +14,16 @@ from fork_server import ForkServer
 ROOT = Path(__file__).resolve().parents[2]
 MTPP = (sys.executable, "-m", "mtpp")
 LONGEST_S = 300.0
+_SET_BY_LIBRARIES = ("TORCHINDUCTOR_CACHE_DIR",)
+"""Variables that PyTorch sets in this process, in the midst of the tests."""
 _COMPILING = "compiling (once) …\n"
 """On stderr of the first run that needs kernels of that kind, so of any test, by the order in which tests come."""
 
 
 def environment() -> dict[str, str]:
     """Return the environment of a process outside a terminal, with the checkout on its path."""
-    return {**os.environ, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
+    ours = {name: value for name, value in os.environ.items() if name not in _SET_BY_LIBRARIES}
+    return {**ours, "PYTHONPATH": str(ROOT), "NO_COLOR": "1", "PYTHONIOENCODING": "utf-8"}
 
 
 def environment_with_libraries() -> dict[str, str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -28,6 +30,25 @@ def test_it_ends_work_that_does_not_look_at_the_clock() -> None:
 def test_a_deadline_that_has_passed_strikes_at_once() -> None:
     """There is no second chance."""
     with pytest.raises(TimeIsUp), alarm(Deadline(-1)):
+        _work_for_ever()
+
+
+def test_an_import_is_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its error would be another one: a class that is being made turns what is raised into RuntimeError."""
+    text = """
+import time
+
+class Field:
+    def __set_name__(self, owner, name):
+        time.sleep(0.1)
+
+class Options:
+    field = Field()
+"""
+    (tmp_path / "slow_to_import.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(TimeIsUp), alarm(Deadline(0.02)):
+        assert import_module("slow_to_import").Options.field
         _work_for_ever()
 
 
