@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -112,7 +113,8 @@ def run_training(
 
     A process for each device, on this machine, talking over gloo. Inputs are random, and so are weights that the file
     has no values of. The loss is the program's result where that is one number, else the mean of the squares of all of
-    its results; each step ends with one of stochastic gradient descent. Needs ``mtpp[torch]``.
+    its results; each step ends with one of stochastic gradient descent, with gradients of norm 1 at most. Needs
+    ``mtpp[torch]``.
 
     Parameters
     ----------
@@ -197,6 +199,8 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
             for line in death.last_lines:
                 observer.quote(death.source or "", line)
             raise
+    if not all(map(math.isfinite, run.last_losses)):
+        observer.warn("the losses have left the finite numbers: comparisons of them say little; try another ‹seed›")
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if terms.devices * terms.threads > cores:
         observer.warn(

@@ -13,11 +13,15 @@ if TYPE_CHECKING:
 
 
 def descend(parameters: Iterable[torch.nn.Parameter], rate: float) -> None:
-    """Take *rate* times the gradient from each parameter, once from those that come several times."""
+    """Take *rate* times the gradient from each parameter, once from those that come several times.
+
+    A gradient of a norm above 1 is scaled down to 1, so that no loss leaves the finite numbers in a few steps.
+    """
     with pytorch().no_grad():
         for one in {id(one): one for one in parameters}.values():
             if one.grad is not None:
-                one -= rate * one.grad
+                norm = float(one.grad.norm())
+                one -= rate / max(1.0, norm) * one.grad
 
 
 def forget_gradients(module: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -106,7 +107,7 @@ def trained_document(trained: Trained) -> dict[str, Any]:
         "losses": _compared(run.losses),
         "gradients": _compared(run.gradients),
         "buffers": _compared(run.buffers),
-        "last_losses": list(run.last_losses),
+        "last_losses": [one if math.isfinite(one) else None for one in run.last_losses],
         "step_s": trained.step_s,
         "steps_s": list(run.step_s),
         "predicted_s": trained.predicted_s,
