@@ -27,8 +27,9 @@ def alarm(deadline: Deadline) -> Iterator[None]:
     """Raise :class:`TimeIsUp` inside the block once *deadline* has passed.
 
     The signal SIGALRM does it, between two bytecodes of Python: a compiled loop that looks at nothing runs on to its
-    end first, and so does an import, of which an exception in its midst would make another, or nothing. Outside the main thread, without a limit, and on systems without that signal the block runs as it is, and
-    so it does where the caller has set a timer that is due before. A later one goes on afterwards.
+    end first, and so does an import, of which an exception in its midst would make another, or nothing. Outside the
+    main thread, without a limit, and on systems without that signal the block runs as it is, and so it does where the
+    caller has set a timer that is due before. A later one goes on afterwards.
     """
     seconds = min(deadline.remaining_s(), _LONGEST_S)
     possible = hasattr(signal, "setitimer") and threading.current_thread() is threading.main_thread()
