@@ -51,8 +51,28 @@ def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: st
     return writer
 
 
+def check_drawing(writer: GraphFormat) -> None:
+    """Check that a format can show modules in place of ops.
+
+    Raises
+    ------
+    InputError
+        If it is not the one of drawings.
+    """
+    if writer.name != "dot":
+        raise InputError(
+            f"{writer.name} files hold ops, not modules", parameter="modules", remedy="choose ‹to› dot, or leave it out"
+        )
+
+
 def converted_text(
-    model: Model, writer: GraphFormat, assignment: Any, observer: Observer, *, parameter: str = "plan"
+    model: Model,
+    writer: GraphFormat,
+    assignment: Any,
+    observer: Observer,
+    *,
+    modules: int | None = None,
+    parameter: str = "plan",
 ) -> str:
     """Return the text of the file.
 
@@ -60,23 +80,33 @@ def converted_text(
     ----------
     assignment
         None, or what :func:`mtpp.api.inputs.user_assignment.stage_labels` takes.
+    modules
+        Depth of the modules that are drawn, see :func:`mtpp.api.inputs.module_paths.module_groups`; None: all ops are.
     parameter
-        Name by which the caller knows it.
+        Name by which the caller knows the assignment.
 
     Raises
     ------
     InputError, InvalidPartition
-        If the assignment cannot be read, or is no partition of the model.
+        If the assignment cannot be read, or is no partition of the model; or if nothing is known of its modules.
     """
-    if assignment is None:
+    plan = None
+    if assignment is not None:
+        from mtpp.api.evaluate import scored
+        from mtpp.api.inputs.user_assignment import stage_labels
+
+        plan = scored(model, stage_labels(model.graph, assignment, parameter), None, observer)
+    if modules is not None:
+        from mtpp.api.inputs.module_paths import module_groups
+        from mtpp.formats.graphs.dot_modules import write_dot_module_stages, write_dot_modules
+
+        groups = module_groups(model, modules)
+        return write_dot_modules(model.graph, *groups) if plan is None else write_dot_module_stages(plan, *groups)
+    if plan is None:
         assert writer.write is not None
         return writer.write(model.graph)
-    from mtpp.api.evaluate import scored
-    from mtpp.api.inputs.user_assignment import stage_labels
-
     assert writer.write_stages is not None
-    labels = stage_labels(model.graph, assignment, parameter)
-    return writer.write_stages(scored(model, labels, None, observer))
+    return writer.write_stages(plan)
 
 
 def convert(
@@ -85,6 +115,7 @@ def convert(
     *,
     to: str | None = None,
     plan: Any = None,
+    modules: int | None = None,
     observer: Observer | None = None,
 ) -> str:
     """Write a model as a graph with costs.
@@ -101,6 +132,9 @@ def convert(
         decides.
     plan
         Stages to show: a plan, or anything that :func:`mtpp.evaluate` takes as an assignment.
+    modules
+        Draw modules in place of ops, in DOT: names of a module's path down to which they are told apart, 2 for
+        ``layers.7``. For ONNX models and exported programs.
     observer
         Is warned where stages are numbered anew, see :class:`mtpp.Observer`.
 
@@ -111,8 +145,8 @@ def convert(
     Raises
     ------
     InputError
-        If the model or the stages cannot be read, there is no such format, it has no place for stages or needs them, or
-        the file cannot be written or is the model's own.
+        If the model or the stages cannot be read, there is no such format, it has no place for stages or needs them, it
+        cannot show modules or none are known, or the file cannot be written or is the model's own.
     InvalidPartition
         If the stages are no partition of the model.
 
@@ -130,17 +164,20 @@ def convert(
     from mtpp.api.inputs.user_assignment import brought_along
     from mtpp.api.observer import listener
     from mtpp.api.output import check_output, write_text_atomically
-    from mtpp.api.parameters import path_text, text_or_none
+    from mtpp.api.parameters import MOST_DEPTH, path_text, text_or_none, whole
 
     target = None if path is None else path_text(path, "path")
     writer = writer_of(target or "", text_or_none(to, "to"), stages=plan is not None)
+    depth = None if modules is None else whole(modules, "modules", most=MOST_DEPTH)
+    if depth is not None:
+        check_drawing(writer)
     if target is not None:
         check_output(target)
     read = as_model(model, observer)
     if target is not None:
         refuse_own_file(target, read)
     with brought_along(plan, "plan"):
-        content = converted_text(read, writer, plan, listener(observer))
+        content = converted_text(read, writer, plan, listener(observer), modules=depth)
     if target is not None:
         write_text_atomically(target, content)
     return content

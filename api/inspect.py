@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mtpp.errors import InputError
 from mtpp.units import PICOSECONDS
 
 if TYPE_CHECKING:
@@ -61,6 +62,14 @@ class Inspection:
         """Kinds of ops, the most expensive first: ``kind``, ``ops``, ``work`` and ``param_bytes``."""
         return copy.deepcopy(self._document["kinds"])
 
+    @property
+    def modules(self) -> list[dict[str, Any]]:
+        """Modules in the order of their first ops: ``module``, ``ops``, ``work`` and ``param_bytes``; if asked for.
+
+        The module of the last one is None if there are ops whose module is not known.
+        """
+        return copy.deepcopy(self._document.get("modules", []))
+
     def __repr__(self) -> str:
         from mtpp.views.inspection import inspection_text
 
@@ -72,10 +81,16 @@ class Inspection:
         return inspection_text(self._document, "html")
 
 
-def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
+def inspection_document(model: Model, *, ops: bool, modules: int | None = None) -> dict[str, Any]:
     """Return the ``mtpp-inspection`` document: totals, kinds of ops by cost, and what the reader put down.
 
-    Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes. With *ops*, every op is listed.
+    Work is in ticks (picoseconds for graphs with a time unit), sizes are in bytes. With *ops*, every op is listed; with
+    *modules*, modules down to that depth.
+
+    Raises
+    ------
+    InputError
+        As :func:`mtpp.api.inputs.module_paths.module_groups`.
     """
     from mtpp.views.structure import structure_document
 
@@ -106,20 +121,34 @@ def inspection_document(model: Model, *, ops: bool) -> dict[str, Any]:
             {"name": name, "kind": kind, "work": ticks, "param_bytes": size}
             for name, kind, ticks, size in zip(graph.op_names, graph.op_kinds, work, params, strict=True)
         ]
+    if modules is not None:
+        from mtpp.api.inputs.module_paths import module_groups
+
+        names, group_of = module_groups(model, modules)
+        listed = [*names, None]
+        rows = _totals("module", [listed[-1 if group is None else group] for group in group_of], work, params)
+        document["modules"] = sorted(rows, key=lambda row: row["module"] is None)
     return document
 
 
 def _kinds(kinds: tuple[str, ...], work: list[int], params: list[int]) -> list[dict[str, Any]]:
-    rows: dict[str, dict[str, Any]] = {}
-    for kind, ticks, size in zip(kinds, work, params, strict=True):
-        row = rows.setdefault(kind, {"kind": kind, "ops": 0, "work": 0, "param_bytes": 0})
+    return sorted(_totals("kind", kinds, work, params), key=lambda row: (-row["work"], row["kind"]))
+
+
+def _totals(key: str, values: Sequence[str | None], work: list[int], params: list[int]) -> list[dict[str, Any]]:
+    """Return the ops, work and parameters of each value that ops have, in the order of their first ops."""
+    rows: dict[str | None, dict[str, Any]] = {}
+    for value, ticks, size in zip(values, work, params, strict=True):
+        row = rows.setdefault(value, {key: value, "ops": 0, "work": 0, "param_bytes": 0})
         row["ops"] += 1
         row["work"] += ticks
         row["param_bytes"] += size
-    return sorted(rows.values(), key=lambda row: (-row["work"], row["kind"]))
+    return list(rows.values())
 
 
-def inspect(model: Any, *, ops: bool = False, observer: Observer | None = None) -> Inspection:
+def inspect(
+    model: Any, *, ops: bool = False, modules: int | None = None, observer: Observer | None = None
+) -> Inspection:
     """Say what a model is made of, what its ops cost, and what the cost model does not know.
 
     Parameters
@@ -128,13 +157,16 @@ def inspect(model: Any, *, ops: bool = False, observer: Observer | None = None) 
         A model of :func:`mtpp.read`, or anything that it reads.
     ops
         Whether every op is listed, in place of the kinds of ops.
+    modules
+        List modules in their place, with the ops, work and parameters of each: names of a module's path down to which
+        they are told apart, 2 for ``layers.7``. For ONNX models and exported programs.
     observer
         Is warned of what was assumed, see :class:`mtpp.Observer`.
 
     Raises
     ------
     InputError
-        If the model cannot be read, or a parameter is wrong.
+        If the model cannot be read, a parameter is wrong, or nothing is known of the model's modules.
 
     Examples
     --------
@@ -144,7 +176,10 @@ def inspect(model: Any, *, ops: bool = False, observer: Observer | None = None) 
     (122, 'Conv')
     """
     from mtpp.api.inputs.reading import as_model
-    from mtpp.api.parameters import flag
+    from mtpp.api.parameters import MOST_DEPTH, flag, whole
 
     listed = flag(ops, "ops")
-    return Inspection(inspection_document(as_model(model, observer), ops=listed))
+    if listed and modules is not None:
+        raise InputError("ops and modules cannot both be listed", parameter="modules", remedy="choose one of them")
+    depth = None if modules is None else whole(modules, "modules", most=MOST_DEPTH)
+    return Inspection(inspection_document(as_model(model, observer), ops=listed, modules=depth))

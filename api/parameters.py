@@ -18,6 +18,9 @@ MOST_STAGES = 1_000_000
 
 MOST_SEED = 2**63 - 1
 
+MOST_DEPTH = 1000
+"""Names in the path of a module."""
+
 
 def whole(value: Any, parameter: str, *, least: int = 1, most: int | None = None) -> int:
     """Return a whole number from *least* to *most*; NumPy's are taken, truth values are not.

@@ -6,6 +6,7 @@ from typing import Unpack
 
 import click
 
+from mtpp.api.parameters import MOST_DEPTH
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FormatOption, ModelOptions, NoiseOptions, model_options, noise_options, read_model
@@ -30,6 +31,12 @@ class ConvertOptions(ModelOptions, NoiseOptions):
     metavar="FILE",
     help='Stages to show: a plan, JSON {"op": stage, …}, or such a CSV.',
 )
+@click.option(
+    "--modules",
+    type=click.IntRange(1, MOST_DEPTH),
+    metavar="DEPTH",
+    help="Draw modules in place of ops (DOT): 2 names of a path tell layers.0 from layers.1.",
+)
 @memory_limit_option()
 @model_options()
 @noise_options()
@@ -41,6 +48,7 @@ def command(
     output: str,
     to_format: str | None,
     assignment: str | None,
+    modules: int | None,
     **options: Unpack[ConvertOptions],
 ) -> None:
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
@@ -48,7 +56,7 @@ def command(
     The work of ONNX ops is modelled on the system chosen here and becomes part of the graph. With --assignment,
     GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, and CSV a row for each op.
     """
-    from mtpp.api.convert import converted_text, writer_of
+    from mtpp.api.convert import check_drawing, converted_text, writer_of
     from mtpp.api.output import check_output, write_text_atomically
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
@@ -56,11 +64,13 @@ def command(
     if assignment == "-" and model == "-":
         raise click.UsageError("model and assignment cannot both be standard input", ctx)
     writer = writer_of(output, to_format, stages=assignment is not None, parameter="assignment")
+    if modules is not None:
+        check_drawing(writer)
     if output != "-":
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)
-    text = converted_text(read, writer, assignment, console)
+    text = converted_text(read, writer, assignment, console, modules=modules)
     if output == "-":
         write_stdout(text)
     else:

@@ -6,6 +6,7 @@ from typing import Unpack
 
 import click
 
+from mtpp.api.parameters import MOST_DEPTH
 from mtpp.cli.options.file_types import MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import ModelOptions, NoiseOptions, model_options, output_options, read_model
@@ -20,10 +21,25 @@ class InspectOptions(ModelOptions, NoiseOptions):
 @click.command("inspect")
 @click.argument("model", type=MODEL)
 @click.option("--ops", is_flag=True, help="List every op with its work and sizes.")
+@click.option(
+    "--modules",
+    type=click.IntRange(1, MOST_DEPTH),
+    metavar="DEPTH",
+    help="List modules in place of kinds of ops: 2 names of a path tell layers.0 from layers.1 (ONNX, PyTorch).",
+)
 @memory_limit_option()
 @model_options()
 @output_options("table", "json", "csv", "markdown")
-def command(model: str, ops: bool, output_format: str, **options: Unpack[InspectOptions]) -> None:
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    model: str,
+    ops: bool,
+    modules: int | None,
+    output_format: str,
+    **options: Unpack[InspectOptions],
+) -> None:
     """Show what MODEL is made of, what its ops cost, and what the cost model does not know."""
     from mtpp.api.inspect import inspection_document
     from mtpp.api.output import dump_json
@@ -31,9 +47,11 @@ def command(model: str, ops: bool, output_format: str, **options: Unpack[Inspect
     from mtpp.cli.terminal.output import write_stdout
     from mtpp.views.inspection import inspection_text
 
+    if ops and modules is not None:
+        raise click.UsageError("--ops and --modules exclude each other", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     read = read_model(model, options, console.warn)
-    document = inspection_document(read, ops=ops)
+    document = inspection_document(read, ops=ops, modules=modules)
     if output_format == "json":
         write_stdout(dump_json(document))
     else:

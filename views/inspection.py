@@ -1,4 +1,4 @@
-"""Text of an inspection: totals of a model, and its kinds of ops or its ops in a table."""
+"""Text of an inspection: totals of a model, and its kinds of ops, its modules or its ops in a table."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LISTED = 8
 
 
 def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
-    """Return the document as ``table``, ``markdown``, ``html`` or ``csv``: its ops if it lists them, else the kinds."""
+    """Return a text in one of four formats: the ops or modules that the document lists, else the kinds of ops."""
     header, rows = _rows(document, raw=output_format == "csv")
     if output_format == "csv":
         return csv_text(header, rows)
     if output_format == "html":
-        return html_text(document["model"]["name"], header, rows, _summary(document), left=(0, header.index("kind")))
+        return html_text(document["model"]["name"], header, rows, _summary(document), left=_left(header))
     summary = [(name, terminal_safe(value)) for name, value in _summary(document)]
     if output_format == "markdown":
         lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)
@@ -39,12 +39,18 @@ def _rows(document: Mapping[str, Any], *, raw: bool) -> tuple[list[str], list[li
             [op["name"], op["kind"] or "–", _cost(document, op["work"]), format_share(op["work"], total), _size(op)]
             for op in document["ops"]
         ]
+    key = "module" if "modules" in document else "kind"
     if raw:
-        return ["kind", "ops", "work", "param_bytes"], [list(kind.values()) for kind in document["kinds"]]
-    return ["kind", "ops", "work", "share", "parameters"], [
-        [row["kind"] or "–", row["ops"], _cost(document, row["work"]), format_share(row["work"], total), _size(row)]
-        for row in document["kinds"]
+        return [key, "ops", "work", "param_bytes"], [list(row.values()) for row in document[f"{key}s"]]
+    return [key, "ops", "work", "share", "parameters"], [
+        [row[key] or "–", row["ops"], _cost(document, row["work"]), format_share(row["work"], total), _size(row)]
+        for row in document[f"{key}s"]
     ]
+
+
+def _left(header: list[str]) -> tuple[int, ...]:
+    """Return the columns of text."""
+    return tuple(i for i, name in enumerate(header) if name in {"op", "kind", "module"})
 
 
 def _cost(document: Mapping[str, Any], ticks: int) -> str:
@@ -126,7 +132,7 @@ def _control(entry: Mapping[str, Any]) -> str:
 def _aligned(header: list[str], rows: list[list[Any]]) -> str:
     cells = [header, *([terminal_safe(str(cell)) for cell in row] for row in rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
-    left = {0, header.index("kind")}
+    left = _left(header)
     return "\n".join(
         "  ".join(
             cell.ljust(width) if i in left else cell.rjust(width)

@@ -1,11 +1,14 @@
-"""Modules that the ops of a model came from, where its file says it."""
+"""Modules that the ops of a model came from, where its file says it, and ops grouped by them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from mtpp.errors import InputError
+
 if TYPE_CHECKING:
+    from mtpp.api.inputs.model import Model
     from mtpp.formats.io.source import Source
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
@@ -34,3 +37,41 @@ def graph_with_modules(
         program = read_with_modules(source.data, source=source.display, dims=dims, system=system, name=source.stem)
         return program.graph, program.modules
     return None
+
+
+def module_groups(model: Model, depth: int) -> tuple[list[str], list[int | None]]:
+    """Return modules in the order of their first ops, and the one of each op; None where it is not known.
+
+    Parameters
+    ----------
+    depth
+        Names that are left of a path: at 2, ``layers.7.attention`` is a part of ``layers.7``.
+
+    Raises
+    ------
+    InputError
+        If the model is no ONNX model and no exported program, its file has changed since it was read, or no op of it
+        is known to belong to a module.
+    """
+    source = model.source_with_data()
+    found = graph_with_modules(source, model.dims, model.system)
+    if found is None:
+        raise InputError(
+            f"{source.display} is no ONNX model and no exported program: it has no modules",
+            parameter="modules",
+            remedy="give the model, with its measured costs as ‹costs›",
+        )
+    paths = found[1]
+    groups: dict[str, int] = {}
+    group_of = [_group(groups, paths.get(name), depth) for name in model.graph.op_names]
+    if not groups:
+        raise InputError(
+            f"no op of {source.display} is known to belong to a module",
+            parameter="modules",
+            remedy="export the model with its modules' names",
+        )
+    return list(groups), group_of
+
+
+def _group(groups: dict[str, int], path: str | None, depth: int) -> int | None:
+    return groups.setdefault(".".join(path.split(".")[:depth]), len(groups)) if path else None

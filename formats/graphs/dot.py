@@ -41,14 +41,14 @@ def write_dot(graph: CostGraph) -> str:
     -----
     O(n + pins) time and memory.
     """
-    lines = [*_head(graph.name), *_nodes(graph, range(graph.op_count), " "), *_edges(graph, None)]
+    lines = [*head(graph.name), *_nodes(graph, range(graph.op_count), " "), *_edges(graph, None)]
     return "\n".join(lines) + "\n}\n"
 
 
 def write_dot_stages(plan: Plan) -> str:
     """Return the text of a DOT file that draws the stages of a plan as clusters, empty ones left out."""
     graph, assignment = plan.graph, plan.partition.assignment
-    lines = _head(graph.name)
+    lines = head(graph.name)
     costs = plan.costs
     ops_by_stage = np.argsort(assignment, kind="stable").tolist()
     begin = 0
@@ -56,9 +56,7 @@ def write_dot_stages(plan: Plan) -> str:
         if not count:
             continue
         cost = plan.instance.describe(int(costs.cost[stage]))
-        lines.append(f" subgraph cluster_{stage} {{")
-        lines.append(f'  label="stage {stage}: {count} ops, {cost}"; style="rounded,filled"; fillcolor="#f7f7f7";')
-        lines.append(f'  node [fillcolor="{stage_colour(stage)}"];')
+        lines += stage_head(stage, count, cost)
         lines += _nodes(graph, ops_by_stage[begin : begin + count], "  ")
         lines.append(" }")
         begin += count
@@ -71,7 +69,8 @@ def quoted(text: str) -> str:
     return f'"{visible.translate(_ESCAPES)}"'
 
 
-def _head(name: str) -> list[str]:
+def head(name: str) -> list[str]:
+    """Return the first lines of a drawing."""
     return [
         f"digraph {quoted(name)} {{",
         ' node [shape=box, style=filled, fillcolor="#ffffff", fontname="Helvetica"];',
@@ -79,9 +78,18 @@ def _head(name: str) -> list[str]:
     ]
 
 
+def stage_head(stage: int, ops: int, cost: str) -> list[str]:
+    """Return the first lines of the cluster of a stage."""
+    return [
+        f" subgraph cluster_{stage} {{",
+        f'  label="stage {stage}: {ops} ops, {cost}"; style="rounded,filled"; fillcolor="#f7f7f7";',
+        f'  node [fillcolor="{stage_colour(stage)}"];',
+    ]
+
+
 def _nodes(graph: CostGraph, ops: range | list[int], indent: str) -> Iterator[str]:
     for v in ops:
-        parts = [graph.op_names[v], graph.op_kinds[v], _time(graph.work[v], graph.time_unit)]
+        parts = [graph.op_names[v], graph.op_kinds[v], time_text(graph.work[v], graph.time_unit)]
         label = "\\n".join(quoted(part)[1:-1] for part in parts if part)
         yield f'{indent}n{v} [label="{label}"];'
 
@@ -94,13 +102,14 @@ def _edges(graph: CostGraph, stages: list[int] | None) -> Iterator[str]:
         if size != UNKNOWN_BYTES:
             label = format_bytes(size)
         elif transfer is not None:
-            label = _time(transfer, graph.time_unit)
+            label = time_text(transfer, graph.time_unit)
         for v in consumers[offsets[t] : offsets[t + 1]]:
             crossing = ", style=bold" if stages is not None and stages[producer] != stages[v] else ""
             yield f' n{producer} -> n{v} [label="{label}"{crossing}];'
 
 
-def _time(cost: Exact, time_unit: str) -> str:
+def time_text(cost: Exact, time_unit: str) -> str:
+    """Return a cost as labels show it."""
     shown = min(cost, _LARGEST_SHOWN)
     if time_unit == "1":
         return str(shown) if isinstance(shown, int) else f"{float(shown):g}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -67,3 +68,52 @@ def test_what_cannot_be_written(chain_file: Path, tmp_path: Path) -> None:
     with pytest.raises(mtpp.InputError, match="there is no directory"):
         mtpp.convert(chain_file, tmp_path / "none" / "out.dot")
     assert chain_file.read_bytes() == before
+
+
+GPT2 = sample_path("gpt2", "pt2")
+DIMS = {"token_ids:0": 1, "token_ids:1": 8}
+
+
+def test_modules_add_up_to_the_model() -> None:
+    """Ops, work and parameters of the modules are those of all ops; the table has a row for each."""
+    model = mtpp.read(GPT2, dims=DIMS)
+    found = mtpp.inspect(model, modules=2)
+    names = [row["module"] for row in found.modules]
+    assert names == ["tokens", *(f"blocks.{i}" for i in range(12)), "norm", None]
+    assert len({(row["ops"], row["work"], row["param_bytes"]) for row in found.modules[1:13]}) == 1
+    for key, total in (("ops", found.op_count), ("work", found.document()["work"]), ("param_bytes", found.param_bytes)):
+        assert sum(row[key] for row in found.modules) == total
+    dims = [word for name, value in DIMS.items() for word in ("--dim", f"{name}={value}")]
+    printed = run("inspect", GPT2, *dims, "--modules", "2")
+    assert printed.stdout == repr(found) + "\n"
+    assert "blocks.11" in printed.stdout.splitlines()[-3]
+    assert (
+        run("inspect", GPT2, *dims, "--modules", "1", "--format", "csv")
+        .stdout.splitlines()[2]
+        .startswith("blocks,288,")
+    )
+
+
+def test_modules_are_drawn() -> None:
+    """A box for each module, and in each stage where there are stages."""
+    model = mtpp.read(GPT2, dims=DIMS)
+    assert mtpp.convert(model, to="dot", modules=2).count("blocks.") == 12
+    plan = mtpp.partition(model, 2)
+    drawn = mtpp.convert(model, to="dot", modules=1, plan=plan)
+    assert (drawn.count("subgraph"), drawn.count('"blocks\\n')) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda path: mtpp.inspect(path, modules=1), "no ONNX model and no exported program"),
+        (lambda path: mtpp.inspect(path, modules=1, ops=True), "cannot both be listed"),
+        (lambda path: mtpp.convert(path, to="graphml", modules=1), "hold ops, not modules"),
+        (lambda path: mtpp.convert(path, to="dot", modules=1), "no ONNX model and no exported program"),
+    ],
+)
+def test_modules_that_cannot_be_shown(chain_file: Path, call: Callable[[Path], object], words: str) -> None:
+    """One line, with the parameter."""
+    with pytest.raises(mtpp.InputError, match=words) as caught:
+        call(chain_file)
+    assert caught.value.parameter == "modules"

@@ -10,6 +10,7 @@ from graph_strategies import random_graph
 
 from mtpp.errors import InputError
 from mtpp.formats.graphs.dot import looks_like_dot, write_dot, write_dot_stages
+from mtpp.formats.graphs.dot_modules import write_dot_module_stages, write_dot_modules
 from mtpp.formats.graphs.recognise import read_graph
 from mtpp.formats.io.source import Source
 from mtpp.inference.graph import CostGraph, Op, Tensor
@@ -130,3 +131,49 @@ def test_it_is_not_read() -> None:
     assert not looks_like_dot(b"/**/" * 900 + b"x")
     with pytest.raises(InputError, match="a: dot files are written, not read; give the graph in one of: native"):
         read_graph(Source("a", write_dot(GRAPH).encode(), "", None))
+
+
+@pytest.mark.parametrize("k", [None, 3])
+def test_modules_are_boxes(k: int | None) -> None:
+    """Nodes stand for ops of one module and stage, edges for tensors between them; ops without one are themselves."""
+    graph, modules = random_graph(5, 40), ["in", "a.b", "out"]
+    module_of = [None if v % 5 == 0 else v % 3 for v in range(graph.op_count)]
+    stages = [0] * graph.op_count
+    if k is None:
+        drawing = Drawing(write_dot_modules(graph, modules, module_of))
+    else:
+        for position, v in enumerate(graph.order):
+            stages[v] = position * k // graph.op_count
+        drawing = Drawing(write_dot_module_stages(given_plan(graph, stages), modules, module_of))
+    names = [
+        name if module is None else modules[module] for name, module in zip(graph.op_names, module_of, strict=True)
+    ]
+    boxes = list(zip(stages, names, strict=True))
+    stage_of = {node: int(name.removeprefix("cluster_")) for name, nodes in drawing.clusters.items() for node in nodes}
+    box_of = {
+        node: (stage_of.get(node, 0), attributes["label"].strip('"').split("\\n")[0])
+        for node, attributes in drawing.nodes.items()
+    }
+    assert sorted(box_of.values()) == sorted(set(boxes))
+    flows = {
+        (boxes[graph.tensor_producer[t]], boxes[v])
+        for t in range(graph.tensor_count)
+        for v in graph.tensor_consumers(t).tolist()
+    }
+    assert sorted((box_of[source], box_of[target]) for source, target, _ in drawing.edges) == sorted(
+        (source, target) for source, target in flows if source != target
+    )
+
+
+def test_a_tensor_with_two_readers_in_a_module_flows_once() -> None:
+    """Its bytes are not counted again; where a size is not known, none is told."""
+    tensors = [Tensor("t", "a", ("b", "c"), bytes=2048), Tensor("u", "a", ("b",), bytes=1024)]
+    ops = [Op("a", 1), Op("b", 2), Op("c", 3)]
+    graph = CostGraph.build(name="g", time_unit="us", ops=ops, tensors=tensors)
+    drawing = Drawing(write_dot_modules(graph, ["x", "y"], [0, 1, 1]))
+    assert [edge[2]["label"] for edge in drawing.edges] == ['"3 KiB"']
+    assert drawing.nodes["n1"]["label"] == '"y\\n2 ops\\n5.000 µs"'
+    unknown = CostGraph.build(
+        name="g", time_unit="us", ops=ops, tensors=[*tensors, Tensor("v", "a", ("c",), transfer=1)]
+    )
+    assert [edge[2]["label"] for edge in Drawing(write_dot_modules(unknown, ["x", "y"], [0, 1, 1])).edges] == ['""']
