@@ -8,7 +8,8 @@ is kept together (``in_place``), and ``reader`` puts the graph together. The lay
 
 Decisions
 ---------
-* Views take no time. A view is whatever PyTorch says may share its input's storage; ``reshape`` is taken for one.
+* Views take no time. A view is whatever PyTorch says may share its input's storage. ``reshape`` moves its
+  data where the strides in the file say that no view will do, as after a transposition.
 * Integers and sizes are no ops: they are known once the symbolic sizes are.
 * A folded constant counts as its readers see it: a dequantized weight as floats. Views of a parameter, transposed ones
   included, are that parameter; tied parameters are one.

@@ -295,7 +295,7 @@ class _Reader:
         shape = tuple(sizes.of(size, f"tensor {name!r}, axis {axis}") for axis, size in enumerate(entry["sizes"]))
         if any(size < 0 for size in shape):
             raise InputError("a size cannot be negative", source=self._source, where=self.place)
-        return TensorType(dtype, shape)
+        return TensorType(dtype, shape, _strides(entry.get("strides"), sizes, len(shape)))
 
     def _argument(
         self, argument: Mapping[str, Any], names: Mapping[str, str], whole: Mapping[str, Any], sizes: Sizes
@@ -430,6 +430,16 @@ def _made(outputs: Sequence[Mapping[str, Any]]) -> Iterator[str | None]:
             yield value["as_tensor"]["name"] if "as_tensor" in value else None
         else:
             yield None
+
+
+def _strides(entries: Any, sizes: Sizes, rank: int) -> tuple[int, ...] | None:
+    """Return strides; None where the file does not tell them, or only by what is not known."""
+    if not isinstance(entries, list) or len(entries) != rank:
+        return None
+    try:
+        return tuple(sizes.of(one, "strides") for one in entries)
+    except InputError:
+        return None
 
 
 def _sizes(arguments: Sequence[Mapping[str, Any]]) -> Iterator[str]:

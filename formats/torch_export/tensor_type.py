@@ -38,10 +38,11 @@ def is_known_dtype(dtype: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Element type, as the file numbers it, and static shape."""
+    """Element type, as the file numbers it, and static shape; strides in elements, None where they are not told."""
 
     dtype: int
     shape: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
 
     @property
     def count(self) -> int:

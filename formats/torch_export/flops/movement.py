@@ -6,6 +6,7 @@ from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule, move, nothing
 from mtpp.formats.torch_export.flops.elementwise import CONVERSIONS, DROPOUTS, is_dropout_in_training
+from mtpp.formats.torch_export.strides import has_view
 
 _VIEWS = (
     "_conj _neg_view _reshape_alias _unsafe_view adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
@@ -35,7 +36,7 @@ _MOVES = (
 )
 
 VIEWS = frozenset(_VIEWS.split())
-"""Operators whose results may share the storage of their first tensor: no FLOPs and no traffic."""
+"""Operators whose results may share the storage of their first tensor: no FLOPs, and no traffic unless they copy."""
 
 BOOKKEEPING = frozenset(_BOOKKEEPING.split())
 """Operators that only look at shapes, or check something."""
@@ -56,6 +57,13 @@ def is_view(call: CallView) -> bool:
     if call.kind in CONVERSIONS:
         return call.first().dtype == call.output().dtype
     return call.kind in VIEWS
+
+
+def _copied_if_it_must(call: CallView) -> NodeCost:
+    """Copy where no view of the storage has the new shape, as after a transposition."""
+    before, after = call.first(), call.output()
+    free = before.strides is None or has_view(before.shape, before.strides, after.shape)
+    return nothing(call) if free else move(call)
 
 
 def _rows(call: CallView) -> NodeCost:
@@ -92,6 +100,7 @@ def _written(flops: int) -> CostRule:
 
 RULES: dict[str, CostRule] = {
     **dict.fromkeys((*VIEWS, *BOOKKEEPING), nothing),
+    **dict.fromkeys(("flatten", "ravel", "reshape", "reshape_as"), _copied_if_it_must),
     **dict.fromkeys(_MOVES.split(), move),
     **dict.fromkeys(("embedding", "gather", "index_select", "take", "take_along_dim"), _rows),
     **dict.fromkeys(("index", "_unsafe_index", "masked_select"), _advanced_index),
