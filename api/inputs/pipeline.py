@@ -103,8 +103,8 @@ def _of_plan(document: Any, given: Mapping[str, Any], observer: Observer) -> tup
     from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
     from mtpp.training.plan import FORMAT, VERSION
 
-    graph = document.get("version") == GRAPH_VERSION
-    check_header(document, FORMAT, GRAPH_VERSION if graph else VERSION)
+    check_header(document, FORMAT, VERSION, GRAPH_VERSION)
+    graph = document["version"] == GRAPH_VERSION
     check_any_training_plan(document, ())
     unit = time_unit_or_none(given.get("time_unit"))
     if graph:

@@ -46,9 +46,13 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
 
         Raises
         ------
+        click.BadParameter
+            If it is empty, as a variable of a shell that is not set.
         InputError
             If the command would write over one of its files.
         """
+        if not str(value):
+            self.fail("the name of a file is empty", param, ctx)
         if ctx is not None and param is not None and not ctx.resilient_parsing:
             self.take(_files_of(ctx), str(value), param)
         return value

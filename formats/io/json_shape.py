@@ -151,20 +151,18 @@ def check_keys(row: Mapping[str, Any], where: str, required: Collection[str], op
             raise InputError(f"unknown key {shown(key)}", where=where or "/", remedy=remedy)
 
 
-def check_header(document: Any, name: str, version: int) -> dict[str, Any]:
-    """Check that a document is an object with the given ``format`` and ``version``."""
+def check_header(document: Any, name: str, *versions: int) -> dict[str, Any]:
+    """Check that a document is an object with the given ``format`` and one of the versions as its ``version``."""
     header = require_object(document, "")
     if "format" not in header:
         raise InputError("missing key 'format'", where="/", remedy=f'it must be "{name}"')
     if header["format"] != name:
         raise InputError(f"the format is {shown(header['format'])}", where="/format", remedy=f'it must be "{name}"')
+    listed = " and ".join(map(str, versions))
+    remedy = f"this program reads version{'s' if len(versions) > 1 else ''} {listed}"
     if "version" not in header:
-        raise InputError("missing key 'version'", where="/", remedy=f"this program reads version {version}")
+        raise InputError("missing key 'version'", where="/", remedy=remedy)
     found = header["version"]
-    if isinstance(found, bool) or found != version:
-        raise InputError(
-            f"{name} version {shown(found)} is not supported",
-            where="/version",
-            remedy=f"this program reads version {version}",
-        )
+    if isinstance(found, bool) or found not in versions:
+        raise InputError(f"{name} version {shown(found)} is not supported", where="/version", remedy=remedy)
     return header

@@ -41,8 +41,7 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
             return check_header(document, CERTIFICATES, VERSION)
     if is_training_plan(document):
         with attributed(source):
-            version = GRAPH_VERSION if document.get("version") == GRAPH_VERSION else TRAINING_PLAN_VERSION
-            return check_header(document, TRAINING_PLAN, version)
+            return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION, GRAPH_VERSION)
     return partition_plan.as_plan(document, source)
 
 

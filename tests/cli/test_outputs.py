@@ -157,3 +157,11 @@ def test_bandwidth_matters_to_a_fast_memory(chain_file: Path) -> None:
     chain_file.write_text(json.dumps(graph))
     assert "no effect" in run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s").stderr
     assert run("partition", chain_file, "-k", "2", "--bandwidth", "1GB/s", "--fast-memory", "1B").stderr == ""
+
+
+@pytest.mark.parametrize("command", [("inspect", ""), ("verify", ""), ("partition", "{model}", "-k", "2", "-o", "")])
+def test_an_empty_name_is_no_file(chain_file: Path, command: tuple[str, ...]) -> None:
+    """It comes of a variable of a shell that is not set; it is not the folder that one is in."""
+    done = run(*(word.format(model=chain_file) for word in command))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "the name of a file is empty" in done.stderr
