@@ -151,7 +151,7 @@ def merged(count: int, edges: Iterable[tuple[int, int]], together: Sequence[Sequ
     from scipy.sparse.csgraph import connected_components
 
     cycles = [(a, b) for group in together for a, b in zip(group, [*group[1:], group[0]], strict=True)]
-    pairs = np.array([*edges, *cycles], dtype=np.int64).reshape(-1, 2)
+    pairs = np.array([*edges, *cycles], dtype=np.int32).reshape(-1, 2)  # what SciPy's graphs are indexed by
     ones = np.ones(len(pairs), dtype=np.int8)
     graph = csr_array((ones, (pairs[:, 0], pairs[:, 1])), shape=(count, count))
     _, labels = connected_components(graph, directed=True, connection="strong")
