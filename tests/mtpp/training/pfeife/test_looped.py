@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mtpp.errors import Deadlock, InputError
@@ -55,14 +55,18 @@ def test_every_looped_schedule_has_its_shape(looped: LoopedSchedule) -> None:
 
 
 @given(looped_schedules())
+@example(LoopedSchedule(devices=4, micro_batches=2, loops=3, loop_batch=1, prefetch=[0, 0, 0, 0]))
 def test_schedules_run_or_tell_a_cycle(looped: LoopedSchedule) -> None:
-    """An order keeps the rows and what passes wait for; with one loop, or no prefetch, there always is one."""
+    """An order keeps the rows and what passes wait for.
+
+    There always is one with one loop, and where nothing is prefetched and a loop's micro-batches keep all devices busy.
+    """
     schedule = looped.schedule
     try:
         place = {one: i for i, one in enumerate(precedence_order(schedule))}
     except Deadlock:
         assert looped.loops > 1
-        assert max(looped.prefetch) > 0
+        assert max(looped.prefetch) > 0 or looped.loop_batch < min(looped.devices, looped.micro_batches)
         return
     assert place.keys() == schedule.passes
     assert all(place[one] < place[after] for row in schedule.rows for one, after in pairwise(row))
