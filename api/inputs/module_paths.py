@@ -34,7 +34,7 @@ def graph_with_modules(
         )
         return reading.graph, module_names(reading)
     if looks_like_archive(source.data):
-        program = read_with_modules(source.data, source=source.display, dims=dims, system=system, name=source.stem)
+        program = read_with_modules(source.stored, source=source.display, dims=dims, system=system, name=source.stem)
         return program.graph, program.modules
     return None
 

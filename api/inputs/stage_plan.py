@@ -148,7 +148,7 @@ def _read_ops(source: Source, dims: Mapping[str, int], system: System, *, spare_
 
     if looks_like_archive(source.data):
         return read_with_modules(
-            source.data, source=source.display, dims=dims, system=system, name=source.stem, spare_dims=spare_dims
+            source.stored, source=source.display, dims=dims, system=system, name=source.stem, spare_dims=spare_dims
         )
     return read_with_nodes(
         source.path,

@@ -83,7 +83,7 @@ def program_stages(
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, ProgramReading)
     show("loading")
-    loaded = load_program(source.data, source.display, seed=None)
+    loaded = load_program(source.stored, source.display, seed=None)
     show("cutting")
     flat = flat_program(loaded.exported, reading.symbols)
     results = list(loaded.exported.graph_signature.user_outputs)
@@ -96,7 +96,7 @@ def program_stages(
         from mtpp.runtime.checking.program_check import check_split_program
 
         check = check_split_program(
-            source.data, manifest, folder, display=source.display, seed=request.check_seed, tell=_told(observer, show)
+            source.stored, manifest, folder, display=source.display, seed=request.check_seed, tell=_told(observer, show)
         )
         _warn_of(check, observer)
     sizes = tuple((folder / stage.file).stat().st_size for stage in manifest.stages)

@@ -112,7 +112,7 @@ def _read_torch_export(content: Content, options: ReadOptions) -> CostGraph:
 
     source = content.source
     return read_program(
-        source.data,
+        source.stored,
         source=source.display,
         dims=options.dims,
         system=options.system or load_system(),

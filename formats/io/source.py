@@ -1,4 +1,4 @@
-"""Input bytes from a file or standard input, gzipped or not, up to a size limit."""
+"""Input bytes from a file or standard input, gzipped or not, up to a size limit; large archives by name."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import LargeFile, Stored
 from mtpp.units import format_bytes
 
 if TYPE_CHECKING:
@@ -22,8 +23,13 @@ if TYPE_CHECKING:
 DEFAULT_MAX_BYTES = 2 * 2**30
 """Largest input that is read unless ``--max-input-size`` says otherwise: 2 GiB, also protobuf's limit."""
 
+LARGE_ARCHIVE_BYTES = 64 * 2**20
+"""Size from which a zip file, of which little but weights is large, stays in its file."""
+
 _CHUNK = 2**20
+_HEAD_BYTES = 4096
 _GZIP_MAGIC = b"\x1f\x8b"
+_ZIP_MAGIC = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
@@ -35,17 +41,30 @@ class Source:
     display
         What messages call it: the path as given, or ``<stdin>``.
     data
-        The content, decompressed.
+        The content, decompressed; of a large archive the beginning alone.
     sha256
         Hex digest of the bytes as they stand in the file, hence of the compressed ones for a ``.gz``.
     path
         None for standard input.
+    archive
+        The file that a large archive stays in.
     """
 
     display: str
     data: bytes
     sha256: str
     path: Path | None = None
+    archive: LargeFile | None = None
+
+    @property
+    def stored(self) -> Stored:
+        """The whole content, for what reads archives."""
+        return self.archive or self.data
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole content."""
+        return len(self.data) if self.archive is None else self.archive.size
 
     @property
     def is_stdin(self) -> bool:
@@ -80,7 +99,8 @@ def read_source(
     Parameters
     ----------
     max_bytes
-        Limit on the bytes in the file and on the bytes after decompression.
+        Limit on the bytes in the file and on the bytes after decompression. It does not hold for a zip file of
+        64 MiB or more, which is not kept in memory.
     expected
         What to give in place of nothing.
 
@@ -103,6 +123,10 @@ def read_source(
     else:
         display, path = path_or_dash, Path(path_or_dash)
         with _reported(display), path.open("rb", buffering=0) as file:
+            if (archive := _large_archive(path, file)) is not None:
+                head = file.read(_HEAD_BYTES)
+                file.seek(0)
+                return Source(display, head, hashlib.file_digest(file, "sha256").hexdigest(), path, archive)
             reader = _HashingReader(file, display, max_bytes)
             data = _read_all(reader, display, max_bytes)
     if not data:
@@ -175,6 +199,16 @@ def _too_large(display: str, max_bytes: int, what: str = "the input") -> InputEr
     return InputError(
         f"{what} is larger than {format_bytes(max_bytes)}", source=display, remedy="raise ‹max_input_size›"
     )
+
+
+def _large_archive(path: Path, file: io.FileIO) -> LargeFile | None:
+    """Return the file if it is a large zip file on disk."""
+    found = LargeFile.of_open(path, file.fileno())
+    if found is None or found.size < LARGE_ARCHIVE_BYTES:
+        return None
+    magic = file.read(len(_ZIP_MAGIC))
+    file.seek(0)
+    return found if magic == _ZIP_MAGIC else None
 
 
 class _HashingReader(io.RawIOBase):

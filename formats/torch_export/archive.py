@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 import zipfile
 import zlib
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.json_text import parse_json
+from mtpp.formats.io.large_file import Stored, opened
 
 _SIGNATURE = b"PK\x03\x04"
 
@@ -49,7 +49,7 @@ def looks_like_archive(data: bytes) -> bool:
     return data[:4] == _SIGNATURE
 
 
-def program_text(data: bytes, source: str) -> ProgramText:
+def program_text(stored: Stored, source: str) -> ProgramText:
     """Return the program in an archive. Nothing but JSON is unpacked, and nothing is written or unpickled.
 
     Raises
@@ -59,7 +59,7 @@ def program_text(data: bytes, source: str) -> ProgramText:
         unpacks to more than 1 GiB.
     """
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        with opened(stored) as file, zipfile.ZipFile(file) as archive:
             names = _names(archive, source)
             root, model = program_files(names, source)
             program = _object(archive, model, source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import shutil
@@ -14,6 +13,7 @@ from typing import IO, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
+from mtpp.formats.io.large_file import Stored, opened
 from mtpp.formats.torch_export.archive import CONSTANTS, WEIGHTS, program_files, program_text
 from mtpp.formats.torch_export.symbols import check_arithmetic
 
@@ -34,7 +34,7 @@ _AGAIN = "export it again, with plain tensors only"
 _DISTRUST = "do not trust it; export the model again"
 
 
-def loadable_copy(data: bytes, source: str, sample_inputs: bytes) -> IO[bytes]:
+def loadable_copy(stored: Stored, source: str, sample_inputs: bytes) -> IO[bytes]:
     """Return a copy of an exported program that ``torch.export.load`` reads without running anything of it.
 
     Parameters
@@ -53,7 +53,7 @@ def loadable_copy(data: bytes, source: str, sample_inputs: bytes) -> IO[bytes]:
     -----
     O(size of the archive). Only the program, its weights and its constants are copied.
     """
-    text = program_text(data, source)
+    text = program_text(stored, source)
     _check_config(text.weights, "weight", source)
     _check_config(text.constants, "constant", source)
     program = {key: value for key, value in text.program.items() if key != "guards_code"}
@@ -65,7 +65,11 @@ def loadable_copy(data: bytes, source: str, sample_inputs: bytes) -> IO[bytes]:
             _check_target(value, f"{where}/{key}", source)
     copy: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115, the caller closes it
     try:
-        _write(copy, data, program, text.weights | text.constants, sample_inputs, source)
+        with opened(stored) as file, zipfile.ZipFile(file) as old:
+            _write(copy, old, program, text.weights | text.constants, sample_inputs, source)
+    except InputError:
+        copy.close()
+        raise
     except (zipfile.BadZipFile, EOFError, zlib.error, KeyError, NotImplementedError, RuntimeError, ValueError) as error:
         copy.close()
         problem = f"the archive is truncated or damaged: {' '.join(str(error).split())[:200]}"
@@ -75,9 +79,14 @@ def loadable_copy(data: bytes, source: str, sample_inputs: bytes) -> IO[bytes]:
 
 
 def _write(
-    copy: IO[bytes], data: bytes, program: dict[str, Any], entries: dict[str, Any], sample_inputs: bytes, source: str
+    copy: IO[bytes],
+    old: zipfile.ZipFile,
+    program: dict[str, Any],
+    entries: dict[str, Any],
+    sample_inputs: bytes,
+    source: str,
 ) -> None:
-    with zipfile.ZipFile(io.BytesIO(data)) as old, zipfile.ZipFile(copy, "w") as new:
+    with zipfile.ZipFile(copy, "w") as new:
         root, model = program_files(set(old.namelist()), source)
         stem = model.rpartition("/")[2].removesuffix(".json")
 

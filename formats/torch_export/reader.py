@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
@@ -41,7 +42,7 @@ class ProgramReading:
 
 
 def read_program(
-    data: bytes,
+    stored: Stored,
     *,
     source: str,
     dims: Mapping[str, int] | None = None,
@@ -53,7 +54,7 @@ def read_program(
 
     Parameters
     ----------
-    data
+    stored
         What ``torch.export.save`` of PyTorch 2.13 wrote. Weights are not looked at, and nothing is unpickled.
     source
         What error messages call it.
@@ -80,11 +81,11 @@ def read_program(
     -----
     O(size of the program) time and memory.
     """
-    return read_with_modules(data, source=source, dims=dims, system=system, name=name, spare_dims=spare_dims).graph
+    return read_with_modules(stored, source=source, dims=dims, system=system, name=name, spare_dims=spare_dims).graph
 
 
 def read_with_modules(
-    data: bytes,
+    stored: Stored,
     *,
     source: str,
     dims: Mapping[str, int] | None = None,
@@ -93,7 +94,7 @@ def read_with_modules(
     spare_dims: bool = False,
 ) -> ProgramReading:
     """Read a program as :func:`read_program` does, and keep which nodes and modules its ops are."""
-    program = read_nodes(program_text(data, source), dims or {}, source, spare=spare_dims)
+    program = read_nodes(program_text(stored, source), dims or {}, source, spare=spare_dims)
     walk = Walk(program, system)
     walk.run()
     if not walk.record.ops:

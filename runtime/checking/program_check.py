@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import LargeFile, Stored
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, StageManifest
 from mtpp.runtime.checking.output_check import SplitCheck, compared_output
 from mtpp.runtime.checking.tolerances import types_between
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def check_split_program(
-    data: bytes,
+    stored: Stored,
     manifest: StageManifest,
     stages: Path,
     *,
@@ -40,7 +41,7 @@ def check_split_program(
 
     Parameters
     ----------
-    data
+    stored
         The whole program, as saved.
     stages
         The folder of the stages.
@@ -59,7 +60,7 @@ def check_split_program(
     One program is in memory at a time, whole or stage, and of the tensors between stages those that are still read.
     """
     tell("loading the whole program")
-    loaded = load_program(data, display, seed)
+    loaded = load_program(stored, display, seed)
     flat = flat_program(loaded.exported, {})
     random = next(random_steps(flat), None)
     if random is not None:
@@ -118,5 +119,5 @@ def _run_stages(
 
 
 def _open(path: Path, stage: Any, seed: int) -> OpenedProgram:
-    loaded = load_program(path.read_bytes(), path.name, seed)
+    loaded = load_program(LargeFile.at(path), path.name, seed)
     return opened(loaded.exported, path.name, [tensor.name for tensor in stage.outputs])

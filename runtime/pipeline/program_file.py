@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.program import USER, read_nodes
 from mtpp.runtime.pipeline.memory import Array
@@ -34,7 +35,7 @@ class ProgramFile(ModelFile):
                 "PyTorch runs the ops of a program as they are", parameter="optimise", remedy="leave it out"
             )
         torch.set_num_threads(choices.threads)
-        loaded = load_program(self._bytes(), str(self.path), self.seed)
+        loaded = load_program(LargeFile.at(self.path), str(self.path), self.seed)
         own = None if self.whole else [name for name, _, _ in self.outputs]
         found = opened(loaded.exported, str(self.path), own)
         torch.set_grad_enabled(False)
@@ -43,7 +44,7 @@ class ProgramFile(ModelFile):
     def check_declared(self) -> None:
         """Hold the manifest against the file: see :meth:`ModelFile.check_declared`."""
         display = str(self.path)
-        program = read_nodes(program_text(self._bytes(), display), self._sizes(), display, spare=True)
+        program = read_nodes(program_text(LargeFile.at(self.path), display), self._sizes(), display, spare=True)
         inputs = [(one.name, one.name) for one in program.inputs if one.kind == USER]
         outputs = list(zip(self._named(program.outputs), program.outputs, strict=True))
         for what, names, expected, every in (

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import Stored
 from mtpp.formats.torch_export.loadable import loadable_copy
 from mtpp.host.free_memory import free_bytes
 from mtpp.runtime.pytorch.library import first_line, pytorch
@@ -36,7 +37,7 @@ class LoadedProgram:
     made_up: tuple[str, ...]
 
 
-def load_program(data: bytes, source: str, seed: int | None = 0) -> LoadedProgram:
+def load_program(stored: Stored, source: str, seed: int | None = 0) -> LoadedProgram:
     """Load what ``torch.export.save`` wrote.
 
     Parameters
@@ -56,7 +57,7 @@ def load_program(data: bytes, source: str, seed: int | None = 0) -> LoadedProgra
     torch = pytorch()
     pickled = io.BytesIO()
     torch.save(((), {}), pickled)
-    with loadable_copy(data, source, pickled.getvalue()) as copy, warnings.catch_warnings():
+    with loadable_copy(stored, source, pickled.getvalue()) as copy, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.load(copy)

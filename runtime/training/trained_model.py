@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
+from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.torch_export import read_with_modules
 from mtpp.inference.system import load_system
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
@@ -52,15 +53,12 @@ class TrainedModel:
             If the file cannot be read or loaded, its ops are not those of the stages, or a stage has none.
         """
         display = str(self.path)
-        try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
+        file = LargeFile.at(self.path)
         reading = read_with_modules(
-            data, source=display, dims=dict(self.dims), system=load_system(), name=self.path.stem
+            file, source=display, dims=dict(self.dims), system=load_system(), name=self.path.stem
         )
         labels = self._labels(reading)
-        loaded = load_program(data, display, self.seed)
+        loaded = load_program(file, display, self.seed)
         return Loaded(loaded.exported, flat_program(loaded.exported, reading.symbols), reading, labels, display)
 
     def _labels(self, reading: ProgramReading) -> list[int]:

@@ -54,11 +54,11 @@ def profile_program(
 
     torch = pytorch()  # whether it is there is said before anything else
     reading = read_with_modules(
-        source.data, source=source.display, dims=request.dims, system=request.system, name=source.stem
+        source.stored, source=source.display, dims=request.dims, system=request.system, name=source.stem
     )
     graph, choices = reading.graph, request.choices
-    _refuse_what_does_not_fit(graph, len(source.data), request, source.display)
-    loaded = load_program(source.data, source.display, request.seed)
+    _refuse_what_does_not_fit(graph, source.size, request, source.display)
+    loaded = load_program(source.stored, source.display, request.seed)
     clock: Clock = CudaClock() if torch.cuda.is_available() else HostClock()
     exported = loaded.exported
     try:
