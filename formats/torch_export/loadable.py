@@ -9,6 +9,7 @@ import tempfile
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import IO, Any
 
 from mtpp.errors import InputError
@@ -70,6 +71,12 @@ def loadable_copy(stored: Stored, source: str, sample_inputs: bytes) -> IO[bytes
     except InputError:
         copy.close()
         raise
+    except OSError as error:
+        with suppress(OSError):  # what could not be written is tried once more
+            copy.close()
+        problem = f"PyTorch loads a copy of it, which cannot be made in {tempfile.gettempdir()}: "
+        remedy = "have TMPDIR name a folder with more room"
+        raise InputError(problem + (error.strerror or str(error)), source=source, remedy=remedy) from None
     except (zipfile.BadZipFile, EOFError, zlib.error, KeyError, NotImplementedError, RuntimeError, ValueError) as error:
         copy.close()
         problem = f"the archive is truncated or damaged: {' '.join(str(error).split())[:200]}"

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
+import os
 import pickle
+import tempfile
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -80,6 +83,18 @@ def test_what_pytorch_would_run_is_refused(change: Callable[[dict[str, Any]], No
     with pytest.raises(InputError) as caught:
         loadable_copy(_changed(change, part), "gpt2.pt2", b"")
     assert says in str(caught.value)
+
+
+def test_a_copy_that_has_no_room_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The folder of temporary files is full, not that of the stages."""
+
+    class Full(io.BytesIO):
+        def write(self, data: object) -> int:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "SpooledTemporaryFile", lambda _: Full())
+    with pytest.raises(InputError, match=r"gpt2\.pt2: .* a copy of it, .*: No space left on device; have TMPDIR name"):
+        loadable_copy(Path(sample_path("gpt2", "pt2")).read_bytes(), "gpt2.pt2", b"")
 
 
 @pytest.mark.parametrize(
