@@ -8,7 +8,7 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, Any
 
@@ -32,23 +32,28 @@ _IN_MEMORY_BYTES = 256 << 20
 """Size of a copy beyond which it is in a temporary file."""
 
 _AGAIN = "export it again, with plain tensors only"
+_REGISTER = "in Python, import the package that registers it first; or export the model without it"
 _DISTRUST = "do not trust it; export the model again"
 
 
-def loadable_copy(stored: Stored, source: str, sample_inputs: bytes) -> IO[bytes]:
+def loadable_copy(
+    stored: Stored, source: str, sample_inputs: bytes, has: Callable[[str], bool] = lambda target: True
+) -> IO[bytes]:
     """Return a copy of an exported program that ``torch.export.load`` reads without running anything of it.
 
     Parameters
     ----------
     sample_inputs
         Pickled by the caller: they stand in place of the file's own, which PyTorch would unpickle.
+    has
+        Says whether PyTorch has an operator, such as ``torch.ops.aten.relu.default``.
 
     Raises
     ------
     InputError
         If the archive is not one that :func:`mtpp.formats.torch_export.archive.program_text` reads, if weights or
-        constants are pickled, if a node calls what is no operator, or a size is no arithmetic: PyTorch would evaluate
-        it as Python.
+        constants are pickled, if a node calls what is no operator or none that PyTorch has, or a size is no arithmetic:
+        PyTorch would evaluate it as Python.
 
     Notes
     -----
@@ -64,6 +69,9 @@ def loadable_copy(stored: Stored, source: str, sample_inputs: bytes) -> IO[bytes
             _check_expression(value, f"{where}/{key}", source)
         elif key == "target" and where.rpartition("/")[0].endswith("/nodes"):
             _check_target(value, f"{where}/{key}", source)
+            if not has(value):
+                problem = f"the operator {value.removeprefix('torch.ops.')!r} is none of PyTorch's own"
+                raise InputError(problem, source=source, where=f"{where}/{key}", remedy=_REGISTER)
     copy: IO[bytes] = tempfile.SpooledTemporaryFile(_IN_MEMORY_BYTES)  # noqa: SIM115, the caller closes it
     try:
         with opened(stored) as file, zipfile.ZipFile(file) as old:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import logging
 import warnings
+from importlib import import_module
 from typing import Any
 
 from mtpp.errors import InputError
 
 LEAST_VERSION = (2, 13)
 """Older ones were not tried: layouts of archives and names in graphs differ."""
+
+_REGISTERED_BY = {"quantized_decomposed": "torch.ao.quantization.fx._decomposed"}
+"""Modules of PyTorch that have to be imported before it knows operators of its own."""
 
 
 def pytorch() -> Any:
@@ -33,6 +37,19 @@ def pytorch() -> Any:
     for name in ("torch.export", "torch._export"):
         logging.getLogger(name).setLevel(logging.ERROR)
     return torch
+
+
+def has_operator(target: str) -> bool:
+    """Say whether PyTorch has what a node of an exported program calls, such as ``torch.ops.aten.relu.default``."""
+    if not target.startswith("torch.ops."):
+        return True
+    found: Any = pytorch().ops
+    parts = target.split(".")[2:]
+    if parts[0] in _REGISTERED_BY:
+        import_module(_REGISTERED_BY[parts[0]])
+    for part in parts:
+        found = getattr(found, part, None)
+    return found is not None
 
 
 def program_text(exported: Any) -> bytes:

@@ -11,7 +11,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.torch_export.loadable import loadable_copy
 from mtpp.host.free_memory import free_bytes
-from mtpp.runtime.pytorch.library import first_line, pytorch
+from mtpp.runtime.pytorch.library import first_line, has_operator, pytorch
 from mtpp.runtime.random_values import drawn_weight
 from mtpp.units import format_bytes
 
@@ -57,7 +57,7 @@ def load_program(stored: Stored, source: str, seed: int | None = 0) -> LoadedPro
     torch = pytorch()
     pickled = io.BytesIO()
     torch.save(((), {}), pickled)
-    with loadable_copy(stored, source, pickled.getvalue()) as copy, warnings.catch_warnings():
+    with loadable_copy(stored, source, pickled.getvalue(), has_operator) as copy, warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.load(copy)

@@ -202,6 +202,29 @@ class Recurrent(nn.Module):
         return self.projected(self.gated(self.both(x)[0])[0])[0]
 
 
+class Quantised(nn.Module):
+    """Two linear layers with weights of one byte, as quantisation of exported programs (PT2E) writes them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        import torch.ao.quantization.fx._decomposed  # registers the operators
+
+        for i, (rows, columns) in enumerate(((40, 24), (8, 40))):
+            self.register_buffer(f"weight{i}", torch.randint(-128, 128, (rows, columns), dtype=torch.int8))
+            self.register_buffer(f"scale{i}", torch.rand(rows) + 0.01)
+            self.register_buffer(f"zero{i}", torch.zeros(rows, dtype=torch.int64))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return (batch, 8)."""
+        ops = torch.ops.quantized_decomposed
+        for i, scale in enumerate((0.02, 0.5)):
+            weight, scales, zeros = (getattr(self, f"{name}{i}") for name in ("weight", "scale", "zero"))
+            small = ops.quantize_per_tensor(x, scale, 100, 0, 255, torch.uint8)
+            x = ops.dequantize_per_tensor(small, scale, 100, 0, 255, torch.uint8)
+            x = functional.linear(x, ops.dequantize_per_channel(weight, scales, zeros, 0, -128, 127, torch.int8))
+        return x
+
+
 def _ids(*shape: int) -> Tensor:
     return torch.randint(0, 40, shape)
 
@@ -220,6 +243,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Tensor, ...]]]] = 
     "norms": (Norms, lambda: (_numbers(2, 3, 32, 32),)),
     "masked": (Masked, lambda: (_numbers(2, 10, 32), torch.rand(2, 10, 10) > 0.1)),
     "bags": (Bags, lambda: (_ids(6, 5), _ids(6, 3))),
+    "quantised": (Quantised, lambda: (_numbers(6, 24),)),
     "recurrent": (Recurrent, lambda: (_numbers(3, 7, 12),)),
 }
 """Makers of modules and of their inputs, by name."""

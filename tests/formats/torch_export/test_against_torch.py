@@ -58,6 +58,16 @@ def test_counts_are_those_of_pytorch(name: str, training: bool, core: bool) -> N
     assert 2 * metadata["macs"] == pytest.approx(due, rel=0.01)
 
 
+def test_a_quantised_program_by_hand() -> None:
+    """Bytes as stored; a product, shift and scale of weights folded, three operations a number in and two out."""
+    reading, _, _ = exported("quantised", training=False, core=False)
+    metadata, numbers = reading.graph.metadata, 6 * 24 + 6 * 40
+    assert metadata["parameter_bytes"] == 40 * 24 + 8 * 40 + 48 * (4 + 8)
+    assert metadata["macs"] == 6 * (24 * 40 + 40 * 8)
+    assert metadata["flops"] == 2 * metadata["macs"] + (3 + 2) * numbers
+    assert sorted(reading.graph.param_bytes) == [0, 0, 0, 0, 4 * 8 * 40, 4 * 40 * 24]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_every_call_is_an_op_or_folded(name: str) -> None:
     """No node is lost, and modules are those of the model."""

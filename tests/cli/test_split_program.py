@@ -1,0 +1,124 @@
+"""``mtpp split model.pt2`` as a user meets it; skipped where processes find no PyTorch."""
+
+# mypy: disable-error-code="import-not-found, misc"
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+from processes import environment, run, run_afresh
+
+torch = pytest.importorskip("torch")
+models = pytest.importorskip("torch_models")
+
+
+class Drawing(torch.nn.Module):
+    """Noise on what passes."""
+
+    def forward(self, x: Any) -> Any:
+        """Return as many numbers."""
+        return (x + torch.rand_like(x)).relu()
+
+
+class Picking(torch.nn.Module):
+    """As many results as there are positive numbers."""
+
+    def forward(self, x: Any) -> Any:
+        """Return the positive ones, doubled."""
+        return x[x > 0].exp() * 2
+
+
+@torch.library.custom_op("mtpp_tests::halved", mutates_args=())
+def halved(x: torch.Tensor) -> torch.Tensor:
+    """Return half of it."""
+    return x / 2
+
+
+@halved.register_fake
+def _(x: torch.Tensor) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+class Foreign(torch.nn.Module):
+    """An operator that PyTorch alone does not have."""
+
+    def forward(self, x: Any) -> Any:
+        """Return as many numbers."""
+        return halved(x).exp()
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with programs, and plans of two stages for them."""
+    found = subprocess.run([sys.executable, "-c", "import torch"], env=environment(), capture_output=True, check=False)
+    if found.returncode != 0:
+        pytest.skip("PyTorch is on the path of this process alone")
+    place = tmp_path_factory.mktemp("split")
+    torch.manual_seed(0)
+    for name, module in (
+        ("quantised", models.Quantised()),
+        ("drawing", Drawing()),
+        ("picking", Picking()),
+        ("foreign", Foreign()),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.export.save(torch.export.export(module.eval(), (torch.randn(6, 24),)), place / f"{name}.pt2")
+    return place
+
+
+def planned(folder: Path, name: str) -> str:
+    """Plan two stages for a program; return the name of the plan."""
+    done = run("partition", f"{name}.pt2", "-k", "2", "-o", f"{name}.json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    return f"{name}.json"
+
+
+def test_a_quantised_program_is_cut_checked_and_run(folder: Path) -> None:
+    """Its operators are PyTorch's, though a process that has not seen them must import them first."""
+    plan = planned(folder, "quantised")
+    done = run_afresh("split", "quantised.pt2", plan, "-o", "stages", "--check", cwd=folder)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "passed: the output is the same bit for bit" in done.stdout
+    stages = json.loads((folder / "stages" / "manifest.json").read_text(encoding="utf-8"))["stages"]
+    assert [(folder / "stages" / stage["file"]).is_file() for stage in stages] == [True, True]
+    done = run_afresh("run", "stages", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    assert "equal those of the stages in turn bit for bit" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("drawing", "drawing.pt2: it draws random numbers, in 'rand_like' first: whole and split cannot be compared"),
+        ("foreign", "the operator 'mtpp_tests.halved.default' is none of PyTorch's own; in Python, import the package"),
+    ],
+)
+def test_what_cannot_be_compared_or_run(folder: Path, name: str, says: str) -> None:
+    """One line, and no folder is left."""
+    done = run_afresh("split", f"{name}.pt2", planned(folder, name), "-o", "none", "--check", cwd=folder)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not (folder / "none").exists()
+
+
+def test_sizes_that_depend_on_data(folder: Path) -> None:
+    """No cost follows from them: they are asked for by their symbol."""
+    done = run("partition", "picking.pt2", "-k", "2", cwd=folder)
+    assert done.returncode == 2
+    assert "picking.pt2: tensor 'index', axis 0: the size 'u0' is not fixed; set it with --dim u0=" in done.stderr
+
+
+def test_a_plan_of_another_program(folder: Path) -> None:
+    """The plan names its program by content."""
+    done = run("split", "drawing.pt2", planned(folder, "quantised"), "-o", "none", cwd=folder)
+    assert done.returncode == 2
+    assert "the plan belongs to another model than drawing.pt2" in done.stderr
+    assert not (folder / "none").exists()
