@@ -185,8 +185,7 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
     with Interruption() as interruption:
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)
-            halves = folder.timed.schedule.halves
-            run = train(model, terms, folder.schedule_file, limits, halves=halves, tell=observer.note)
+            run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
         except Stopped as stop:
             if stop.reason == StopReason.INTERRUPTED:
                 raise Interrupted("the run was interrupted before its last step") from None
@@ -237,7 +236,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
             where="/model/sha256",
             remedy="give the model that it was made from, or plan anew",
         )
-    return found, TrainedModel(source.path, found.dims, found.stages, seed)
+    return found, TrainedModel(source.path, source.sha256, MAX_INPUT_BYTES, found.dims, found.stages, seed)
 
 
 def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
+from mtpp.formats.io.source import read_source
 from mtpp.formats.torch_export import read_with_modules
 from mtpp.inference.system import load_system
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
@@ -32,13 +33,19 @@ class TrainedModel:
     ----------
     dims
         Sizes that it is read with.
+    max_bytes
+        Of the largest file that is read.
     stages
         Names of the ops of each stage.
+    sha256
+        Of the file, which processes read one after the other.
     seed
         Of weights without values, and of inputs.
     """
 
     path: Path
+    sha256: str
+    max_bytes: int
     dims: Mapping[str, int]
     stages: Sequence[Sequence[str]]
     seed: int
@@ -49,16 +56,15 @@ class TrainedModel:
         Raises
         ------
         InputError
-            If the file cannot be read or loaded, its ops are not those of the stages, or a stage has none.
+            If the file cannot be read or loaded, is another one by now, its ops are not those of the stages, or a stage
+            has none.
         """
         display = str(self.path)
-        try:
-            data = self.path.read_bytes()
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror}", source=display) from None
-        reading = read_with_modules(
-            data, source=display, dims=dict(self.dims), system=load_system(), name=self.path.stem
-        )
+        source = read_source(display, max_bytes=self.max_bytes)
+        if source.sha256 != self.sha256:
+            raise InputError("has changed since the run began", source=display, remedy="run again")
+        data = source.data
+        reading = read_with_modules(data, source=display, dims=dict(self.dims), system=load_system(), name=source.stem)
         labels = self._labels(reading)
         loaded = load_program(data, display, self.seed)
         return Loaded(loaded.exported, flat_program(loaded.exported, reading.symbols), reading, labels, display)
