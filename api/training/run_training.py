@@ -224,6 +224,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
     from mtpp.runtime.training.trained_model import TrainedModel
 
     found = read_training_folder(folder)
+    _check_planned_time(found)
     source = read_source(str(model), max_bytes=MAX_INPUT_BYTES)
     if not looks_like_archive(source.data) or source.path is None:
         raise InputError(
@@ -237,6 +238,21 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
             remedy="give the model that it was made from, or plan anew",
         )
     return found, TrainedModel(source.path, source.sha256, MAX_INPUT_BYTES, found.dims, found.stages, seed)
+
+
+def _check_planned_time(folder: TrainingFolder) -> None:
+    """Check that a plan's time of an iteration is that of its passes: it is shown beside the measured one."""
+    from mtpp.formats.training.torch_pipelining import PLAN
+    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+
+    iteration = simulate_schedule(folder.timed).iteration
+    if iteration != folder.iteration_ticks:
+        raise InputError(
+            f"its passes take {iteration:,} ticks, not {folder.iteration_ticks:,}",
+            source=str(folder.path / PLAN),
+            where="/iteration_ticks",
+            remedy="plan anew",
+        )
 
 
 def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:

@@ -55,11 +55,11 @@ def stage_modules(
         raise InputError(f"the plan is for ranks 0 … {found.devices - 1}, not {rank}", parameter="rank")
 
     from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages
-    from mtpp.runtime.pytorch.pipelining import check_halves
+    from mtpp.runtime.pytorch.pipelining import halve_backward
 
     stages = neighbour_stages(program.load().split())
     if found.timed.schedule.halves:
-        check_halves(dict(enumerate(stages)), str(paths[1]))
+        halve_backward(dict(enumerate(stages)), str(paths[1]))
     return [one for one in stages if rank is None or one.stage_index % found.devices == rank]
 
 

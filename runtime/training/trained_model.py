@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from mtpp.formats.results.stage_records import Described
     from mtpp.formats.torch_export import ProgramReading
+    from mtpp.inference.graph import CostGraph
 
 
 @dataclass(frozen=True)
@@ -76,7 +79,28 @@ class TrainedModel:
         if unknown is not None or missing is not None:
             problem = f"has no op {unknown!r}" if unknown is not None else f"op {missing!r} has no stage"
             raise InputError(problem, source=str(self.path), remedy="give the model that was planned for")
-        return [stage_of[name] for name in reading.graph.op_names]
+        labels = [stage_of[name] for name in reading.graph.op_names]
+        wrong = _disorder(reading.graph, labels, self.stages)
+        if wrong is not None:
+            raise InputError(
+                f"cannot be trained in these stages: {wrong}", source=str(self.path), remedy="plan it again"
+            )
+        return labels
+
+
+def _disorder(graph: CostGraph, labels: Sequence[int], stages: Sequence[Sequence[str]]) -> str | None:
+    """Return why ops cannot be in these stages, None where they can."""
+    names, empty = graph.op_names, next((s for s, ops in enumerate(stages) if not ops), None)
+    if empty is not None:
+        return f"stage {empty} has no op"
+    if sum(map(len, stages)) != len(names):
+        twice = next(name for name, count in Counter(chain.from_iterable(stages)).items() if count > 1)
+        return f"op {twice!r} is named twice"
+    makers, readers = graph.edges
+    for maker, reader in zip(makers.tolist(), readers.tolist(), strict=True):
+        if labels[reader] < labels[maker]:
+            return f"op {names[reader]!r} in stage {labels[reader]} reads from {names[maker]!r} in {labels[maker]}"
+    return None
 
 
 @dataclass
