@@ -87,7 +87,7 @@ def train(
         tell("the unsplit model: its first step")
         unsplit.start("the unsplit model", UnsplitJob(model, terms))
         (expected,) = unsplit.gather("first")
-        with Crew(limits) as crew:
+        with Crew(unsplit) as crew:
             for rank in range(terms.devices):
                 job = StagesJob(model, terms, rank, folder / "meeting", folder / PASSES, schedule.halves)
                 crew.start(f"device {rank}", job)
