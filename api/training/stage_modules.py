@@ -35,7 +35,8 @@ def stage_modules(
     ``torch.nn.Module``, in the order of the stages. A module takes what the stage before hands on and returns what the
     next one takes, as tuples of tensors; the last one returns the results of the program. ``stage_index`` is its
     number, ``example_inputs`` and ``example_outputs`` are on the device ``meta``, and parameters are called ``stage.``
-    and their name in the program.
+    and their name in the program. Stages of one process share a parameter that several read; those of other processes
+    have copies, and the caller adds up their gradients.
 
     Raises
     ------

@@ -109,7 +109,11 @@ def _plan(source: Source) -> dict[str, Any]:
     with attributed(source.display):
         check_any_training_plan(document, ())
         if document.get("planner") != PLANNER:
-            raise InputError(f"expected a plan of the planner {PLANNER}", where="/planner", remedy=_AGAIN)
+            raise InputError(
+                f"a plan of the planner {document.get('planner')}: its stages hold layers, and no ops of a program",
+                where="/planner",
+                remedy=f"plan the program with ‹planner› {PLANNER}",
+            )
     plan: dict[str, Any] = document
     return plan
 
