@@ -75,6 +75,10 @@ def test_losses_of_later_steps_may_differ_as_gradients_do() -> None:
     losses, later, first = [[1.0, 2.0], [1.0, 2.0]], [[1.0, 2.0], [1.0, 2.001]], [[1.001, 2.0], [1.0, 2.0]]
     assert losses_compared(losses, losses, same) == Compared(4, 4, 0.0, None)
     assert losses_compared(losses, later, close).holds
+    assert not losses_compared(losses, [losses[0], [1.0, 2.01]], close).holds
+    many, drifted = [[1.0]] * 400, [[1.0]] * 399 + [[1 + 5e-6]]
+    assert losses_compared(many, drifted, Compared(2, 1, 5e-8, "tied.weight")).holds
+    assert not losses_compared(many, drifted, same).holds
     assert not losses_compared(losses, later, same).holds
     differs = losses_compared(losses, first, close)
     assert (differs.holds, differs.exact, differs.worst) == (False, 3, "step 0, micro-batch 0")
