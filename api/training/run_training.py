@@ -185,8 +185,7 @@ def train_stages(request: TrainingRequest, deadline: Deadline, observer: Observe
     with Interruption() as interruption:
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)
-            halves = folder.timed.schedule.halves
-            run = train(model, terms, folder.schedule_file, limits, halves=halves, tell=observer.note)
+            run = train(model, terms, folder.timed.schedule, limits, tell=observer.note)
         except Stopped as stop:
             if stop.reason == StopReason.INTERRUPTED:
                 raise Interrupted("the run was interrupted before its last step") from None
@@ -225,6 +224,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
     from mtpp.runtime.training.trained_model import TrainedModel
 
     found = read_training_folder(folder)
+    _check_planned_time(found)
     source = read_source(str(model), max_bytes=MAX_INPUT_BYTES)
     if not looks_like_archive(source.data) or source.path is None:
         raise InputError(
@@ -237,7 +237,22 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
             where="/model/sha256",
             remedy="give the model that it was made from, or plan anew",
         )
-    return found, TrainedModel(source.path, found.dims, found.stages, seed)
+    return found, TrainedModel(source.path, source.sha256, MAX_INPUT_BYTES, found.dims, found.stages, seed)
+
+
+def _check_planned_time(folder: TrainingFolder) -> None:
+    """Check that a plan's time of an iteration is that of its passes: it is shown beside the measured one."""
+    from mtpp.formats.training.torch_pipelining import PLAN
+    from mtpp.solvers.planners.simulation.simulate_schedule import simulate_schedule
+
+    iteration = simulate_schedule(folder.timed).iteration
+    if iteration != folder.iteration_ticks:
+        raise InputError(
+            f"its passes take {iteration:,} ticks, not {folder.iteration_ticks:,}",
+            source=str(folder.path / PLAN),
+            where="/iteration_ticks",
+            remedy="plan anew",
+        )
 
 
 def predicted_step_s(folder: TrainingFolder, run: TrainingRun) -> float:

@@ -35,7 +35,8 @@ def stage_modules(
     ``torch.nn.Module``, in the order of the stages. A module takes what the stage before hands on and returns what the
     next one takes, as tuples of tensors; the last one returns the results of the program. ``stage_index`` is its
     number, ``example_inputs`` and ``example_outputs`` are on the device ``meta``, and parameters are called ``stage.``
-    and their name in the program.
+    and their name in the program. Stages of one process share a parameter that several read; those of other processes
+    have copies, and the caller adds up their gradients.
 
     Raises
     ------
@@ -55,11 +56,11 @@ def stage_modules(
         raise InputError(f"the plan is for ranks 0 … {found.devices - 1}, not {rank}", parameter="rank")
 
     from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages
-    from mtpp.runtime.pytorch.pipelining import check_halves
+    from mtpp.runtime.pytorch.pipelining import halve_backward
 
     stages = neighbour_stages(program.load().split())
     if found.timed.schedule.halves:
-        check_halves(dict(enumerate(stages)), str(paths[1]))
+        halve_backward(dict(enumerate(stages)), str(paths[1]))
     return [one for one in stages if rank is None or one.stage_index % found.devices == rank]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mtpp.checker.training.versions import check_any_training_plan
 from mtpp.errors import InputError
-from mtpp.formats.io.json_shape import attributed, check_header, check_keys, require_list, require_object
+from mtpp.formats.io.json_shape import attributed, check_header, check_keys, require_list, require_object, shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source, read_source
 from mtpp.formats.results.planned_schedule import timed_schedule
@@ -20,6 +20,7 @@ from mtpp.training.pfeife.timed_schedule import TimedSchedule
 
 _MOST_BYTES = 1 << 30
 _AGAIN = "write it again with ‹form› torch-pipelining"
+_GIVEN = "the file as `mtpp plan` wrote it"
 _GIVE = "give a folder that `mtpp plan` wrote with ‹form› torch-pipelining"
 
 
@@ -79,16 +80,24 @@ def read_training_folder(folder: str | Path) -> TrainingFolder:
     for name in (PLAN, SCHEDULE, STAGES):
         if not (path / name).is_file():
             raise InputError(f"no {name} in it", source=str(folder), remedy=_GIVE)
-    sources = {name: read_source(str(path / name), max_bytes=_MOST_BYTES) for name in (PLAN, SCHEDULE, STAGES)}
+    sources = {
+        name: read_source(str(path / name), max_bytes=_MOST_BYTES, expected=_GIVEN) for name in (PLAN, SCHEDULE, STAGES)
+    }
     plan = _plan(sources[PLAN])
     with attributed(sources[PLAN].display):
         timed = timed_schedule(plan)
+        if timed.schedule.dependencies:
+            raise InputError(
+                "has dependencies between passes, which PyTorch's runtime does not know",
+                where="/schedule/dependencies",
+                remedy=_AGAIN,
+            )
     passes = pass_schedule_from_source(sources[SCHEDULE])
     if passes.rows != timed.schedule.rows:
         raise InputError(f"its passes are not those of {PLAN}", source=sources[SCHEDULE].display, remedy=_AGAIN)
     stages = parse_json(sources[STAGES].data, sources[STAGES].display)
     with attributed(sources[STAGES].display):
-        ops = _ops(stages, plan)
+        ops = _ops(stages, plan, timed)
     model = plan["model"]
     return TrainingFolder(
         path, timed, model["name"], model["sha256"], model.get("dims", {}), ops, plan["iteration_ticks"]
@@ -100,12 +109,16 @@ def _plan(source: Source) -> dict[str, Any]:
     with attributed(source.display):
         check_any_training_plan(document, ())
         if document.get("planner") != PLANNER:
-            raise InputError(f"expected a plan of the planner {PLANNER}", where="/planner", remedy=_AGAIN)
+            raise InputError(
+                f"a plan of the planner {document.get('planner')}: its stages hold layers, and no ops of a program",
+                where="/planner",
+                remedy=f"plan the program with ‹planner› {PLANNER}",
+            )
     plan: dict[str, Any] = document
     return plan
 
 
-def _ops(document: Any, plan: Mapping[str, Any]) -> list[list[str]]:
+def _ops(document: Any, plan: Mapping[str, Any], timed: TimedSchedule) -> list[list[str]]:
     """Return the ops of each stage, which are those of the plan."""
     header = check_header(document, FORMAT, VERSION)
     check_keys(header, "", ("format", "version", "model", "devices", "micro_batches", "stages"))
@@ -113,10 +126,17 @@ def _ops(document: Any, plan: Mapping[str, Any]) -> list[list[str]]:
     for key in ("kind", "name", "sha256"):
         if model.get(key) != plan["model"].get(key):
             raise InputError(f"is not that of {PLAN}", where=f"/model/{key}", remedy=_AGAIN)
+    devices = timed.schedule.devices
+    for key, due in (("devices", devices), ("micro_batches", timed.schedule.micro_batches)):
+        if header[key] != due:
+            raise InputError(f"{shown(header[key])} is not the {due} of {PLAN}", where=f"/{key}", remedy=_AGAIN)
     found = []
     for s, row in enumerate(require_list(header["stages"], "/stages")):
         row = require_object(row, f"/stages/{s}")
         check_keys(row, f"/stages/{s}", ("index", "device", "ops"))
+        for key, due in (("index", s), ("device", s % devices)):
+            if row[key] != due:
+                raise InputError(f"expected {due}, found {shown(row[key])}", where=f"/stages/{s}/{key}", remedy=_AGAIN)
         found.append([str(name) for name in require_list(row["ops"], f"/stages/{s}/ops")])
     if found != [[str(name) for name in row["layers"]] for row in plan["stages"]]:
         raise InputError(f"are not those of {PLAN}", where="/stages", remedy=_AGAIN)

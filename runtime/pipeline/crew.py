@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing.connection import wait
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol
 
 from mtpp.errors import MtppError
 from mtpp.host.deadline import Deadline
@@ -64,10 +64,17 @@ class RunLimits:
         return min(_LOOK_S, left)
 
 
+class Limits(Protocol):
+    """What ends waits: those of a run, or another crew whose processes have to live."""
+
+    def check(self) -> float:
+        """Return the seconds until the next look; raise what ends the run."""
+
+
 class Crew:
     """Processes that end together: when this is left, none of them lives any more."""
 
-    def __init__(self, limits: RunLimits) -> None:
+    def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._workers: list[WorkerProcess] = []
         self._living: dict[Any, WorkerProcess] = {}
@@ -104,6 +111,21 @@ class Crew:
     def pids(self) -> list[int]:
         """Of all processes."""
         return [worker.pid for worker in self._workers]
+
+    def check(self) -> float:
+        """Return the seconds until the next look, as :meth:`RunLimits.check` does: for a crew that waits for this one.
+
+        Raises
+        ------
+        WorkerDied
+            If a process of this crew has ended before its work was done.
+        Stopped
+            If the run has to end.
+        """
+        for worker in self._living.values():
+            if worker not in self._quiet and not worker.running:
+                raise worker.death()
+        return self._limits.check()
 
     def tell_all(self, message: Any) -> None:
         """Say something to every process."""

@@ -175,7 +175,7 @@ def _stage_class() -> Any:
             self.relay, self.stage_index, self.is_last = relay, index, last
             self.reads = [one.name for one in stage.inputs]
             self.makes = [one.name for one in stage.outputs]
-            self.traced = False
+            self.traced = self.halved = False
             self.gradient_strides: dict[str, tuple[int, ...]] = {}
             self.example_inputs: tuple[torch.Tensor, ...] = ()
             self.example_outputs: tuple[torch.Tensor, ...] = ()
@@ -188,6 +188,8 @@ def _stage_class() -> Any:
             known |= dict(zip(self.makes, made, strict=True))
             found = tuple(known[name] for name in self.relay.hands_on)
             if self.is_last:
+                if self.halved:  # PyTorch's runtime detaches results after the first half: ops may have kept them
+                    found = tuple(one.clone() if one.requires_grad else one for one in found)
                 return found[0] if len(found) == 1 else found
             if self.traced:
                 return found

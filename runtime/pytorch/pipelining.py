@@ -72,8 +72,8 @@ def runtime_of(
     return runtime
 
 
-def check_halves(stages: Mapping[int, Any], source: str) -> None:
-    """Check that backward passes in halves lose no gradient.
+def halve_backward(stages: Mapping[int, Any], source: str) -> None:
+    """Have stages run backward passes in halves, and check that this loses no gradient.
 
     PyTorch's runtime finds the parameters of the half for weights behind the half for inputs. It loses, without a word,
     the gradients of parameters on whose way to the results no tensor from another stage with gradients comes in.
@@ -84,6 +84,7 @@ def check_halves(stages: Mapping[int, Any], source: str) -> None:
         If a stage has such a parameter.
     """
     for index, stage in stages.items():
+        stage.halved = True
         if index == 0:
             continue  # it runs whole backward passes
         lost = next(_unreached(stage), None)

@@ -37,3 +37,14 @@ def tensors_of(module: Any) -> Iterator[tuple[Key, torch.Tensor | None]]:
             yield (GRADIENT, name), one.grad
     for name, one in module.named_buffers(remove_duplicate=False):
         yield (BUFFER, name), one
+
+
+def names_of(module: Any) -> Iterator[list[Key]]:
+    """Yield all keys of each tensor of :func:`tensors_of`: a tied parameter has several."""
+    found: dict[tuple[str, int], list[Key]] = {}
+    for name, one in module.named_parameters(remove_duplicate=False):
+        if one.requires_grad:
+            found.setdefault((GRADIENT, id(one)), []).append((GRADIENT, name))
+    for name, one in module.named_buffers(remove_duplicate=False):
+        found.setdefault((BUFFER, id(one)), []).append((BUFFER, name))
+    yield from found.values()

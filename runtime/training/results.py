@@ -13,6 +13,26 @@ Key = tuple[str, str]
 
 
 @dataclass(frozen=True)
+class FirstStep:
+    """Gradients and buffers of one process after the first step.
+
+    Attributes
+    ----------
+    digests
+        Of their contents.
+    copied
+        Names of parameters that several stages hold: their gradients are added up in an order of its own.
+    changed
+        Those that any process has to have, each with all of its names: gradients that are there, and buffers that the
+        step wrote.
+    """
+
+    digests: Mapping[Key, str]
+    copied: frozenset[str] = frozenset()
+    changed: Sequence[Sequence[Key]] = ()
+
+
+@dataclass(frozen=True)
 class TrainedStages:
     """What one process came to.
 

@@ -17,10 +17,10 @@ from mtpp.errors import InputError
 from mtpp.runtime.pipeline.tokens import PeerGone
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages, ties
-from mtpp.runtime.pytorch.pipelining import check_halves, loss_of, runtime_of
+from mtpp.runtime.pytorch.pipelining import halve_backward, loss_of, runtime_of
 from mtpp.runtime.training.descent import descend, forget_gradients, tensors_of
 from mtpp.runtime.training.digests import digests
-from mtpp.runtime.training.results import TrainedStages, TrainingTerms
+from mtpp.runtime.training.results import FirstStep, TrainedStages, TrainingTerms
 from mtpp.runtime.training.telling import answer
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
 
@@ -73,7 +73,7 @@ class StagesJob:
         split = self.model.load().split()
         stages = dict(enumerate(neighbour_stages(split)))
         if self.halves:
-            check_halves(stages, str(self.model.path))
+            halve_backward(stages, str(self.model.path))
         batches = micro_batches(split.inputs, self.terms.micro_batches, self.model.seed)
         own = {index: one for index, one in stages.items() if index % self.terms.devices == self.rank}
         parent.send(("ready", None))
@@ -84,7 +84,8 @@ class StagesJob:
             run = _Training(self.terms, runtime, own, batches, shared)
             run.step()
             found = {key: one for stage in own.values() for key, one in tensors_of(stage.stage)}
-            parent.send(("first", digests(found.items())))
+            copied = frozenset(name for places in ties(stages) for _, name in places)
+            parent.send(("first", FirstStep(digests(found.items()), copied)))
             answer(parent, found)
             parent.recv()
             for _ in range(self.terms.steps - 1):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
-from mtpp.formats.io.large_file import LargeFile
+from mtpp.formats.io.source import read_source
 from mtpp.formats.torch_export import read_with_modules
 from mtpp.inference.system import load_system
 from mtpp.runtime.pytorch.flat_program import FlatProgram, flat_program
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from mtpp.formats.results.stage_records import Described
     from mtpp.formats.torch_export import ProgramReading
+    from mtpp.inference.graph import CostGraph
 
 
 @dataclass(frozen=True)
@@ -33,13 +36,19 @@ class TrainedModel:
     ----------
     dims
         Sizes that it is read with.
+    max_bytes
+        Of the largest file that is read.
     stages
         Names of the ops of each stage.
+    sha256
+        Of the file, which processes read one after the other.
     seed
         Of weights without values, and of inputs.
     """
 
     path: Path
+    sha256: str
+    max_bytes: int
     dims: Mapping[str, int]
     stages: Sequence[Sequence[str]]
     seed: int
@@ -50,15 +59,18 @@ class TrainedModel:
         Raises
         ------
         InputError
-            If the file cannot be read or loaded, its ops are not those of the stages, or a stage has none.
+            If the file cannot be read or loaded, is another one by now, its ops are not those of the stages, or a stage
+            has none.
         """
         display = str(self.path)
-        file = LargeFile.at(self.path)
+        source = read_source(display, max_bytes=self.max_bytes)
+        if source.sha256 != self.sha256:
+            raise InputError("has changed since the run began", source=display, remedy="run again")
         reading = read_with_modules(
-            file, source=display, dims=dict(self.dims), system=load_system(), name=self.path.stem
+            source.stored, source=display, dims=dict(self.dims), system=load_system(), name=source.stem
         )
         labels = self._labels(reading)
-        loaded = load_program(file, display, self.seed)
+        loaded = load_program(source.stored, display, self.seed)
         return Loaded(loaded.exported, flat_program(loaded.exported, reading.symbols), reading, labels, display)
 
     def _labels(self, reading: ProgramReading) -> list[int]:
@@ -68,7 +80,28 @@ class TrainedModel:
         if unknown is not None or missing is not None:
             problem = f"has no op {unknown!r}" if unknown is not None else f"op {missing!r} has no stage"
             raise InputError(problem, source=str(self.path), remedy="give the model that was planned for")
-        return [stage_of[name] for name in reading.graph.op_names]
+        labels = [stage_of[name] for name in reading.graph.op_names]
+        wrong = _disorder(reading.graph, labels, self.stages)
+        if wrong is not None:
+            raise InputError(
+                f"cannot be trained in these stages: {wrong}", source=str(self.path), remedy="plan it again"
+            )
+        return labels
+
+
+def _disorder(graph: CostGraph, labels: Sequence[int], stages: Sequence[Sequence[str]]) -> str | None:
+    """Return why ops cannot be in these stages, None where they can."""
+    names, empty = graph.op_names, next((s for s, ops in enumerate(stages) if not ops), None)
+    if empty is not None:
+        return f"stage {empty} has no op"
+    if sum(map(len, stages)) != len(names):
+        twice = next(name for name, count in Counter(chain.from_iterable(stages)).items() if count > 1)
+        return f"op {twice!r} is named twice"
+    makers, readers = graph.edges
+    for maker, reader in zip(makers.tolist(), readers.tolist(), strict=True):
+        if labels[reader] < labels[maker]:
+            return f"op {names[reader]!r} in stage {labels[reader]} reads from {names[maker]!r} in {labels[maker]}"
+    return None
 
 
 @dataclass

@@ -2,49 +2,27 @@
 
 from __future__ import annotations
 
+import shutil
 import statistics
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from mtpp.errors import MtppError
+from mtpp.formats.training.pass_schedule import write_schedule_csv
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
+from mtpp.runtime.training.comparison import Compared, first_compared, losses_compared
 from mtpp.runtime.training.results import BUFFER, GRADIENT, Key, TrainedStages, TrainingTerms
 from mtpp.runtime.training.stages_job import StagesJob
 from mtpp.runtime.training.trained_model import TrainedModel
 from mtpp.runtime.training.unsplit_job import UnsplitJob
+from mtpp.training.pfeife.schedule import PassSchedule
 
-CLOSE = 1e-6
-"""Largest difference of gradients that are added up in another order, over the largest value."""
-
-
-@dataclass(frozen=True)
-class Compared:
-    """Tensors of one kind, pipeline against unsplit model.
-
-    Attributes
-    ----------
-    count, exact
-        All, and those that are equal bit for bit.
-    largest
-        Difference of the others, over the largest value of its tensor.
-    worst
-        Name of the tensor that differs most, None where all are equal.
-    """
-
-    count: int
-    exact: int
-    largest: float
-    worst: str | None
-
-    @property
-    def holds(self) -> bool:
-        """Whether none differs by more than the order of additions explains."""
-        return self.largest <= CLOSE
+PASSES = "passes.csv"
+"""File that PyTorch's runtime reads the passes from."""
 
 
 @dataclass(frozen=True)
@@ -82,20 +60,17 @@ class TrainingRun:
 def train(
     model: TrainedModel,
     terms: TrainingTerms,
-    passes: Path,
+    schedule: PassSchedule,
     limits: RunLimits,
     *,
-    halves: bool = False,
     tell: Callable[[str], None] = lambda text: None,
 ) -> TrainingRun:
     """Train the unsplit model, then its stages as processes, from the same weights on the same inputs.
 
     Parameters
     ----------
-    passes
-        File with the passes of each device, as PyTorch's runtime reads them.
-    halves
-        Whether backward passes in it come in halves.
+    schedule
+        Passes of each device. What PyTorch's runtime reads is written anew: the plan's own file may change meanwhile.
     tell
         Is told what is being done.
 
@@ -108,19 +83,19 @@ def train(
     Stopped
         If the time is up, or the user has enough.
     """
-    with Crew(limits) as unsplit, tempfile.TemporaryDirectory(prefix="mtpp-training-") as folder:
+    with _folder_with(PASSES, write_schedule_csv(schedule)) as folder, Crew(limits) as unsplit:
         tell("the unsplit model: its first step")
         unsplit.start("the unsplit model", UnsplitJob(model, terms))
         (expected,) = unsplit.gather("first")
-        with Crew(limits) as crew:
+        with Crew(unsplit) as crew:
             for rank in range(terms.devices):
-                job = StagesJob(model, terms, rank, Path(folder) / "meeting", passes, halves)
+                job = StagesJob(model, terms, rank, folder / "meeting", folder / PASSES, schedule.halves)
                 crew.start(f"device {rank}", job)
             tell("the pipeline: starting its processes")
             crew.gather("ready")
             tell("the pipeline: its first step")
             crew.tell_all("train")
-            first = _first_compared(expected, crew.gather("first"), _Asking(unsplit, crew))
+            first = first_compared(expected, crew.gather("first"), _Asking(unsplit, crew))
             crew.tell_all(None)
             tell(f"the pipeline: {terms.steps:,} steps")
             crew.tell_all("go on")
@@ -129,6 +104,36 @@ def train(
         unsplit.tell_all(None)
         (whole,) = unsplit.gather("done")
         return _compared(terms, whole, found, first)
+
+
+@contextmanager
+def _folder_with(name: str, text: str) -> Iterator[Path]:
+    """Make a folder for what the processes of a run share, with a file in it; in the end remove it with all.
+
+    Raises
+    ------
+    MtppError
+        If there is no room for one.
+    """
+    try:
+        folder = Path(tempfile.mkdtemp(prefix="mtpp-training-"))
+    except OSError as error:
+        raise _no_folder(error) from None
+    try:
+        try:
+            (folder / name).write_text(text)
+        except OSError as error:
+            raise _no_folder(error) from None
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_folder(error: OSError) -> MtppError:
+    return MtppError(
+        f"no temporary files can be written: {error.strerror or error}",
+        remedy="set TMPDIR to a folder with room that you may write to",
+    )
 
 
 class _Asking:
@@ -147,29 +152,6 @@ class _Asking:
         return [(key, own[key], other[key]) for other in others for key in keys if key in other]
 
 
-def _first_compared(
-    expected: Mapping[Key, str], found: Sequence[Mapping[Key, str]], asking: _Asking
-) -> dict[str, Compared]:
-    """Compare gradients and buffers after the first step, before which all weights are the same."""
-    different: list[Key] = []
-    counts = {GRADIENT: [0, 0], BUFFER: [0, 0]}
-    for digests in found:
-        for key, digest in digests.items():
-            counts[key[0]][0] += 1
-            if expected.get(key) == digest:
-                counts[key[0]][1] += 1
-            else:
-                different.append(key)
-    largest: dict[str, tuple[float, str | None]] = {GRADIENT: (0.0, None), BUFFER: (0.0, None)}
-    for (kind, name), own, other in asking.pairs(sorted(set(different))) if different else ():
-        largest[kind] = max(largest[kind], (_difference(own, other), name), key=lambda pair: pair[0])
-    return {
-        kind: Compared(count, exact, difference, worst)
-        for kind, (count, exact) in counts.items()
-        for difference, worst in [largest[kind]]
-    }
-
-
 def _compared(
     terms: TrainingTerms, whole: TrainedStages, found: Sequence[TrainedStages], first: Mapping[str, Compared]
 ) -> TrainingRun:
@@ -179,7 +161,7 @@ def _compared(
     steps = range(terms.steps)
     return TrainingRun(
         terms,
-        _losses_compared(whole.losses, losses),
+        losses_compared(whole.losses, losses, first[GRADIENT]),
         first[GRADIENT],
         first[BUFFER],
         losses[-1],
@@ -194,28 +176,3 @@ def _handovers(found: Sequence[TrainedStages]) -> list[float]:
     known = {stage: seconds for one in found for stage, seconds in one.handovers.items()}
     stages = 1 + max(stage for one in found for stage, _ in one.passes)
     return [known.get(stage, 0.0) for stage in range(stages - 1)]
-
-
-def _losses_compared(expected: Sequence[Sequence[float]], found: Sequence[Sequence[float]]) -> Compared:
-    pairs = [
-        (a, b, f"step {step}, micro-batch {m}")
-        for step, rows in enumerate(zip(expected, found, strict=True))
-        for m, (a, b) in enumerate(zip(*rows, strict=True))
-    ]
-    worst = max(pairs, key=lambda pair: _difference(np.array(pair[0]), np.array(pair[1])))
-    largest = _difference(np.array(worst[0]), np.array(worst[1]))
-    exact = sum(_difference(np.array(a), np.array(b)) == 0 for a, b, _ in pairs)
-    return Compared(len(pairs), exact, largest, worst[2] if largest else None)
-
-
-def _difference(own: Any, other: Any) -> float:
-    """Return the largest difference over the largest value; infinite where only one is there or is finite."""
-    if own is None or other is None:
-        return 0.0 if own is other else float("inf")
-    a, b = np.asarray(own, dtype=np.float64), np.asarray(other, dtype=np.float64)
-    same = (a == b) | (np.isnan(a) & np.isnan(b))
-    if same.all():
-        return 0.0
-    gap = float(np.abs(a[~same] - b[~same]).max())
-    scale = float(np.abs(a[np.isfinite(a)]).max(initial=0.0)) or 1.0
-    return gap / scale if np.isfinite(gap) else float("inf")

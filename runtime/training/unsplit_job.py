@@ -12,9 +12,9 @@ from mtpp.runtime.pytorch.flat_program import called
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.pipelining import loss_of
 from mtpp.runtime.pytorch.randomness import random_steps
-from mtpp.runtime.training.descent import descend, forget_gradients, tensors_of
+from mtpp.runtime.training.descent import descend, forget_gradients, names_of, tensors_of
 from mtpp.runtime.training.digests import digests
-from mtpp.runtime.training.results import TrainedStages, TrainingTerms
+from mtpp.runtime.training.results import GRADIENT, FirstStep, TrainedStages, TrainingTerms
 from mtpp.runtime.training.telling import answer
 from mtpp.runtime.training.trained_model import TrainedModel, micro_batches
 
@@ -52,6 +52,7 @@ class UnsplitJob:
         batches = micro_batches(split.inputs, self.terms.micro_batches, self.model.seed)
         module = loaded.flat.module
         names = [one.name for one in split.inputs]
+        before = digests((key, None if key[0] == GRADIENT else one) for key, one in tensors_of(module))
         losses, begun, ended = [], [], []
         for step in range(self.terms.steps):
             forget_gradients(module)
@@ -62,7 +63,9 @@ class UnsplitJob:
             ended.append(time.monotonic())
             if step == 0:
                 found = dict(tensors_of(module))
-                parent.send(("first", digests(found.items())))
+                after = digests(found.items())
+                changed = [keys for keys in names_of(module) if after[keys[0]] != before[keys[0]]]
+                parent.send(("first", FirstStep(after, changed=changed)))
                 answer(parent, found)
             descend(module.parameters(), self.terms.learning_rate)
         parent.send(("done", TrainedStages(losses, begun, ended)))
@@ -72,7 +75,11 @@ class UnsplitJob:
         try:
             made = called(module, {name: one.clone() for name, one in tensors.items()})
             loss = loss_of(tuple(made[place] for place in positions))
+            if not loss.requires_grad:
+                raise InputError("no gradient comes to a parameter of it", remedy="leave a parameter free to change")
             loss.backward()
+        except InputError as error:
+            raise InputError(error.problem, source=str(self.model.path), remedy=error.remedy) from None
         except Exception as error:  # whatever its ops raise
             raise InputError(f"PyTorch cannot train it: {first_line(error)}", source=str(self.model.path)) from None
         return float(loss.detach())

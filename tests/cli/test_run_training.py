@@ -40,10 +40,25 @@ class Normalised(nn.Module):
         return self.layers(x).square().mean()
 
 
+class Kept(nn.Module):
+    """Results that operators keep for their backward passes, one of them read on."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Linear(8, 8) for _ in range(4))
+
+    def forward(self, x: Tensor) -> dict[str, Tensor]:
+        """Return two tensors like *x*."""
+        for layer in self.layers:
+            before, x = x, torch.tanh(layer(x))
+        return {"before": before, "last": x}
+
+
 MODELS: dict[str, Any] = {
     "transformer": (lambda: Transformer(tied=False), lambda: (torch.randint(0, 1000, (2, 16)),)),
     "tied": (lambda: Transformer(tied=True), lambda: (torch.randint(0, 1000, (2, 16)),)),
     "unet": (UNet, lambda: (torch.randn(2, 3, 16, 16),)),
+    "kept": (Kept, lambda: (torch.randn(2, 8),)),
     "normalised": (Normalised, lambda: (torch.randn(2, 3, 8, 8),)),
 }
 
@@ -73,6 +88,7 @@ def planned(model: Path, folder: Path, *options: str) -> None:
         pytest.param("transformer", ("--loops", "2"), id="transformer"),
         pytest.param("normalised", ("--loops", "1"), id="buffers"),
         pytest.param("transformer", ("--schedule", "zero-bubble"), id="halves", marks=pytest.mark.slow),
+        pytest.param("kept", ("--schedule", "zero-bubble"), id="halves-kept", marks=pytest.mark.slow),
         pytest.param("transformer", ("--schedule", "gpipe"), id="gpipe", marks=pytest.mark.slow),
         pytest.param("transformer", ("--schedule", "interleaved"), id="interleaved", marks=pytest.mark.slow),
         pytest.param("transformer", ("--loops", "1"), id="transformer-1", marks=pytest.mark.slow),
@@ -181,12 +197,50 @@ def test_bad_input_is_refused(programs: Path, tmp_path: Path) -> None:
         done = run("run", *options)
         assert (done.returncode, words in done.stderr) == (2, True), done.stderr
         assert "Traceback" not in done.stderr
-    stages = json.loads((folder / "stages.json").read_text())
-    stages["stages"][0]["ops"].append(stages["stages"][1]["ops"].pop(0))
-    (folder / "stages.json").write_text(json.dumps(stages))
-    done = run("run", folder, *terms, model)
-    assert done.returncode == 2
-    assert "are not those of plan.json" in done.stderr
+
+
+def test_edited_plans_are_refused(programs: Path, tmp_path: Path) -> None:
+    """Files that say different things, and both of them edited alike: nothing is trained that was not planned."""
+    model, folder = programs / "transformer.pt2", tmp_path / "plan"
+    planned(model, folder, "--loops", "1")
+    names = "plan.json", "stages.json"
+    kept = {name: (folder / name).read_text() for name in names}
+
+    def stages(document: dict[str, Any]) -> list[list[str]]:
+        key = "layers" if "schedule" in document else "ops"
+        return [row[key] for row in document["stages"]]
+
+    def moved(document: dict[str, Any]) -> None:
+        stages(document)[0].append(stages(document)[1].pop(0))
+
+    def emptied(document: dict[str, Any]) -> None:
+        first, second = stages(document)
+        first += second
+        second.clear()
+
+    def exchanged(document: dict[str, Any]) -> None:
+        first, second = stages(document)
+        first[:], second[:] = second[:], first[:]
+
+    cases: list[tuple[tuple[str, ...], Any, str]] = [
+        (names[1:], moved, "/stages: are not those of plan.json"),
+        (names[1:], lambda one: one.update(devices=5), "/devices: 5 is not the 2 of plan.json"),
+        (names[1:], lambda one: one["stages"][0].update(device=1), "/stages/0/device: expected 0, found 1"),
+        (names[:1], lambda one: one.update(iteration_ticks=1), "/iteration_ticks: its passes take"),
+        (names[:1], lambda one: one["schedule"].update(dependencies=[["0F0", "0F1"]]), "has dependencies"),
+        (names, lambda one: stages(one)[1].append(stages(one)[0][0]), "is named twice"),
+        (names, emptied, "stage 1 has no op"),
+        (names, exchanged, "in stage 0 reads from"),
+    ]
+    for edited, change, words in cases:
+        for name in names:
+            document = json.loads(kept[name])
+            if name in edited:
+                change(document)
+            (folder / name).write_text(json.dumps(document))
+        done = run("run", folder, "--engine", "torch", "--model", model)
+        assert (done.returncode, words in done.stderr) == (2, True), (words, done.stderr)
+        assert "Traceback" not in done.stderr
 
 
 @pytest.mark.slow

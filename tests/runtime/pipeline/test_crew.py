@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from contextlib import suppress
 
 import pytest
@@ -66,3 +67,16 @@ def test_losing_contact_without_a_death(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(crews, "_CAUSE_S", 0.0)
     with pytest.raises(MtppError, match="lost contact"):
         _run("peer lost", "hang")
+
+
+def test_a_crew_that_is_waited_on_has_to_live() -> None:
+    """The death of a process that is needed later ends the wait for others now."""
+    with Crew(ENDLESS) as needed:
+        needed.start("needed", UnrulyJob("hang"))
+        assert needed.gather("ready") == ["hang"]
+        assert needed.check() > 0
+        os.kill(needed.pids[0], signal.SIGKILL)
+        with Crew(needed) as crew:
+            crew.start("waiting", UnrulyJob("hang"))
+            with pytest.raises(WorkerDied, match="needed: its process was killed by SIGKILL"):
+                crew.gather("done")
