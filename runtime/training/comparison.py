@@ -73,7 +73,7 @@ def first_compared(expected: FirstStep, found: Sequence[FirstStep], asking: Aski
     for kind, _ in missing:
         counts[kind][0] += 1
     return {
-        kind: _summary(count, exact, [(name, *rest) for (of, name), *rest in gaps if of == kind])
+        kind: _summary(count, exact, [(name, gap, most) for (of, name), gap, most in gaps if of == kind])
         for kind, (count, exact) in counts.items()
     }
 
@@ -117,7 +117,8 @@ def _tolerance(own: Any, *, copied: bool) -> float:
         return CLOSE
     import ml_dtypes
 
-    return CLOSE * float(ml_dtypes.finfo(own.dtype).eps) / float(np.finfo(np.float32).eps)
+    finfo: Any = ml_dtypes.finfo  # it has no types
+    return CLOSE * float(finfo(own.dtype).eps) / float(np.finfo(np.float32).eps)
 
 
 def _difference(own: Any, other: Any) -> float:

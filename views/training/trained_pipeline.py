@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from mtpp.formats.training.training_folder import TrainingFolder
-    from mtpp.runtime.training.training_run import Compared, TrainingRun
+    from mtpp.runtime.training.comparison import Compared
+    from mtpp.runtime.training.training_run import TrainingRun
 
 FORMAT = "mtpp-training-run"
 VERSION = 1
