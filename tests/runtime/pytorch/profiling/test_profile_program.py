@@ -33,7 +33,7 @@ from mtpp.runtime.pytorch.profiling.steps import flat_program  # noqa: E402
 
 ALL = {**models.MODELS, **modules.MODULES}
 NOT_TRAINABLE = {"batch norm", "quantised"}
-"""Modules that PyTorch itself refuses to train: what is saved for the backward pass is written, or nothing is a float."""
+"""Modules that PyTorch itself refuses to train: what is saved for it is written, or all weights are integers."""
 
 
 def exported(name: str, *, training: bool = False, core: bool = False, **options: Any) -> tuple[Source, Any, Any]:
