@@ -177,8 +177,7 @@ def replay(rows: Rows, times: StageTimes, between: dict[tuple[int, int], int] | 
     for before, after in rows.dependencies:
         ends_before.setdefault(before, []).append(after)
         waits[after] += 1
-    for before, after in chain_waits.items():
-        ends_before.setdefault(before, []).append(after)
+    for after in chain_waits.values():
         waits[after] += 1
     for stage, kind, m in passes:
         if kind in "BI":
@@ -209,10 +208,12 @@ def replay(rows: Rows, times: StageTimes, between: dict[tuple[int, int], int] | 
                 waits[to] -= 1
                 todo.append(to[0] % devices)
             for to in ends_before.get(one, ()):
-                if between is None or to != chain_waits.get(one):
-                    ready[to] = max(ready[to], end)
+                ready[to] = max(ready[to], end)
                 waits[to] -= 1
                 todo.append(to[0] % devices)
+            if one in chain_waits:
+                waits[chain_waits[one]] -= 1
+                todo.append(chain_waits[one][0] % devices)
     return max(free) if done == len(passes) else None
 
 

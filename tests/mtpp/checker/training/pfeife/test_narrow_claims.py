@@ -234,3 +234,14 @@ def test_baselines_whose_passes_wait_for_each_other_are_none() -> None:
     short = plan.document()
     short["baselines"] = [one for one in short["baselines"] if one["name"] != "interleaved-2"]
     assert not accepted(short, model)
+
+
+def test_a_stated_dependency_between_neighbours_takes_its_time() -> None:
+    """Straight transport keeps to the order of neighbours at no cost, but not where a pass waits for another one."""
+    model = graph([{"work": 3}, {"work": 5}], [])
+    rows = [[read_pass(name) for name in row] for row in (("0F0", "0B0"), ("1F0", "1B0"))]
+    asked: Document = {"devices": 2, "micro_batches": 1, "transport": "direct"}
+    for pairs, ticks in (([], 15), ([(read_pass("0F0"), read_pass("1F0"))], 18)):
+        plan = planned(model, **asked, schedule=PassSchedule.build(rows, pairs))
+        assert plan.iteration_ticks == ticks
+        assert accepted(plan.document(), model)
