@@ -43,30 +43,49 @@ def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
         If the passes of the only schedule that is allowed wait for each other; the text names them.
     """
     with Threads(limits.jobs) as threads:
-        if problem.rules.order == "search":
-            limits.observer.phase("orders")
-            problem = best_order(problem, threads, limits)
-        search = SplitSearch(problem, limits)
-        if problem.rules.schedule is not None:
-            return _of_schedule(problem, search, threads, limits)
-        limits.observer.phase("schedules")
-        cells = search.cell_bounds(threads)
-        if not cells:
-            _tell_deadlock(problem)
-        limits.observer.phase("splits")
-        if problem.rules.search == "beam":
-            best = search.beam(cells, threads)
-        elif search.few:
-            every = [made for one in cells for w in one.cell.every() if (made := one.cell.scheduled(w)) is not None]
-            best = search.best_of_all(every)
-        else:
-            best = search.race(cells, threads)
-        if best is None or best.excess:
-            best = search.within_memory([one.cell.leanest for one in cells])
-        if best is None:
-            return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
-        limits.observer.incumbent(best.ticks)
-        return _plan_of(problem, best, cells, search, limits)
+        if problem.rules.order != "search":
+            return _along(problem, threads, limits)
+        limits.observer.phase("orders")
+        other = best_order(problem, threads, limits)
+        found = _along(other, threads, limits)
+        if other is problem or limits.ended():
+            return found
+        return _better(_along(problem, threads, limits), found)
+
+
+def _better(one: SplitPlan | NoSplitPlan, other: SplitPlan | NoSplitPlan) -> SplitPlan | NoSplitPlan:
+    """Return the faster plan, or of two that do not fit the one that needs less memory."""
+    if isinstance(one, SplitPlan) and isinstance(other, SplitPlan):
+        return min(one, other, key=lambda plan: plan.iteration)
+    if isinstance(one, SplitPlan) or isinstance(other, SplitPlan):
+        return one if isinstance(one, SplitPlan) else other
+    known = [plan for plan in (one, other) if plan.least_memory_bytes is not None]
+    return min(known, key=lambda plan: plan.least_memory_bytes or 0, default=one)
+
+
+def _along(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitPlan | NoSplitPlan:
+    """Plan along one order of ops."""
+    search = SplitSearch(problem, limits)
+    if problem.rules.schedule is not None:
+        return _of_schedule(problem, search, threads, limits)
+    limits.observer.phase("schedules")
+    cells = search.cell_bounds(threads)
+    if not cells:
+        _tell_deadlock(problem)
+    limits.observer.phase("splits")
+    if problem.rules.search == "beam":
+        best = search.beam(cells, threads)
+    elif search.few:
+        every = [made for one in cells for w in one.cell.every() if (made := one.cell.scheduled(w)) is not None]
+        best = search.best_of_all(every)
+    else:
+        best = search.race(cells, threads)
+    if best is None or best.excess:
+        best = search.within_memory([one.cell.leanest for one in cells])
+    if best is None:
+        return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
+    limits.observer.incumbent(best.ticks)
+    return _plan_of(problem, best, cells, search, limits)
 
 
 def _tell_deadlock(problem: SplitProblem) -> None:

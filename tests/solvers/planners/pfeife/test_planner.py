@@ -20,6 +20,7 @@ from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.pfeife import planner
 from mtpp.solvers.planners.pfeife.least_memory import nothing_found
 from mtpp.solvers.planners.pfeife.path_network import schedule_network
 from mtpp.solvers.planners.pfeife.planner import plan
@@ -330,6 +331,25 @@ def test_order_search_is_no_slower() -> None:
     assert sorted(searched.problem.line.order) == list(range(14))
     for one in searched.problem.line.costs.tensors:
         assert all(one.producer < reader for reader in one.consumers)
+
+
+def test_the_files_order_is_planned_for_where_a_quick_look_errs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An order that a short search prefers may turn out slower, or not to fit: the file's own is kept then."""
+    work, nothing = np.array([6, 5, 8, 1]), np.zeros(4, dtype=np.int64)
+    costs = LineCosts(work, 2 * work, work, nothing, [])
+    line = ModelLine("four", "graph", list("abcd"), list(range(4)), "ps", 1, costs, True)
+    monkeypatch.setattr(planner, "best_order", lambda problem, threads, limits: problem.reordered([0, 2, 1, 3]))
+    for memory in (None, [11, 11]):
+        along, searched = (
+            planned(problem_of(line, 2, 4, memory_bytes=memory, rules=SplitRules(loops=(1,), order=order)))
+            for order in ("file", "search")
+        )
+        assert searched.split == along.split == [0, 2, 4]
+        assert searched.iteration == along.iteration
+        assert list(searched.problem.line.order) == [0, 1, 2, 3]
+    none = plan(problem_of(line, 2, 4, memory_bytes=[9, 9], rules=SplitRules(loops=(1,), order="search")), Limits())
+    assert isinstance(none, NoSplitPlan)
+    assert none.least_memory_bytes == 11
 
 
 def test_annealing_is_no_worse_than_the_beam() -> None:
