@@ -58,7 +58,8 @@ class LoopedSchedule:
         if self.loop_batch < 1:
             raise InputError("must be at least 1", parameter="loop_batch")
         if len(self.prefetch) != self.devices:
-            problem = f"{len(self.prefetch)} numbers for {self.devices} devices"
+            given, due = len(self.prefetch), self.devices
+            problem = f"{given} number{'' if given == 1 else 's'} for {due} device{'' if due == 1 else 's'}"
             raise InputError(problem, parameter="prefetch", remedy="give one for each device")
         if min(self.prefetch) < 0:
             raise InputError("must be at least 0", parameter="prefetch")

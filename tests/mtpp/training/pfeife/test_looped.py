@@ -141,7 +141,7 @@ def test_deadlocks_of_the_reference_are_found(shared_reference: Path) -> None:
         ((2, 0, 1, 4, (0, 0)), "micro_batches", "at least 1"),
         ((2, 4, 0, 4, (0, 0)), "loops", "at least 1"),
         ((2, 4, 1, 0, (0, 0)), "loop_batch", "at least 1"),
-        ((2, 4, 1, 4, (0,)), "prefetch", "1 numbers for 2 devices; give one for each device"),
+        ((2, 4, 1, 4, (0,)), "prefetch", "1 number for 2 devices; give one for each device"),
         ((2, 4, 1, 4, (0, -1)), "prefetch", "at least 0"),
         ((4, 8, 1, 8, (0, 0, 0, 4)), "prefetch", "devices run 4, 3, 2, 5 forward passes before their first backward"),
         ((2, 2_000_000, 1, 1, (0, 0)), "micro_batches", "2 stages make more than 4,000,000 passes"),
