@@ -5,6 +5,8 @@ Part of the independent verifier (:mod:`mtpp.checker.plan`).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Check
@@ -84,8 +86,7 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
         return None
     if schedule["prefetch"] is None:
         return "no schedule was given, and this one is not of the looped family"
-    cells = allowed_cells(plan, line)
-    if (schedule["loops"], schedule["loop_batch"]) not in cells:
+    if not _is_allowed(schedule["loops"], schedule["loop_batch"], plan, line):
         return f"{schedule['loops']} loops of {schedule['loop_batch']} micro-batches were not asked for"
     if rules["prefetch"] is not None:
         if len(rules["prefetch"]) != devices:
@@ -96,22 +97,27 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
     return None
 
 
-def allowed_cells(plan: dict[str, Any], line: Line) -> list[tuple[int, int]]:
-    """Return all loops and loop batches that were asked for."""
+def _is_allowed(loops: int, batch: int, plan: dict[str, Any], line: Line) -> bool:
+    devices, total, rules = plan["system"]["devices"], plan["micro_batches"], plan["rules"]
+    if loops not in (rules["loops"] or ()) or loops * devices > line.count:
+        return False
+    if loops == 1:
+        return batch == total
+    return min(devices, total) <= batch <= total and (rules["loop_batches"] == "any" or total % batch == 0)
+
+
+def allowed_cells(plan: dict[str, Any], line: Line) -> Iterator[tuple[int, int]]:
+    """Yield all loops and loop batches that were asked for, which may be many."""
     devices, total = plan["system"]["devices"], plan["micro_batches"]
-    cells = []
+    any_batch = plan["rules"]["loop_batches"] == "any"
+    batches = [batch for batch in range(min(devices, total), total + 1) if any_batch or total % batch == 0]
     for loops in plan["rules"]["loops"] or ():
-        if loops * devices > line.count:
-            continue
-        if loops == 1:
-            cells.append((1, total))
-            continue
-        cells += [
-            (loops, batch)
-            for batch in range(min(devices, total), total + 1)
-            if plan["rules"]["loop_batches"] == "any" or total % batch == 0
-        ]
-    return cells
+        if loops * devices <= line.count:
+            yield from ((loops, batch) for batch in (batches if loops > 1 else (total,)))
+
+
+def _has_one_cell(plan: dict[str, Any], line: Line) -> bool:
+    return len(list(islice(allowed_cells(plan, line), 2))) == 1
 
 
 def baseline_check(plan: dict[str, Any], line: Line, rows: Rows) -> Check:
@@ -198,7 +204,7 @@ def family_check(plan: dict[str, Any], line: Line, name: str, rows: Rows) -> tup
     if stated["tier"] != "exact":
         return Check(name, False, f"a bound by {stated['method'][:40]} is of tier exact"), None
     if stated["method"] == "schedule":
-        only = rules["schedule"] is not None or (rules["prefetch"] is not None and len(allowed_cells(plan, line)) == 1)
+        only = rules["schedule"] is not None or (rules["prefetch"] is not None and _has_one_cell(plan, line))
         own = plan["lower_bound"]
         if stated["proof"] or not only or own["method"] not in ("paths", "loads"):
             due = "it is that of one schedule, and others were asked for"
@@ -241,7 +247,7 @@ def _loads(plan: dict[str, Any], line: Line, stated: dict[str, Any], rows: Rows)
 
 def _cells(plan: dict[str, Any], line: Line, cells: list[dict[str, Any]]) -> int | str:
     """Return the least of what the mixtures of all cells prove, or what is wrong with them."""
-    due = allowed_cells(plan, line)
+    due = list(islice(allowed_cells(plan, line), len(cells) + 1))
     if [(cell["loops"], cell["loop_batch"]) for cell in cells] != due:
         return "its cells are not all loops and loop batches asked for"
     devices, total = plan["system"]["devices"], plan["schedule"]["micro_batches"]

@@ -38,7 +38,6 @@ CONFIGURATIONS = ("fastest", "least-kept", "smallest")
 
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
-MOST_CELLS = 100_000
 
 _LIMIT = 2**62
 _EXACT = re.compile(r"[1-9][0-9]{0,18}(/[1-9][0-9]{0,18})?")
