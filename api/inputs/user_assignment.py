@@ -114,17 +114,23 @@ def _is_split_plan(document: Any) -> bool:
     return is_split_plan(document)
 
 
-def _stages_of_plan(document: dict[str, Any], display: str) -> dict[str, int]:
-    """Return the stage of each op of a training plan by ``pfeife`` for a graph."""
+def _stages_of_plan(document: dict[str, Any], display: str, graph: CostGraph) -> dict[str, int]:
+    """Return the stage of each op in a training plan by ``pfeife`` for a graph, or for layers that the graph names."""
     from mtpp.checker.training.versions import check_any_training_plan
+    from mtpp.formats.graphs.placement_split import ops_of_nodes
     from mtpp.formats.io.json_shape import attributed
 
     with attributed(display):
         check_any_training_plan(document, ())
-        if document["model"]["kind"] != "graph" or not document["feasible"]:
-            what = "says that there is no plan" if not document["feasible"] else "is for layers, not for a graph"
-            raise InputError(what, where="/feasible" if not document["feasible"] else "/model/kind")
-    return {str(name): stage["index"] for stage in document["stages"] for name in stage["layers"]}
+        if not document["feasible"]:
+            raise InputError("says that there is no plan", where="/feasible")
+        placed = {name: stage["index"] for stage in document["stages"] for name in stage["layers"]}
+        if document["model"]["kind"] == "graph":
+            return placed
+        ops = ops_of_nodes(graph)
+        if ops is None:
+            raise InputError("is for layers, and the model does not say which ops they are", where="/model/kind")
+        return {ops.get(layer, str(layer)): stage for layer, stage in placed.items()}
 
 
 def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[int]:
@@ -135,7 +141,7 @@ def labels_of_document(graph: CostGraph, document: Any, display: str) -> list[in
     if looks_like_split(document):
         document = stages_of_split(document, display, graph)
     elif _is_split_plan(document):
-        document, prefix = _stages_of_plan(document, display), "/stages"
+        document, prefix = _stages_of_plan(document, display, graph), "/stages"
     elif isinstance(document, dict) and document.get("format") == _TRAINING_PLAN:
         remedy = "give a plan of the planner pfeife, of version 2, or an assignment"
         raise InputError("a training plan that does not cut a graph", source=display, where="/planner", remedy=remedy)

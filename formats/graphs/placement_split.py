@@ -69,15 +69,22 @@ def stages_of_split(document: Any, source: str, graph: CostGraph) -> dict[str, i
 
 def _nodes_of(graph: CostGraph) -> tuple[dict[int, str], set[int]]:
     """Return the op of each node, and the nodes that are in none."""
-    table = graph.metadata.get("nodes")
-    if not isinstance(table, Mapping) or not set(table) <= set(graph.op_names):
+    ops = ops_of_nodes(graph)
+    if ops is None:
         raise InputError(
             "a split by ids of nodes, but the model does not say which nodes its ops are made of",
             remedy="give the placement workload as the model",
         )
-    ops = {identity: op for op, ids in table.items() for identity in _ids(ids)}
     elsewhere = {identity for key in ("parameters", "dropped") for identity in _ids(graph.metadata.get(key))}
     return ops, elsewhere
+
+
+def ops_of_nodes(graph: CostGraph) -> dict[int, str] | None:
+    """Return the name of the op that each node of a graph's file is in; None if the graph does not say."""
+    table = graph.metadata.get("nodes")
+    if not isinstance(table, Mapping) or not set(table) <= set(graph.op_names):
+        return None
+    return {identity: op for op, ids in table.items() for identity in _ids(ids)}
 
 
 def _ids(value: Any) -> list[int]:

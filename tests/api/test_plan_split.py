@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from piper_documents import configuration, edge, layer
 
 import mtpp
 from mtpp.api.training.split_result import SplitPlanResult
@@ -86,7 +87,7 @@ def test_result_in_python(tmp_path: Path) -> None:
 
 
 def test_partition_of_a_plan(tmp_path: Path) -> None:
-    """Stages are scored as a partition: from the result, its document, its file; layers are no graph."""
+    """Stages are scored as a partition: of ops, or of layers that the model numbers; other layers are no graph."""
     plan = mtpp.plan_training(GRAPH, **SIZES, loops=[1])
     plan.save(tmp_path / "plan.json")
     due = {name: s for s, stage in enumerate(plan.stages) for name in stage.layers}
@@ -95,6 +96,15 @@ def test_partition_of_a_plan(tmp_path: Path) -> None:
     layers = mtpp.plan_training(multi_branch_model("mmt", branches=2, layers=3), **SIZES)
     with pytest.raises(mtpp.InputError, match="is for layers"):
         mtpp.evaluate(GRAPH, layers)
+    workload = tmp_path / "workload.json"
+    chain = [layer(7, configuration(), name="first"), layer(3, configuration(), name="second")]
+    rows = [*chain, layer(5, configuration(), name="third")]
+    workload.write_text(json.dumps({"maxDevices": 4, "nodes": rows, "edges": [edge(7, 3), edge(3, 5)]}))
+    plan = mtpp.plan_training(workload, **SIZES, loops=[1], time_unit="ms")
+    op_of = {7: "first", 3: "second", 5: "third"}
+    due = {op_of[layer]: s for s, stage in enumerate(plan.stages) for layer in stage.layers}
+    assert mtpp.evaluate(mtpp.read(workload, time_unit="ms"), plan).assignment == due
+    plan = mtpp.plan_training(GRAPH, **SIZES, loops=[1])
     for changed in ({"version": 3}, {"version": 1}, {"planner": "graphpipe"}, {"planner": None}):
         with pytest.raises(mtpp.InputError, match="a training plan that does not cut a graph"):
             mtpp.evaluate(GRAPH, {**plan.document(), **changed})
