@@ -43,6 +43,7 @@ def train(rank: int, folder: Path, model: Path, meeting: str) -> None:
     """Train the stages of one device."""
     plan = json.loads((folder / "plan.json").read_text())
     devices, micro_batches = plan["system"]["devices"], plan["micro_batches"]
+    torch.set_num_threads(1)  # a core for each process: more threads wait for each other
     torch.distributed.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=devices)
     modules = mtpp.stage_modules(folder, model, rank=rank)
     schedule = mtpp.pipeline_schedule(folder, modules, loss_of)

@@ -57,7 +57,7 @@ def state_of(module: Any) -> dict[str, Any]:
     return dict(module.named_buffers(remove_duplicate=False))
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", SEEDS[::3])
 def test_stages_compute_what_the_whole_does(seed: int) -> None:
     """Twice, so that what the first run leaves in buffers shows in the second."""
     whole, split, _ = cut(seed, trained=False)

@@ -18,8 +18,8 @@ from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 
-CASES = 500
-PARTS = 10
+CASES = 200
+PARTS = 4
 
 
 def hold(seeds: range, *, every: bool = True) -> dict[str, Tally]:

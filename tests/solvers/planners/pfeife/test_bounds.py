@@ -81,8 +81,8 @@ def test_no_bound_is_above_the_best_split(fold: int) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fold", range(8))
+@pytest.mark.parametrize("fold", range(4))
 def test_no_bound_of_thousands_is_above_the_best_split(fold: int) -> None:
-    """The same on more than 10,000 bounds."""
-    compared = sum(check_bounds(seed)[0] for seed in range(1_000 + 300 * fold, 1_300 + 300 * fold))
-    assert compared > 1_250
+    """The same on more than 2,500 bounds."""
+    compared = sum(check_bounds(seed)[0] for seed in range(1_000 + 150 * fold, 1_150 + 150 * fold))
+    assert compared > 625
