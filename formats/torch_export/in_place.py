@@ -20,19 +20,48 @@ import numpy as np
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.program import TensorRef
 
+_AUGMENTED = frozenset(("__iand__", "__ilshift__", "__ior__", "__irshift__", "__ixor__"))
+"""Operators of ``&=`` and the like on tensors, which write the left one."""
+
 _RUNNING_STATISTICS = ("running_mean", "running_var")
 _UPDATES_STATISTICS = frozenset(
     ("batch_norm", "cudnn_batch_norm", "instance_norm", "native_batch_norm", "_native_batch_norm_legit")
 )
+_OBSERVED = ("running_min", "running_max", "scale", "zero_point")
+_WRITTEN_OPERANDS = {
+    "_batch_norm_with_update": _RUNNING_STATISTICS,
+    "_fused_moving_avg_obs_fq_helper": _OBSERVED,
+    "fused_moving_avg_obs_fake_quant": _OBSERVED,
+    "rrelu_with_noise": ("noise",),
+    "rrelu_with_noise_": ("self", "noise"),
+}
+"""Operands that operators write whose names do not show it."""
+
+_PAIRS_OF_RESULTS = {
+    "dim_max": ("max", "max_values"),
+    "dim_min": ("min", "min_indices"),
+    "dim_values": ("values", "indices"),
+    "values": ("values", "indices"),
+    "values_stable": ("values", "indices"),
+}
+"""Operands that overloads write their two results to."""
 
 
 def written(call: CallView) -> list[str]:
     """Return the names of the operands that a call writes."""
     operator = call.call.kind.rpartition(".")[2]
     names: Iterable[str] = ()
-    if operator.endswith("_") and not operator.startswith("__") and operator != "requires_grad_":
+    if operator in _WRITTEN_OPERANDS:
+        names = _WRITTEN_OPERANDS[operator]
+    elif operator in _AUGMENTED:
+        names = ("self",)
+    elif operator.startswith("_no_grad_"):
+        names = ("tensor",)
+    elif operator.endswith("_") and not operator.startswith("__") and operator != "requires_grad_":
         names = ("self", "input", "0")
-    elif "out" in call.call.operands:
+    elif call.call.overload in _PAIRS_OF_RESULTS:
+        names = _PAIRS_OF_RESULTS[call.call.overload]
+    elif "out" in call.call.operands and not operator.endswith("_backward"):
         names = ("out",)
     elif operator in _UPDATES_STATISTICS:
         on = call.value("training", call.value("train", call.value("use_input_stats", operator.endswith("legit"))))
@@ -43,6 +72,13 @@ def written(call: CallView) -> list[str]:
         entries = value if isinstance(value, list) else [value]
         found += [one.name for one in entries if isinstance(one, TensorRef)]
     return found
+
+
+def returned(call: CallView) -> list[str]:
+    """Return the written operands that the results of a call are: none of those that it only changes beside them."""
+    operator = call.call.kind.rpartition(".")[2]
+    beside = operator in _UPDATES_STATISTICS or (operator in _WRITTEN_OPERANDS and not operator.endswith("_"))
+    return [] if beside else written(call)
 
 
 @dataclass

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
-from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view
-from mtpp.formats.torch_export.in_place import InPlace, written
+from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
+from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
+from mtpp.formats.torch_export.in_place import InPlace, returned, written
 from mtpp.formats.torch_export.program import USER, Call, Program, Subgraph
 from mtpp.inference.system import System
 
@@ -87,9 +87,9 @@ class Walk:
         """Return the tensors whose storage is written, stored ones included: what makes or reads them is an op."""
         source: dict[str, str] = {}
         for call in self._program.calls:
-            shared = self._shared(self._view(call))
-            if shared is not None:
-                source.update({name: source.get(shared, shared) for name in call.outputs if name is not None})
+            for name, shared in zip(call.outputs, self._shared(self._view(call)), strict=True):
+                if name is not None and shared is not None:
+                    source[name] = source.get(shared, shared)
         roots = {source.get(name, name) for name in self._written} | {name for _, name in self._program.rewritten}
         return roots | {name for name, root in source.items() if root in roots}
 
@@ -98,15 +98,15 @@ class Walk:
         made = [None if name is None else types.get(name) for name in call.outputs]
         return CallView(call, plain_kind(call.kind), types, made)
 
-    def _shared(self, view: CallView) -> str | None:
-        """Return the tensor whose storage the results of a call may share."""
-        targets = written(view)
-        if targets and view.call.kind.endswith("_"):
-            return targets[0]
+    def _shared(self, view: CallView) -> list[str | None]:
+        """Return for each result of a call the tensor whose storage it may share."""
+        nothing: list[str | None] = [None] * len(view.outputs)
+        if targets := returned(view):
+            return list(targets if len(targets) == len(nothing) else targets[:1] * len(nothing))
         try:
-            return next(view.call.tensors(), None) if is_view(view) else None
+            return viewed(view) if is_view(view) else nothing
         except _MISFITS:
-            return None
+            return nothing
 
     def _call(self, call: Call, unfoldable: set[str]) -> None:
         view = self._view(call)
@@ -118,7 +118,7 @@ class Walk:
             self.record.folded += 1
             return
         constant = not written(view) and not unfoldable.intersection(made) and not numbers
-        constant = constant and view.kind not in RANDOM and not call.graphs
+        constant = constant and not self._draws(view) and not call.graphs
         constant = constant and not any(name in self._of_data for name in call.reads_sizes)
         constant = constant and not any(name in unfoldable for name in call.tensors())
         if constant and view.kind not in CREATION_LIKE:
@@ -139,7 +139,10 @@ class Walk:
             self._cost(view, record, reads)
         self.record.ops.append(record)
         self.calls.append(call)
-        self._touch(op, view, made)
+        self._touch(op, view)
+
+    def _draws(self, view: CallView) -> bool:
+        return view.kind in RANDOM or (view.kind in DROPOUTS and is_dropout_in_training(view))
 
     def _open(self, call: Call) -> bool:
         """Say whether the tensor that a size is asked of is none that the program is given."""
@@ -147,20 +150,19 @@ class Walk:
             name in self._constants for name in call.tensors()
         )
 
-    def _touch(self, op: int, view: CallView, made: Sequence[str]) -> None:
+    def _touch(self, op: int, view: CallView) -> None:
         for name in dict.fromkeys(view.call.tensors()):
             self.in_place.read(op, name)
         for name in written(view):
             self.in_place.write(op, name)
-        shared = self._shared(view)
-        for name in made:
-            self.in_place.make(op, name, shared)
+        for made, shared in zip(view.call.outputs, self._shared(view), strict=True):
+            if made is not None:
+                self.in_place.make(op, made, shared)
 
     def _fold(self, view: CallView) -> None:
         """Make the results of a call constants: a view of all of a stored tensor is that tensor."""
         self.record.folded += 1
-        shared = self._shared(view)
-        for name, kind in zip(view.call.outputs, view.outputs, strict=True):
+        for name, kind, shared in zip(view.call.outputs, view.outputs, self._shared(view), strict=True):
             if name is None or kind is None:
                 continue
             whole = shared is not None and self._program.types[shared].count == kind.count

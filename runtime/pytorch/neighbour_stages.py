@@ -10,9 +10,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.results.stage_records import MODEL_INPUT, Described
+from mtpp.runtime.pytorch.layout import Layout
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.pipelining import loss_of
-from mtpp.runtime.pytorch.stage_modules import Layout, SplitProgram, StageModule
+from mtpp.runtime.pytorch.stage_modules import SplitProgram, StageModule
 
 if TYPE_CHECKING:
     import torch

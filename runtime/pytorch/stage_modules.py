@@ -6,12 +6,15 @@ import operator
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import MODEL_INPUT, Described, StageInput, StageOutput
+from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
 from mtpp.runtime.pytorch.flat_program import FlatProgram, Step, attribute
+from mtpp.runtime.pytorch.layout import Layout
 from mtpp.runtime.pytorch.library import pytorch
+from mtpp.runtime.pytorch.loading import CPU, META
 
 if TYPE_CHECKING:
     from torch.fx import Graph, GraphModule, Node
@@ -100,7 +103,10 @@ class _Cut:
         self.flat, self.source = flat, source
         self.place = {step.node: place for place, step in enumerate(flat.steps)}
         self.owner: dict[Node, int] = {}
+        self.shaped_like: dict[Node, Node] = {}
         self.names: dict[Node, str] = {}
+        held = [*flat.module.parameters(), *flat.module.buffers()]
+        self.on_meta = any(one.device.type == META for one in held)
         returned = zip(map(flat.value_or_other, flat.outputs), results, strict=True)
         named = [(one, one.name) for one in flat.inputs]
         named += [(one, name) for one, name in returned if isinstance(one, pytorch().fx.Node) and isinstance(name, str)]
@@ -140,6 +146,16 @@ class _Cut:
                 value = self.flat.value(node.args[1])
                 self.owner[node] = self.owner.get(value, last)
                 self.flat.same_as[node] = value
+            elif _is_creation_like(node):  # its operand may be in a later stage: only the shape of it is looked at
+                model = self.flat.value(node.args[0])
+                if self.flat.shape(model) is not None and self.flat.strides(model) is not None:
+                    self.shaped_like[node] = model
+
+    def reads(self, node: Node) -> list[Node]:
+        """Return the nodes whose values a node reads."""
+        model = self.shaped_like.get(node)
+        found = [self.flat.value(one) for one in node.all_input_nodes]
+        return [one for one in found if one is not model]
 
     def split(self, ops: Mapping[int, int]) -> SplitProgram:
         """Build the modules of all stages."""
@@ -205,8 +221,7 @@ class _Cut:
         waiting = [*run, *extra]
         run.update(extra)
         while waiting:
-            for one in waiting.pop().all_input_nodes:
-                node = self.flat.value(one)
+            for node in self.reads(waiting.pop()):
                 if node in run or node.op == "get_attr" or self.flat.number(node) is not None:
                     continue
                 if node.op == "placeholder" or node in self.owner:
@@ -305,7 +320,7 @@ class _StageGraph:
             end = position
             while end < len(steps) and steps[end].modes[depth : depth + 1] == step.modes[depth : depth + 1]:
                 end += 1
-            behind = {self.cut.flat.value(one) for other in steps[end:] for one in other.node.all_input_nodes}
+            behind = {one for other in steps[end:] for one in self.cut.reads(other.node)}
             self._emit_mode(graph, root, known, steps[position:end], depth, later | behind)
             position = end
 
@@ -316,7 +331,7 @@ class _StageGraph:
         torch, flat = pytorch(), self.cut.flat
         mode = steps[0].modes[depth]
         inside = {step.node for step in steps}
-        read = {flat.value(one): None for step in steps for one in step.node.all_input_nodes}
+        read = {one: None for step in steps for one in self.cut.reads(step.node)}
         given = [
             node for node in read if node not in inside and flat.number(node) is None and not _is_graph(flat, node)
         ]
@@ -335,14 +350,30 @@ class _StageGraph:
 
     def _copy(self, graph: Graph, root: Any, known: dict[Node, Any], node: Node) -> None:
         torch = pytorch()
-        args, kwargs = (
-            torch.fx.node.map_arg(one, lambda given: self._value(graph, root, known, given))
-            for one in (node.args, node.kwargs)
-        )
+        model = self.cut.shaped_like.get(node)
+        empty = None if model is None else self._empty_like(graph, model)
+
+        def value(given: Node) -> Any:
+            replaced = empty is not None and self.cut.flat.value(given) is model
+            return empty if replaced else self._value(graph, root, known, given)
+
+        args, kwargs = (torch.fx.node.map_arg(one, value) for one in (node.args, node.kwargs))
         copied = graph.create_node("call_function", node.target, args, kwargs, name=self.cut.names[node])
         if "nn_module_stack" in node.meta:
             copied.meta["nn_module_stack"] = node.meta["nn_module_stack"]
         known[node] = copied
+
+    def _empty_like(self, graph: Graph, model: Node) -> Node:
+        """Return a tensor of the type, shape and strides of another one, with no values."""
+        value, flat = model.meta["val"], self.cut.flat
+        device = value.device
+        if device.type == META and not self.cut.on_meta:
+            device = pytorch().device(CPU)
+        return graph.call_function(
+            pytorch().ops.aten.empty_strided.default,
+            (list(flat.shape(model) or ()), list(flat.strides(model) or ())),
+            {"dtype": value.dtype, "device": device},
+        )
 
     def _value(self, graph: Graph, root: Any, known: dict[Node, Any], node: Node) -> Any:
         """Return a value in the graph: a node of it, or a number."""
@@ -389,6 +420,12 @@ def is_mutable(node: Node) -> bool:
     return schema is not None and schema.is_mutable
 
 
+def _is_creation_like(node: Node) -> bool:
+    """Say whether a node makes a tensor of the shape or the type of another one, whatever is in that one."""
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.name.removeprefix("aten::") in CREATION_LIKE
+
+
 def _writes_in_place(flat: FlatProgram, node: Node) -> bool:
     """Say whether an operator may write what another stage made."""
     return is_mutable(node) and any(flat.value(one).op != "get_attr" for one in node.all_input_nodes[:1])
@@ -398,43 +435,3 @@ def _is_check(node: Node) -> bool:
     """Say whether a node makes nothing: it only checks sizes."""
     schema = getattr(node.target, "_schema", None)
     return schema is not None and not schema.returns and not schema.is_mutable
-
-
-class Layout(NamedTuple):
-    """A place in memory for a tensor whose elements are not one after the other in order.
-
-    Attributes
-    ----------
-    shape, strides
-        Of what is stored: an axis along which elements are repeated has length 1.
-    repeated
-        Those axes.
-    """
-
-    shape: list[int]
-    strides: list[int]
-    repeated: list[int]
-
-    @classmethod
-    def of(cls, shape: Sequence[int], strides: Sequence[int]) -> Layout | None:
-        """Return the layout of a tensor; None where elements are in order, or overlap in another way."""
-        repeated = [axis for axis, size in enumerate(shape) if size > 1 and strides[axis] == 0]
-        stored = [1 if axis in repeated else size for axis, size in enumerate(shape)]
-        if 0 in shape:
-            return None
-        end = 1  # elements that lie before the next one along an axis, at least
-        for stride, size in sorted((strides[axis], size) for axis, size in enumerate(stored) if size > 1):
-            if stride < end:
-                return None
-            end = stride * (size - 1) + end
-        if not repeated and list(strides) == _in_order(shape):  # kernels look at axes of length 1 too
-            return None
-        return cls(stored, [max(1, stride) for stride in strides], repeated)
-
-
-def _in_order(shape: Sequence[int]) -> list[int]:
-    strides, step = [], 1
-    for size in reversed(shape):
-        strides.append(step)
-        step *= size
-    return strides[::-1]

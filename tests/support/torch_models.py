@@ -225,6 +225,23 @@ class Quantised(nn.Module):
         return x
 
 
+class Products(nn.Module):
+    """Products whose operands differ: one query for several keys, a chain that is cheaper from the right, bit masks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right = nn.Parameter(torch.randn(60, 90)), nn.Parameter(torch.randn(5, 2))
+        self.query = nn.Parameter(torch.randn(1, 2, 6, 5))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, ...]:
+        """Return three tensors."""
+        mixed = functional.scaled_dot_product_attention(self.query, x, x)
+        chained = torch.linalg.multi_dot([self.left, x[0, 0], self.right])
+        mask = (x > 0) & (x < 1) | (x > 2)
+        mask ^= x < -2
+        return mixed, chained, torch.matrix_power(x[0, 0, :5] @ x[0, 1, :5].T, 6) * mask[0, 0, :5]
+
+
 def _ids(*shape: int) -> Tensor:
     return torch.randint(0, 40, shape)
 
@@ -244,6 +261,7 @@ MODELS: dict[str, tuple[Callable[[], Any], Callable[[], tuple[Tensor, ...]]]] = 
     "masked": (Masked, lambda: (_numbers(2, 10, 32), torch.rand(2, 10, 10) > 0.1)),
     "bags": (Bags, lambda: (_ids(6, 5), _ids(6, 3))),
     "quantised": (Quantised, lambda: (_numbers(6, 24),)),
+    "products": (Products, lambda: (_numbers(3, 2, 90, 5),)),
     "recurrent": (Recurrent, lambda: (_numbers(3, 7, 12),)),
 }
 """Makers of modules and of their inputs, by name."""

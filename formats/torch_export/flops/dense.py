@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 from mtpp.formats.modelled.contraction import contraction
 from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS, SOFTMAX_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule
+
+_LONGEST_CHAIN = 100
 
 
 def _linear(call: CallView) -> NodeCost:
@@ -53,12 +54,33 @@ def _tensordot(call: CallView) -> NodeCost:
 
 
 def _chain(call: CallView) -> NodeCost:
-    """Multiply from the left."""
+    """Multiply in the cheapest order, as PyTorch does: O(matrices³) by the textbook's dynamic program."""
     shapes = [one.shape for one in call.tensors("tensors") or call.tensors("matrices")]
-    rows, macs = shapes[0][0] if len(shapes[0]) > 1 else 1, 0
-    for left, right in pairwise(shapes):
-        macs += rows * left[-1] * (right[-1] if len(right) > 1 else 1)
-    return dense(macs)
+    if len(shapes) > _LONGEST_CHAIN:
+        raise ValueError(f"a chain of {len(shapes):,} matrices")
+    sides = [shapes[0][0] if len(shapes[0]) > 1 else 1]
+    sides += [one[-1] for one in shapes[:-1]]
+    sides.append(shapes[-1][1] if len(shapes[-1]) > 1 else 1)
+    least: dict[tuple[int, int], int] = {(i, i): 0 for i in range(len(shapes))}
+    for length in range(1, len(shapes)):
+        for i in range(len(shapes) - length):
+            j = i + length
+            least[i, j] = min(
+                least[i, cut] + least[cut + 1, j] + sides[i] * sides[cut + 1] * sides[j + 1] for cut in range(i, j)
+            )
+    return dense(least[0, len(shapes) - 1])
+
+
+def _power(call: CallView) -> NodeCost:
+    """Square and multiply; an inverse is not counted."""
+    exponent, matrix = abs(int(call.value("n", 1))), call.tensor("self")
+    products = exponent.bit_length() - 1 + exponent.bit_count() - 1 if exponent else 0
+    return dense(products * matrix.count * matrix.shape[-1])
+
+
+def _distances(call: CallView) -> NodeCost:
+    """Each pair of rows: difference, power and sum of every feature."""
+    return NodeCost(flops=3 * call.output().count * call.tensor("x1").shape[-1])
 
 
 def _einsum(call: CallView) -> NodeCost:
@@ -87,7 +109,7 @@ def _time_convolution(call: CallView) -> NodeCost:
 def _attention(call: CallView) -> NodeCost:
     """Scores of all queries and keys, and their mixture of values; softmax and scaling of every score."""
     query, key, value = call.tensor("query").shape, call.tensor("key").shape, call.tensor("value").shape
-    scores = math.prod(query[:-1]) * key[-2]
+    scores = call.output().count // max(1, value[-1]) * key[-2]  # a batch may be that of keys and values only
     masked = call.has("attn_mask") or call.has("attn_bias") or bool(call.value("is_causal", False))
     return dense(scores * (query[-1] + value[-1]), scores * (1 + SOFTMAX_FLOPS + masked))
 
@@ -100,7 +122,7 @@ def _recurrent(flops_per_unit: int, gates: int) -> CostRule:
         x, parameters = call.tensor("data" if packed else "input"), call.tensors("params")
         steps = x.shape[0] if packed else math.prod(x.shape[:-1])
         of_each = 4 if call.value("has_biases", True) else 2
-        if len(parameters) % of_each or len(parameters[of_each % len(parameters)].shape) != 2:
+        if parameters[1].shape[1] * gates != parameters[1].shape[0]:
             of_each += 1  # the hidden state is projected
         units = sum(one.shape[0] // gates for one in parameters[::of_each])
         weights = sum(one.count for one in parameters if len(one.shape) == 2)
@@ -133,6 +155,10 @@ RULES: dict[str, CostRule] = {
     "bilinear": _bilinear,
     "chain_matmul": _chain,
     "linalg_multi_dot": _chain,
+    "matrix_power": _power,
+    "linalg_matrix_power": _power,
+    "cdist": _distances,
+    "_cdist_forward": _distances,
     "tensordot": _tensordot,
     "einsum": _einsum,
     **dict.fromkeys(("conv1d", "conv2d", "conv3d", "convolution", "_convolution", "_conv_depthwise2d"), _convolution),

@@ -14,12 +14,13 @@ from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.cost_rule import CostRule, move, nothing, per_input_element, per_output_element
 
 _ONE = (
-    "abs absolute acos acosh angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh bernoulli bitwise_and "
-    "bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh "
-    "deg2rad div divide eq erf erfc erfinv exp exp2 expm1 exponential fix floor floor_divide fmax fmin fmod frac ge "
-    "greater greater_equal gt heaviside hypot isfinite isinf isnan ldexp le less less_equal lgamma log log10 log1p "
-    "log2 logical_and logical_not logical_or logical_xor lt masked_fill maximum minimum mul multinomial multiply ne "
-    "neg negative normal not_equal polar pow rad2deg rand rand_like randint randint_like randn randn_like random "
+    "__and__ __iand__ __ilshift__ __ior__ __irshift__ __ixor__ __lshift__ __or__ __rshift__ __xor__ abs absolute acos "
+    "acosh angle arccos arcsin arctan arctan2 asin asinh atan atan2 atanh bernoulli bitwise_and bitwise_left_shift "
+    "bitwise_not bitwise_or bitwise_right_shift bitwise_xor ceil conj_physical copysign cos cosh deg2rad div divide "
+    "eq erf erfc erfinv exp exp2 expm1 exponential fix floor floor_divide fmax fmin fmod frac ge greater "
+    "greater_equal gt heaviside hypot isfinite isinf isnan kron ldexp le less less_equal lgamma log log10 log1p log2 "
+    "logical_and logical_not logical_or logical_xor lt masked_fill maximum minimum mul multinomial multiply ne neg "
+    "negative normal not_equal polar pow rad2deg rand rand_like randint randint_like randn randn_like random "
     "reciprocal relu remainder round rsqrt rsub sgn sign signbit sin sinc sinh special_erf special_erfc special_exp2 "
     "special_expm1 sqrt square sub subtract tan tanh true_divide trunc uniform where xlogy nan_to_num"
 )

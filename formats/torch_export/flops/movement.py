@@ -10,11 +10,11 @@ from mtpp.formats.torch_export.strides import has_view
 
 _VIEWS = (
     "_conj _neg_view _reshape_alias _unsafe_view adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
-    "broadcast_to chunk conj detach diagonal dsplit expand expand_as flatten hsplit imag lift lift_fresh matrix_H mH "
-    "mT moveaxis movedim narrow numpy_T permute positive ravel real reshape reshape_as resolve_conj resolve_neg "
-    "select slice split split_with_sizes squeeze swapaxes swapdims t tensor_split transpose unbind unflatten unfold "
-    "unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view view_as view_as_complex view_as_real vsplit "
-    "wait_tensor"
+    "broadcast_tensors broadcast_to chunk conj detach diagonal dsplit expand expand_as flatten hsplit imag lift "
+    "lift_fresh linalg_diagonal matrix_H mH mT meshgrid moveaxis movedim narrow numpy_T permute positive ravel real "
+    "reshape reshape_as resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t "
+    "tensor_split transpose unbind unflatten unfold unsafe_chunk unsafe_split unsafe_split_with_sizes unsqueeze view "
+    "view_as view_as_complex view_as_real vsplit wait_tensor"
 )
 
 _BOOKKEEPING = (
@@ -25,10 +25,10 @@ _BOOKKEEPING = (
 
 _MOVES = (
     "arange block_diag cat channel_shuffle clone column_stack combinations concat concatenate constant_pad_nd "
-    "contiguous copy copy_ diag diag_embed diagflat diagonal_copy dstack expand_copy eye fill flip fliplr flipud "
-    "full full_like hstack im2col col2im linspace lift_fresh_copy logspace meshgrid native_channel_shuffle new_full "
-    "new_ones new_zeros one_hot ones ones_like pad permute_copy pixel_shuffle pixel_unshuffle reflection_pad1d "
-    "reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d "
+    "contiguous copy copy_ diag diag_embed diagflat diagonal_copy dstack expand_copy eye fill fill_diagonal flip "
+    "fliplr flipud full full_like hstack im2col col2im linspace lift_fresh_copy logspace native_channel_shuffle "
+    "new_full new_ones new_zeros one_hot ones ones_like pad permute_copy pixel_shuffle pixel_unshuffle "
+    "reflection_pad1d reflection_pad2d reflection_pad3d repeat repeat_interleave replication_pad1d replication_pad2d "
     "replication_pad3d roll rot90 row_stack scalar_tensor select_copy slice_copy split_copy split_with_sizes_copy "
     "squeeze_copy stack t_copy tensor tile transpose_copy tril tril_indices triu triu_indices unbind_copy "
     "unsqueeze_copy view_copy vstack zero zeros zeros_like max_unpool2d max_unpool3d _pad_circular _pad_enum "
@@ -41,6 +41,9 @@ VIEWS = frozenset(_VIEWS.split())
 BOOKKEEPING = frozenset(_BOOKKEEPING.split())
 """Operators that only look at shapes, or check something."""
 
+_SHARES_IF_IT_FITS = ("contiguous", "cpu", "pin_memory")
+_OF_EACH = frozenset(("broadcast_tensors", "meshgrid"))
+
 CREATION_LIKE = frozenset(
     (
         "empty_like", "full_like", "new_empty", "new_empty_strided", "new_full", "new_ones", "new_zeros", "ones_like",
@@ -51,12 +54,23 @@ CREATION_LIKE = frozenset(
 
 
 def is_view(call: CallView) -> bool:
-    """Say whether results may share the storage of the first tensor."""
+    """Say whether results may share the storage of what they are made of: see :func:`viewed`."""
     if call.kind in DROPOUTS:
         return call.kind != "native_dropout" and not is_dropout_in_training(call)
     if call.kind in CONVERSIONS:
         return call.first().dtype == call.output().dtype
-    return call.kind in VIEWS
+    if call.kind == "einsum":  # of one operand: axes in another order, or a diagonal
+        return len(call.tensors("tensors")) == 1
+    return call.kind in VIEWS or call.kind in _SHARES_IF_IT_FITS
+
+
+def viewed(call: CallView) -> list[str | None]:
+    """Return for each result of a view the tensor whose storage it may share: the first one, or that at its place."""
+    names = list(call.call.tensors())
+    count = len(call.outputs)
+    if call.kind in _OF_EACH and len(names) == count:
+        return list(names)
+    return [next(iter(names), None)] * count
 
 
 def _copied_if_it_must(call: CallView) -> NodeCost:

@@ -122,8 +122,8 @@ RULES: dict[str, CostRule] = {
     **dict.fromkeys(("std", "std_mean", "var", "var_mean"), _reduce(4, 2)),
     **dict.fromkeys(("logcumsumexp", "logsumexp"), _reduce(4, 2)),
     "aminmax": _reduce(2),
-    "cdist": per_output_element(3),
     "cosine_similarity": per_input_element(6),
+    "linalg_vecdot": per_input_element(2),
     "normalize": _reduce(3, 1),
     "pairwise_distance": per_input_element(3),
     **dict.fromkeys(

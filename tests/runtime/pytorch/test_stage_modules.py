@@ -15,10 +15,11 @@ from random_modules import TOKENS, WIDTH, RandomModule, exported  # noqa: E402
 from mtpp.formats.torch_export import read_with_modules  # noqa: E402
 from mtpp.inference.system import load_system  # noqa: E402
 from mtpp.runtime.pytorch.flat_program import called, flat_program  # noqa: E402
+from mtpp.runtime.pytorch.layout import Layout  # noqa: E402
 from mtpp.runtime.pytorch.loading import load_program  # noqa: E402
 from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages  # noqa: E402
 from mtpp.runtime.pytorch.pipelining import loss_of  # noqa: E402
-from mtpp.runtime.pytorch.stage_modules import Layout, SplitProgram, split_program  # noqa: E402
+from mtpp.runtime.pytorch.stage_modules import SplitProgram, split_program  # noqa: E402
 
 torch.set_num_threads(1)  # sums over several threads are split as these happen to run
 
@@ -131,6 +132,133 @@ def test_stages_train_as_the_whole_does(seed: int) -> None:
                 assert torch.allclose(parameter.grad, gradient, rtol=1e-5, atol=1e-6), name
             else:
                 assert torch.equal(parameter.grad, gradient), name
+
+
+class SharedMemory(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Writes through views of many kinds, read under other names afterwards."""
+
+    def __init__(self, place: int) -> None:
+        super().__init__()
+        self.place = place
+        self.register_buffer("mask", torch.zeros(4, 4, dtype=torch.bool))
+
+    def forward(self, x: Any, y: Any) -> Any:
+        """Return three tensors."""
+        a, b = x * 2, y * 3
+        seen = a > 0
+        if self.place == 0:
+            row = seen[1:]
+            seen &= b > 0
+            return a * row.sum(), b + 1, a
+        if self.place == 1:
+            swapped = torch.einsum("ij->ji", a)
+            swapped.mul_(b)
+            return a + 1, swapped + 1, b
+        if self.place == 2:
+            left, right = torch.broadcast_tensors(a, b)
+            right.add_(1)
+            return left + b, right * 2, b * b
+        if self.place == 3:
+            left, right = torch.meshgrid(a[0], b[1], indexing="ij")
+            a.mul_(3)
+            return left + 1, right + 1, b
+        if self.place == 4:
+            line = torch.linalg.diagonal(a)
+            line.fill_(5.0)
+            return a + b, line + 1, b
+        if self.place == 5:
+            room = torch.empty(4, 4)
+            made = torch.mm(a, b, out=room)
+            part = made[1:]
+            room.tanh_()
+            return part * 2, made + 1, b
+        self.mask |= a > b
+        part = self.mask[:2]
+        self.mask ^= b > 1
+        return part.sum() + a, torch.where(self.mask, a, b), b
+
+
+class ShapedLike(torch.nn.Module):  # type: ignore[misc, name-defined]
+    """Constants of the shape of tensors that are made before and behind."""
+
+    def forward(self, x: Any) -> Any:
+        """Return a tensor like *x*."""
+        a = torch.tanh(x).t()
+        b = torch.sigmoid(a) * torch.ones_like(a)
+        return torch.relu(b) + torch.full_like(a, 2.0) + a.new_zeros(4, 4)
+
+
+@pytest.mark.parametrize("place", range(7))
+def test_views_of_all_kinds_are_kept_with_what_writes_them(place: int) -> None:
+    """Cut everywhere, twice each: results and buffers are those of the whole."""
+    _check_all_cuts(SharedMemory(place), ("x", "y"))
+
+
+@pytest.mark.parametrize("core", [False, True])
+def test_constants_shaped_like_a_tensor_need_not_have_it(core: bool) -> None:
+    """Only tensors that are computed with go from stage to stage."""
+    crossing = _check_all_cuts(ShapedLike(), ("x",), core=core)
+    assert max(map(len, crossing)) <= 2
+
+
+def test_a_constant_may_stand_before_what_it_is_shaped_like() -> None:
+    """The op whose shape is looked at is in a later stage than the reader of the constant."""
+
+    class Backwards(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any) -> Any:
+            late = torch.tanh(x)
+            early = torch.relu(x) + torch.full_like(late, 2.0)
+            return early * 2, late * 3
+
+    reading, data = _read(Backwards(), ("x",), core=False)
+    labels = [0 if {"relu", "add", "mul"} & set(names) else 1 for names in reading.nodes]
+    assert sorted(set(labels)) == [0, 1]
+    split = _check_cut(reading, data, labels)
+    assert [one.name for one in split.stages[0].inputs] == [split.inputs[0].name]
+
+
+def _read(module: Any, names: tuple[str, ...], *, core: bool) -> tuple[Any, bytes]:
+    with torch.no_grad():
+        program = torch.export.export(module, tuple(torch.randn(4, 4) for _ in names))
+    written = io.BytesIO()
+    torch.export.save(program.run_decompositions() if core else program, written)
+    return read_with_modules(written.getvalue(), source="m", system=load_system(), name="m"), written.getvalue()
+
+
+def _check_all_cuts(module: Any, names: tuple[str, ...], *, core: bool = False) -> list[list[str]]:
+    """Check every cut in two; return what crosses each."""
+    reading, data = _read(module, names, core=core)
+    crossing = []
+    for bound in range(1, reading.graph.op_count):
+        labels = [0] * reading.graph.op_count
+        for place, op in enumerate(reading.graph.order):
+            labels[op] = int(place >= bound)
+        split = _check_cut(reading, data, labels)
+        crossing.append([one.name for one in split.stages[1].inputs])
+    return crossing
+
+
+def _check_cut(reading: Any, data: bytes, labels: list[int]) -> SplitProgram:
+    """Compare the stages with the whole, twice."""
+    whole = flat_program(load_program(data, "m").exported, {})
+    loaded = load_program(data, "m").exported
+    split = split_program(
+        flat_program(loaded, {}), list(loaded.graph_signature.user_outputs), reading.nodes, labels, "m"
+    )
+    for round_ in range(2):
+        torch.manual_seed(round_)
+        live = {one.name: torch.randn(4, 4) for one in split.inputs}
+        with torch.no_grad():
+            expected = called(whole.module, {name: one.clone() for name, one in live.items()})
+            for stage in split.stages:
+                made = stage.module(*(live[one.name].clone() for one in stage.inputs))
+                live |= dict(zip((one.name for one in stage.outputs), made, strict=True))
+        for output, place in zip(split.outputs, split.positions, strict=True):
+            assert torch.equal(live[output.name], expected[place]), (output.name, labels)
+    held = [state_of(stage.module) for stage in split.stages]
+    for name, buffer in state_of(whole.module).items():
+        assert all(torch.equal(buffer, one[name]) for one in held if name in one), (name, labels)
+    return split
 
 
 def test_layouts() -> None:
