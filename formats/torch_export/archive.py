@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import re
+import struct
 import zipfile
 import zlib
 from collections.abc import Sequence
@@ -32,6 +34,15 @@ _PICKLES = ("data.pkl", "constants.pkl")
 
 SCHEMA_MAJOR = 8
 """Version of the program's schema that is read: that of PyTorch 2.7 and later."""
+
+DAMAGED = (
+    zipfile.BadZipFile, EOFError, KeyError, NotImplementedError, OSError, OverflowError, RuntimeError, ValueError,
+    lzma.LZMAError, struct.error, zlib.error,
+)  # fmt: skip
+"""What Python's zip reader raises of archives that are truncated or damaged."""
+
+_OUT = re.compile(r"/|\\|[A-Za-z]:")
+"""Beginnings of paths that lead out of an archive."""
 
 _EXPORT_AGAIN = "export it again with torch.export.save of PyTorch 2.13"
 
@@ -70,7 +81,7 @@ def program_text(stored: Stored, source: str) -> ProgramText:
             return ProgramText(program, weights, constants)
     except InputError:
         raise
-    except (zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
+    except DAMAGED as error:
         problem = f"the archive is truncated or damaged: {_one_line(error)}"
         raise InputError(problem, source=source, remedy="copy or export it again") from None
 
@@ -85,7 +96,7 @@ def _names(archive: zipfile.ZipFile, source: str) -> set[str]:
         raise InputError(f"the archive has {len(entries):,} files", source=source, remedy=_EXPORT_AGAIN)
     for entry in entries:
         parts = entry.filename.replace("\\", "/").split("/")
-        if ".." in parts or entry.filename.startswith(("/", "\\")) or "\0" in entry.orig_filename:
+        if ".." in parts or _OUT.match(entry.filename) or "\0" in entry.orig_filename:
             problem = f"the archive has the path {shown(entry.filename)}, which leads out of it"
             raise InputError(problem, source=source, remedy="do not trust it; export the model again")
         if entry.flag_bits & 1:
@@ -129,9 +140,12 @@ def program_files(names: set[str], source: str) -> tuple[str, str]:
 
 def _text(archive: zipfile.ZipFile, name: str, source: str) -> bytes:
     """Unpack a file, up to the limit, whatever the archive says of its size."""
-    with archive.open(name) as file:
-        data = file.read(LARGEST_TEXT_BYTES + 1)
-    if len(data) > LARGEST_TEXT_BYTES:
+    size = archive.getinfo(name).file_size
+    if size <= LARGEST_TEXT_BYTES:
+        with archive.open(name) as file:
+            data = file.read(LARGEST_TEXT_BYTES + 1)
+        size = len(data)
+    if size > LARGEST_TEXT_BYTES:
         raise InputError("unpacks to more than 1 GiB", source=source, where=name, remedy="do not trust it")
     return data
 

@@ -7,7 +7,6 @@ import re
 import shutil
 import tempfile
 import zipfile
-import zlib
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import IO, Any
@@ -15,7 +14,7 @@ from typing import IO, Any
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.large_file import Stored, opened
-from mtpp.formats.torch_export.archive import CONSTANTS, WEIGHTS, program_files, program_text
+from mtpp.formats.torch_export.archive import CONSTANTS, DAMAGED, WEIGHTS, program_files, program_text
 from mtpp.formats.torch_export.symbols import check_arithmetic
 
 _RAW = re.compile(r"(weight|tensor)_\d+")
@@ -85,7 +84,7 @@ def loadable_copy(
         problem = f"PyTorch loads a copy of it, which cannot be made in {tempfile.gettempdir()}: "
         remedy = "have TMPDIR name a folder with more room"
         raise InputError(problem + (error.strerror or str(error)), source=source, remedy=remedy) from None
-    except (zipfile.BadZipFile, EOFError, zlib.error, KeyError, NotImplementedError, RuntimeError, ValueError) as error:
+    except DAMAGED as error:
         copy.close()
         problem = f"the archive is truncated or damaged: {' '.join(str(error).split())[:200]}"
         raise InputError(problem, source=source, remedy="copy or export it again") from None

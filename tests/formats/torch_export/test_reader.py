@@ -230,6 +230,7 @@ def test_a_buffer_that_becomes_a_result_keeps_its_readers_together() -> None:
         (archive(MLP, {"m/models/other.json": b"{}"}), "holds 2 programs"),
         (archive(MLP, {"m/../../etc/passwd": b"x"}), "leads out of it"),
         (archive(MLP, {"/etc/passwd": b"x"}), "leads out of it"),
+        (archive(MLP, {"C:/passwd": b"x"}), "leads out of it"),
         (archive([1]), "must be an object"),
         (archive({**MLP, "schema_version": {"major": 9}}), "schema version 9"),
         (archive({**MLP, "schema_version": None}), "schema version"),
@@ -251,6 +252,36 @@ def test_files_that_unpack_to_too_much(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mtpp.formats.torch_export.archive.LARGEST_TEXT_BYTES", 1 << 20)
     with pytest.raises(InputError, match="unpacks to more than 1 GiB"):
         read(archive(None, {"m/models/model.json": b" " * (1 << 21)}))
+
+
+def test_sizes_that_are_known_beforehand_are_not_unpacked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that says itself that it is too large is not read at all."""
+    monkeypatch.setattr("mtpp.formats.torch_export.archive.LARGEST_TEXT_BYTES", 1 << 20)
+    monkeypatch.setattr("zipfile.ZipExtFile.read", lambda self, count=-1: pytest.fail("it was unpacked"))
+    with pytest.raises(InputError, match="unpacks to more than 1 GiB"):
+        read(archive(None, {"m/models/model.json": b" " * (1 << 21)}))
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_bytes_that_are_not_what_they_were(method: int) -> None:
+    """A damaged archive is read or refused in one line, whatever is damaged: contents or the list of files."""
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w", method) as zipped:
+        zipped.writestr("m/models/model.json", json.dumps(MLP))
+        zipped.writestr("m/data/weights/model_weights_config.json", b'{"config": {}}')
+    whole, refused = written.getvalue(), []
+    for seed in range(300):
+        rng = Random(seed)
+        data = bytearray(whole)
+        first = len(data) - 300 if seed % 2 else 4
+        for _ in range(rng.randint(1, 3)):
+            data[rng.randrange(first, len(data))] = rng.randrange(256)
+        try:
+            read(bytes(data))
+        except InputError as error:
+            refused.append(str(error))
+    assert len(refused) > 100
+    assert not any("\n" in text for text in refused)
 
 
 def _mutated(rng: Random, value: Any) -> Any:
