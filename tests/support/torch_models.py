@@ -225,6 +225,66 @@ class Quantised(nn.Module):
         return x
 
 
+class RootNorm(nn.Module):
+    """Root-mean-square normalisation, written out."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return a tensor like *x*."""
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-5) * self.weight
+
+
+class DecoderLayer(nn.Module):
+    """Attention with rotated queries and keys, and a gated layer."""
+
+    def __init__(self, width: int, heads: int, hidden: int) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = RootNorm(width), RootNorm(width)
+        self.query, self.key, self.value, self.out = (nn.Linear(width, width, bias=False) for _ in range(4))
+        self.gate, self.up = (nn.Linear(width, hidden, bias=False) for _ in range(2))
+        self.down = nn.Linear(hidden, width, bias=False)
+
+    def forward(self, x: Tensor, cosines: Tensor, sines: Tensor) -> Tensor:
+        """Return a tensor like *x*, (batch, sequence, width)."""
+        batch, sequence, width = x.shape
+        y = self.norm1(x)
+        split = (batch, sequence, self.heads, width // self.heads)
+        query, key, value = (one(y).view(split).transpose(1, 2) for one in (self.query, self.key, self.value))
+        turned = []
+        for one in (query, key):
+            left, right = one.chunk(2, -1)
+            turned.append(one * cosines + torch.cat([-right, left], -1) * sines)
+        mixed = functional.scaled_dot_product_attention(*turned, value, is_causal=True)
+        x = x + self.out(mixed.transpose(1, 2).reshape(batch, sequence, width))
+        y = self.norm2(x)
+        return x + self.down(functional.silu(self.gate(y)) * self.up(y))
+
+
+class Decoder(nn.Module):
+    """A large language model of many equal layers."""
+
+    def __init__(self, layers: int, width: int, heads: int, hidden: int, tokens: int) -> None:
+        super().__init__()
+        self.of_head = width // heads
+        self.tokens = nn.Embedding(tokens, width)
+        self.layers = nn.ModuleList(DecoderLayer(width, heads, hidden) for _ in range(layers))
+        self.norm, self.head = RootNorm(width), nn.Linear(width, tokens, bias=False)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Return logits."""
+        x = self.tokens(ids)
+        steps = 10000.0 ** (-torch.arange(0, self.of_head, 2).float() / self.of_head)
+        angles = (torch.arange(ids.shape[1]).float()[:, None] * steps).repeat(1, 2)
+        cosines, sines = angles.cos(), angles.sin()
+        for layer in self.layers:
+            x = layer(x, cosines, sines)
+        return self.head(self.norm(x))
+
+
 class Products(nn.Module):
     """Products whose operands differ: one query for several keys, a chain that is cheaper from the right, bit masks."""
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,6 +57,37 @@ def test_counts_are_those_of_pytorch(name: str, training: bool, core: bool) -> N
         module(*arguments)
     due = NOT_COUNTED.get(name, counter.get_total_flops())
     assert 2 * metadata["macs"] == pytest.approx(due, rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_decoder_of_seven_billion_parameters() -> None:
+    """On the device ``meta``, read as a module: bytes to the last one, FLOPs of products within 1 %."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+    from torch.utils.flop_counter import FlopCounterMode
+
+    import mtpp
+
+    with torch.device("meta"):
+        decoder, ids = models.Decoder(32, 4096, 32, 11008, 32000).eval(), torch.zeros(1, 512, dtype=torch.int64)
+        with sdpa_kernel(SDPBackend.MATH), FlopCounterMode(display=False) as counter:
+            decoder(ids)
+    metadata = mtpp.read(decoder, args=(ids,)).graph.metadata
+    assert metadata["parameter_bytes"] == sum(one.numel() * 4 for one in decoder.parameters()) > 4 * 6.7e9
+    assert metadata["not_modelled"] == {}
+    assert 2 * metadata["macs"] == pytest.approx(counter.get_total_flops(), rel=0.01)
+
+
+@pytest.mark.slow
+def test_a_decoder_of_seventy_layers_is_cut_with_proof(tmp_path: Path) -> None:
+    """A stage for each layer, and few large ones; nothing of it needs PyTorch."""
+    import mtpp
+
+    with torch.device("meta"):
+        decoder, ids = models.Decoder(70, 512, 8, 1376, 1000).eval(), torch.zeros(1, 64, dtype=torch.int64)
+        torch.export.save(torch.export.export(decoder, (ids,)), tmp_path / "decoder.pt2")
+    model = mtpp.read(tmp_path / "decoder.pt2")
+    for k in (8, 16, 70):
+        assert mtpp.partition(model, k=k).optimal
 
 
 def test_a_quantised_program_by_hand() -> None:
