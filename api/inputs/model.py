@@ -120,7 +120,9 @@ class Model:
         inputs = self.graph.metadata.get("inputs")
         if isinstance(inputs, list) and inputs:
             shapes = [
-                f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)
+                f"{i['name']} {'×'.join(map(str, i.get('shape', []))) or 'scalar'}"
+                for i in inputs[:4]
+                if isinstance(i, dict)
             ]
             texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
         assumed = self.graph.metadata.get("assumptions")

@@ -104,6 +104,17 @@ def test_a_program_is_taken_where_a_model_is(models: Any, torch: Any) -> None:
     assert mtpp.inspect(exported).op_count == sum(map(len, (stage.ops for stage in plan.stages)))
 
 
+def test_an_input_that_is_one_number_is_called_a_scalar(torch: Any) -> None:
+    """Among the assumptions of a plan, as in ``mtpp inspect``."""
+
+    class Scaled(torch.nn.Module):  # type: ignore[misc, name-defined]
+        def forward(self, x: Any, scale: Any) -> Any:
+            return torch.tanh(x * scale)
+
+    found = mtpp.read(Scaled(), args=(torch.ones(2, 3), torch.tensor(2.0)))
+    assert "inputs x 2×3, scale scalar" in found.assumptions()
+
+
 def test_inputs_by_name_and_sizes_that_change(models: Any, torch: Any) -> None:
     """They are what ``torch.export.export`` takes; sizes are set when the program is read."""
     module, ids = models.Transformer(tied=True), models._ids(4, 16)
