@@ -17,6 +17,13 @@ def formats_written() -> tuple[str, ...]:
     return WRITERS
 
 
+def presets() -> tuple[str, ...]:
+    """Return the names of the systems that come with the package."""
+    from mtpp.inference.system import preset_tables
+
+    return tuple(preset_tables())
+
+
 def is_preset(name: str) -> bool:
     """Return whether a system is called *name*, so that no file is looked for."""
     from mtpp.inference.system import preset_tables

@@ -7,6 +7,7 @@ from typing import Unpack
 import click
 
 from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_options, run_options
+from mtpp.cli.options.completing import ALGORITHMS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
 from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
 
@@ -25,7 +26,10 @@ class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):
 @click.command("certify")
 @click.argument("paths", type=MODEL, nargs=-1, required=True, metavar="PATH...")
 @cell_options(bounds="Those to try, or all [default: those that pay], of")
-@click.option("--algorithm", default="auto", show_default=True, help="Of the partitions, as in `mtpp partition`.")
+@click.option(
+    "--algorithm", default="auto", show_default=True, shell_complete=names_completion(ALGORITHMS),
+    help="Of the partitions, as in `mtpp partition`.",
+)  # fmt: skip
 @click.option(
     "--target-ratio", type=FiniteRange(min=1), default=1.0, show_default=True, metavar="R",
     help="A cell is done when a ratio ≤ R is proven.",

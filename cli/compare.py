@@ -6,6 +6,7 @@ from typing import Unpack
 
 import click
 
+from mtpp.cli.options.completing import ALGORITHMS, list_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import SearchOptions, model_options, output_options, search_options
 from mtpp.cli.options.stage_counts import StageCounts
@@ -27,7 +28,7 @@ class CompareOptions(SearchOptions):
     help="Numbers of stages, a column each, such as 2,4,8.",
 )  # fmt: skip
 @click.option(
-    "--algorithms", metavar="NAME,NAME,…",
+    "--algorithms", metavar="NAME,NAME,…", shell_complete=list_completion(ALGORITHMS),
     help="Rows, such as auto,brkga-10000,random-100: -T is for T evaluations [default: those of the paper, then ours].",
 )  # fmt: skip
 @search_options(time_limit="For each run: one algorithm on one graph for one k.")

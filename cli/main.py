@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from importlib import import_module
 from types import FrameType
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -20,6 +20,9 @@ from mtpp.errors import LimitReached, MtppError
 from mtpp.host import interrupts
 from mtpp.host.interrupts import INTERRUPTED
 from mtpp.host.overrun import abandoned
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
 
 BROKEN_PIPE = 141
 INTERNAL_ERROR = 70
@@ -40,6 +43,7 @@ COMMANDS = {
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",
     "warmup": "Compile all inner loops now, so that later runs start at once.",
+    "completion": "Print what a shell needs to complete commands, options and files.",
 }
 """Subcommand → its line of help. Kept here so that ``mtpp --help`` imports none of them."""
 
@@ -70,6 +74,13 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Complete subcommands from the table, and options."""
+        from click.shell_completion import CompletionItem
+
+        named = [CompletionItem(name, help=line) for name, line in COMMANDS.items() if name.startswith(incomplete)]
+        return named + click.Command.shell_complete(self, ctx, incomplete)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the subcommands from the table."""
         with formatter.section("Commands"):
@@ -99,6 +110,10 @@ def main() -> NoReturn:
     # Imports make hundreds of thousands of objects that all stay: looking for garbage among them costs a tenth of a
     # second at every start.
     gc.set_threshold(200_000, 20, 20)
+    if "_MTPP_COMPLETE" in os.environ:
+        from mtpp.cli.terminal import completing
+
+        completing.prepare()
     try:
         code = root.main(prog_name="mtpp", standalone_mode=False)
         if code == INTERRUPTED and not interrupts.told():

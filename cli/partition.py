@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from mtpp.api.parameters import MOST_STAGES
+from mtpp.cli.options.completing import ALGORITHMS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
 
@@ -24,6 +25,7 @@ INTERRUPTED = 130
 @click.option(
     "--algorithm",
     default="auto",
+    shell_complete=names_completion(ALGORITHMS),
     show_default=True,
     help="auto, downset (also called piper), series-parallel, anneal, brkga, mla, mla-weighted, random or slice; "
     "random-100: 100 orders, brkga-100: 10 × 10.",

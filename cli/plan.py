@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.options.completing import TIME_UNITS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.splits import split_options
@@ -29,7 +30,10 @@ INTERRUPTED = 130
 @graph_options()
 @split_options()
 @sweep_options()
-@click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s.")
+@click.option(
+    "--time-unit", metavar="UNIT", shell_complete=names_completion(TIME_UNITS),
+    help="Of times in a file that names none: ps, ns, us, ms or s.",
+)  # fmt: skip
 @run_options()
 @click.option("-o", "--output", type=OUTPUT_FOLDER, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")

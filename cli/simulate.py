@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from mtpp.cli.options.completing import TIME_UNITS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PIPELINE
 from mtpp.cli.options.shared import output_options
 
@@ -28,7 +29,10 @@ from mtpp.cli.options.shared import output_options
     metavar="b",
     help="Samples that a device takes at once; d replicas make micro-batches of d · b. As --batch-size.",
 )
-@click.option("--time-unit", metavar="UNIT", help="Of times in a model that names none: ps, ns, us, ms or s.")
+@click.option(
+    "--time-unit", metavar="UNIT", shell_complete=names_completion(TIME_UNITS),
+    help="Of times in a model that names none: ps, ns, us, ms or s.",
+)  # fmt: skip
 @click.option("--gantt", type=OUTPUT, metavar="FILE.svg|html|txt", help="Draw the passes over time.")
 @click.option("--trace", type=OUTPUT, metavar="FILE.json", help="Write the passes for chrome://tracing and Perfetto.")
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the figures as JSON, whole or not at all.")

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from mtpp.cli.options.completing import EXPORTERS, names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
@@ -31,6 +32,7 @@ from mtpp.cli.options.shared import output_options
     "forms",
     multiple=True,
     metavar="NAME",
+    shell_complete=names_completion(EXPORTERS),
     help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
 )
 @click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension that PLAN has not.")

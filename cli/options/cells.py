@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.file_types import STORE
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, stack
@@ -53,7 +54,10 @@ def cell_options(*, bounds: str) -> Callable[[F], F]:
             "-k", "--stages", "stage_counts", type=StageCounts(), required=True, metavar="K,K,…",
             help="Numbers of stages, such as 2,4,8: a cell for each model and each of them.",
         ),
-        click.option("--bounds", metavar="NAME,NAME,…", help=f"{bounds} {', '.join(BOUND_NAMES)}."),
+        click.option(
+            "--bounds", metavar="NAME,NAME,…", shell_complete=list_completion(BOUND_NAMES),
+            help=f"{bounds} {', '.join(BOUND_NAMES)}.",
+        ),
         click.option(
             "--time-limit", type=FiniteRange(min=0, min_open=True), default=60.0, show_default=True, metavar="S",
             help="Seconds for each cell, reading its model included.",

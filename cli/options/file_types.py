@@ -14,6 +14,8 @@ import click
 from mtpp.cli.options.overwriting import MODELS, STAGES
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mtpp.cli.options.overwriting import FilesOfCommand
 
 _META = "mtpp.files"
@@ -57,6 +59,12 @@ class FileType(click.ParamType):  # type: ignore[type-arg]  # generic in new ver
             self.take(_files_of(ctx), str(value), param)
         return value
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Have the shell complete the names of files."""
+        from mtpp.cli.options.completing import paths
+
+        return paths(incomplete)
+
     def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
         """Add *path* to the files of the command."""
         raise NotImplementedError
@@ -73,12 +81,28 @@ class InputFile(FileType):
         :data:`MODELS` or :data:`STAGES` where it may hold more files than its own, or be a folder of them.
     unless
         Whether a value is a name of something else than a file, such as a preset.
+    names
+        Those names, as a shell completes them.
     """
 
-    def __init__(self, noun: str, *, folder: str | None = None, unless: Callable[[str], bool] = never) -> None:
+    def __init__(
+        self,
+        noun: str,
+        *,
+        folder: str | None = None,
+        unless: Callable[[str], bool] = never,
+        names: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
         self.noun = noun
         self.folder = folder
         self.unless = unless
+        self.names = names
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+        """Complete names of something else than a file where there are such, and have the shell complete files."""
+        from mtpp.cli.options.completing import items
+
+        return [*super().shell_complete(ctx, param, incomplete), *items(self.names(), incomplete)]
 
     def take(self, files: FilesOfCommand, path: str, param: click.Parameter) -> None:
         """Add *path* to what the command reads."""
@@ -126,6 +150,24 @@ def is_schedule(text: str) -> bool:
     return names.is_schedule(text)
 
 
+def _presets() -> Iterable[str]:
+    from mtpp.api import names
+
+    return names.presets()
+
+
+def _algorithms() -> Iterable[str]:
+    from mtpp.cli.options.completing import ALGORITHMS
+
+    return ALGORITHMS
+
+
+def _schedules() -> Iterable[str]:
+    from mtpp.cli.options.completing import SCHEDULES
+
+    return SCHEDULES
+
+
 def _csv_of_plot(path: str) -> Iterable[str]:
     from mtpp.views.certificate_plot import csv_path
 
@@ -145,11 +187,11 @@ MODEL = InputFile("a model", folder=MODELS)
 FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
 DOCUMENT = InputFile("the document")
 ASSIGNMENT = InputFile("an assignment")
-ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm)
+ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm, names=_algorithms)
 COSTS = InputFile("the file of costs")
 INPUTS = InputFile("the file of inputs")
-SYSTEM = InputFile("the system", unless=is_preset)
-SCHEDULE = InputFile("the schedule", unless=is_schedule)
+SYSTEM = InputFile("the system", unless=is_preset, names=_presets)
+SCHEDULE = InputFile("the schedule", unless=is_schedule, names=_schedules)
 TOPOLOGY = InputFile("the topology")
 PIPELINE = InputFile("the pipeline")
 

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
 
+from mtpp.cli.options.completing import TIME_UNITS, names_completion
 from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.values import input_limit
 from mtpp.errors import InputError
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from mtpp.api.inputs.model import Model, Reading, Source, System
 
 _DIM_DIGITS = 19
@@ -90,6 +93,12 @@ class FormatOption(click.Option):
     def __init__(self, *args: Any, formats: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._formats = formats
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[Any]]:
+        """Complete names of formats."""
+        from mtpp.cli.options.completing import FORMATS, items
+
+        return items(FORMATS[self._formats], incomplete)
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """Return the names and the help text."""
@@ -178,7 +187,12 @@ def reading_options() -> Callable[[F], F]:
             help="Read as {}. torch: MODEL is package.module:function, which is imported and called; it returns a "
             "PyTorch module and its args.",
         ),
-        click.option("--time-unit", metavar="UNIT", help="Of times in a file that names none: ps, ns, us, ms or s."),
+        click.option(
+            "--time-unit",
+            metavar="UNIT",
+            shell_complete=names_completion(TIME_UNITS),
+            help="Of times in a file that names none: ps, ns, us, ms or s.",
+        ),
         click.option(
             "--backward", is_flag=True, help="Count the backward pass, where a file tells it from the forward pass."
         ),
