@@ -8,10 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.api.observer import Observer, listener
+from mtpp.api.verification.reporting import read_result, report_on, within_time
 from mtpp.api.verification.request import VerifyRequest
 from mtpp.checker.report import Verdict
-from mtpp.errors import InputError, Interrupted, LimitReached
-from mtpp.host.alarm import TimeIsUp, alarm
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -241,14 +240,9 @@ def verify_document(request: VerifyRequest, observer: Observer) -> Verification:
     Interrupted
         If Ctrl-C ended the work.
     """
-    try:
-        with alarm(request.deadline):
-            return Verification(_report(request, observer))
-    except TimeIsUp:
-        problem = f"the time limit of {request.deadline.limit_s:g} s passed while reading"
-        raise LimitReached(problem, source=request.display, remedy="raise ‹time_limit_s›") from None
-    except KeyboardInterrupt:
-        raise Interrupted("the verification was interrupted") from None
+    with within_time(request):
+        claims, source = read_result(request)
+        return Verification(report_on(claims, source, request, observer))
 
 
 def _system_due(system: Any, model: Any) -> System | None:
@@ -266,30 +260,6 @@ def system_values(system: System) -> dict[str, Any]:
     values = system.to_document()
     del values["name"]
     return values
-
-
-def _report(request: VerifyRequest, observer: Observer) -> Report | TableReport:
-    from mtpp.api.verification.built_models import built_models
-    from mtpp.api.verification.plan_document import verify_plan_document
-    from mtpp.api.verification.table_document import verify_table_document
-    from mtpp.api.verification.training_document import verify_training_document
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.results.verifiable import is_table, is_training_plan, read_verifiable, refuse_bloated
-
-    source = request.result
-    if isinstance(source, str):
-        source = read_source(source, max_bytes=request.max_result_bytes)
-    if not request.trusted_size:
-        refuse_bloated(source.data, source.display)
-    claims = read_verifiable(source.data, source.display)
-    table = is_table(claims)
-    if not table and len(request.models) > 1:
-        raise InputError("a plan is for one model", parameter="model", remedy="give one")
-    request = built_models(request)
-    if table:
-        return verify_table_document(claims, source, request, observer)
-    check = verify_training_document if is_training_plan(claims) else verify_plan_document
-    return check(claims, source, request, observer)
 
 
 def _told(report: Report, name_of: Callable[[str], str]) -> Report:

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
+import os
 from typing import Unpack
 
 import click
 
-from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
 from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
 
-FALSE, UNCHECKED = 1, 3
-"""Exit codes."""
-
 
 @click.command("verify")
-@click.argument("document", type=DOCUMENT, metavar="FILE")
+@click.argument("documents", type=DOCUMENT, nargs=-1, required=True, metavar="FILE...")
 @click.option(
     "--model", "models", type=MODEL, multiple=True, metavar="PATH",
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable.",
+)  # fmt: skip
+@click.option(
+    "--beside", is_flag=True,
+    help="Find the model of each FILE, and its measured costs, by SHA-256: among those of --model, in FILE's folder, "
+    "and in those above it up to the root of its repository.",
 )  # fmt: skip
 @click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
 @click.option(
@@ -45,14 +47,15 @@ FALSE, UNCHECKED = 1, 3
 def command(
     ctx: click.Context,
     /,
-    document: str,
+    documents: tuple[str, ...],
     models: tuple[str, ...],
+    beside: bool,
     accept_unchecked: bool,
     require_tier: str | None,
     output_format: str,
     **options: Unpack[VerifyOptions],
 ) -> None:
-    """Check FILE, a plan, a training plan or a table of certificates (- for standard input), and the proofs in it.
+    """Check each FILE, a plan, a training plan or a table of certificates (- for standard input), and its proofs.
 
     Stages, costs, bounds and ratios are derived from scratch in plain integers and fractions, by code that shares
     nothing with the solvers; the exhaustive search behind a bound of tier enumerated runs again, which takes about as
@@ -63,24 +66,23 @@ def command(
     or this one. What decided how a model is read (--time-unit and so on) has to be given again; only training plans
     say themselves what times without a unit are in.
 
+    A folder stands for the plans and tables in it and below. With several FILEs or --beside, each has a section of its
+    own, and JSON is one list.
+
     Exit codes: 0 every claim was checked and holds; 1 something is false; 2 bad usage or a malformed FILE; 3 nothing is
-    false, but some claim is unchecked.
+    false, but some claim is unchecked. Of several FILEs the worst one decides: 1 before 2 before 3.
     """
-    from mtpp.api.verify import verify_document
     from mtpp.cli.options.verify_terms import verify_request
     from mtpp.cli.terminal.console import Console
-    from mtpp.cli.terminal.output import write_stdout
-    from mtpp.terminal_safe import terminal_safe
-    from mtpp.views.verification import verification_text
+    from mtpp.cli.terminal.verdicts import Requirements, verify_many, verify_one
 
-    if [document, options["costs"], *models].count("-") > 1:
+    if [*documents, options["costs"], *models].count("-") > 1:
         raise click.UsageError("only one of plan, model and costs can be standard input", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    found = verify_document(verify_request(document, models, options), console).told(flag_of)
-    write_stdout(verification_text(found.report, output_format))
-    unmet = found.unmet(require_tier) if require_tier else []
-    for why in unmet if found.exit_code != FALSE else ():
-        click.echo(terminal_safe(f"unmet: --require-tier {require_tier}: {why}"), err=True)
-    if unmet:
-        ctx.exit(FALSE)
-    ctx.exit(0 if accept_unchecked and found.exit_code == UNCHECKED else found.exit_code)
+    requirements = Requirements(require_tier, accept_unchecked=accept_unchecked)
+    request = verify_request(documents[0], models, options)
+    if beside or len(documents) > 1 or os.path.isdir(documents[0]):
+        code = verify_many(documents, request, console, requirements, output_format, beside=beside)
+    else:
+        code = verify_one(request, console, requirements, output_format)
+    ctx.exit(code)

@@ -30,11 +30,14 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan
+    from mtpp.checker.unchecked import unchecked_plan
     from mtpp.host.alarm import TimeIsUp
 
     model = next(iter(request.models), None)
     try:
         check_plan(plan, ())
+        if request.unfound is not None and "graph" not in plan:
+            return unchecked_plan(plan, request.unfound, system_due=request.system_due, dims_due=request.dims_due)
         graph, digest, costs_digest = None, None, None
         costs = costs_for(request)
         if model is not None:
@@ -47,6 +50,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             graph_sha256=digest,
             costs_sha256=costs_digest,
             model_given=digest is not None,
+            model_unfound=request.unfound,
             search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
             dims_due=request.dims_due,

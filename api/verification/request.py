@@ -57,6 +57,8 @@ class VerifyRequest:
         Larger files are refused.
     trusted_size
         Whether the result may take any amount of memory once it is read.
+    unfound
+        Why there is no model although one was looked for: the claim to be about it is unchecked then. None otherwise.
     """
 
     result: str | Source
@@ -71,6 +73,7 @@ class VerifyRequest:
     max_model_bytes: int = MAX_INPUT_BYTES
     max_result_bytes: int = MAX_RESULT_BYTES
     trusted_size: bool = False
+    unfound: str | None = None
 
     @property
     def display(self) -> str:

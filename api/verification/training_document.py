@@ -32,12 +32,15 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
     from mtpp.api.verification.searches import training_searches
     from mtpp.checker.training.plan import verify_training_plan
     from mtpp.checker.training.versions import check_any_training_plan, is_split_plan
+    from mtpp.checker.unchecked import unchecked_training_plan
     from mtpp.host.alarm import TimeIsUp
 
     supplied = next(iter(request.models), None)
     try:
         check_any_training_plan(plan, ())
         _refuse_idle_system(request)
+        if supplied is None and request.unfound is not None:
+            return unchecked_training_plan(plan, request.unfound, system_due=request.system_due)
         if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
         costs_sha256 = None

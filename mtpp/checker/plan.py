@@ -66,6 +66,7 @@ def verify_plan(
     graph_sha256: str | None = None,
     costs_sha256: str | None = None,
     model_given: bool = False,
+    model_unfound: str | None = None,
     search: Search | None = None,
     system_due: Mapping[str, Any] | None = None,
     dims_due: Mapping[str, int] | None = None,
@@ -86,6 +87,8 @@ def verify_plan(
         Of the file with measured costs that *graph* was given, if any.
     model_given
         Whether *graph* comes from a model file, whose SHA-256 then has to be the plan's.
+    model_unfound
+        Why there is no model file, where one was looked for: that the plan is for it is unchecked then.
     search
         Runs the exhaustive search behind a bound again; without it such a bound stays unchecked.
     system_due, dims_due
@@ -120,7 +123,7 @@ def verify_plan(
         *system_rows(plan["system"], system_due or {}, _PLAN),
         *dims_rows(plan["model"]["dims"], dims_due, _PLAN),
         groups_row(plan["together"], subject.op_count),
-        _check_file(plan, graph_sha256, model_given=model_given),
+        _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
         *_check_costs(plan, costs_sha256, model_given=model_given),
         *_check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
@@ -186,11 +189,13 @@ def _claim(plan: dict[str, Any], graph: TickGraph) -> BoundClaim:
     return BoundClaim(graph, plan["system"], plan["k"], plan["together"], bound["value"], bound["proof"])
 
 
-def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool) -> Check:
+def _check_file(plan: dict[str, Any], actual: str | None, *, model_given: bool, unfound: str | None) -> Check:
     if actual is not None:
         return check_file(plan["model"]["sha256"], actual, _PLAN)
     if model_given:
         return Check("model file", False, "the model file's SHA-256 is not known")
+    if unfound is not None:
+        return Check("model file", None, unfound)
     return fact("model file", "not given: nothing holds the plan to a file")
 
 

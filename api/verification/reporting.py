@@ -1,0 +1,83 @@
+"""The parts of a verification: read a result, and report on it within the time there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError, Interrupted, LimitReached
+from mtpp.host.alarm import TimeIsUp, alarm
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.checker.report import Report
+    from mtpp.checker.table_report import TableReport
+    from mtpp.formats.io.source import Source
+
+
+@contextmanager
+def within_time(request: VerifyRequest) -> Iterator[None]:
+    """End what runs in the block with the time that the request leaves.
+
+    Raises
+    ------
+    LimitReached
+        If the time limit passed while something was read.
+    Interrupted
+        If Ctrl-C ended the work.
+    """
+    try:
+        with alarm(request.deadline):
+            yield
+    except TimeIsUp:
+        problem = f"the time limit of {request.deadline.limit_s:g} s passed while reading"
+        raise LimitReached(problem, source=request.display, remedy="raise ‹time_limit_s›") from None
+    except KeyboardInterrupt:
+        raise Interrupted("the verification was interrupted") from None
+
+
+def read_result(request: VerifyRequest) -> tuple[dict[str, Any], Source]:
+    """Return the document that a request is about, which says that it can be verified, and its bytes.
+
+    Raises
+    ------
+    InputError
+        If it cannot be read, or is none.
+    """
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.results.verifiable import read_verifiable, refuse_bloated
+
+    source = request.result
+    if isinstance(source, str):
+        source = read_source(source, max_bytes=request.max_result_bytes)
+    if not request.trusted_size:
+        refuse_bloated(source.data, source.display)
+    return read_verifiable(source.data, source.display), source
+
+
+def report_on(
+    claims: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
+) -> Report | TableReport:
+    """Verify a document that was read from *source*.
+
+    Raises
+    ------
+    InputError
+        If the document or a model is malformed.
+    """
+    from mtpp.api.verification.built_models import built_models
+    from mtpp.api.verification.plan_document import verify_plan_document
+    from mtpp.api.verification.table_document import verify_table_document
+    from mtpp.api.verification.training_document import verify_training_document
+    from mtpp.formats.results.verifiable import is_table, is_training_plan
+
+    table = is_table(claims)
+    if not table and len(request.models) > 1:
+        raise InputError("a plan is for one model", parameter="model", remedy="give one")
+    request = built_models(request)
+    if table:
+        return verify_table_document(claims, source, request, observer)
+    check = verify_training_document if is_training_plan(claims) else verify_plan_document
+    return check(claims, source, request, observer)

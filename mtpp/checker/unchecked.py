@@ -1,0 +1,93 @@
+"""Reports on plans whose model was looked for and not found: nothing in them holds but what they say of themselves.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from mtpp.checker.checks import PARTITION, check_optimal, check_ratio, proven_words, quotient, rows_named
+from mtpp.checker.document import check_plan
+from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.report import BOUND_CHECK, Check, Report, complete
+from mtpp.checker.tier import Tier
+from mtpp.checker.training.facts import BANDWIDTH, bandwidth_row
+from mtpp.checker.training.versions import check_any_training_plan
+
+MODEL_FILE = "model file"
+
+_PLAN = "the plan"
+_WHY = "its model was not found"
+_OF_PLAN = (
+    *("op and tensor counts", "ticks", "assignment", "edges", "stage costs", "stage memory", "bottleneck"),
+    BOUND_CHECK,
+)
+_OF_TRAINING_PLAN = ("stages and times", BOUND_CHECK, "ratio", "optimal")
+_OF_NO_PLAN = ("no plan",)
+
+
+def unchecked_plan(
+    plan: Any,
+    why: str,
+    *,
+    system_due: Mapping[str, Any] | None = None,
+    dims_due: Mapping[str, int] | None = None,
+) -> Report:
+    """Return the report on a plan without its model.
+
+    Its figures are compared with each other all the same, and held to what the user asks for.
+
+    Parameters
+    ----------
+    why
+        The model was not found.
+
+    Raises
+    ------
+    InputError
+        If the plan is malformed.
+    """
+    check_plan(plan, ())
+    reached, stated = plan["bottleneck"], plan["lower_bound"]
+    tier = Tier(stated["tier"])
+    checks = [
+        *system_rows(plan["system"], system_due or {}, _PLAN),
+        *dims_rows(plan["model"]["dims"], dims_due, _PLAN),
+        groups_row(plan["together"], plan["model"]["ops"]),
+        Check(MODEL_FILE, None, why),
+    ]
+    if stated["value"] > reached:
+        checks.append(Check(BOUND_CHECK, False, f"{stated['value']} is above the bottleneck {reached} of the plan"))
+        tier = Tier.NONE
+    checks = list(complete(checks, _OF_PLAN, _WHY))
+    rests_on = rows_named(checks, (*PARTITION, BOUND_CHECK))
+    closed = reached == stated["value"]
+    checks += [
+        check_ratio(quotient(reached, stated["value"]), plan["ratio"], rests_on, _PLAN, "ratio"),
+        check_optimal(
+            stated=plan["optimal"], closed=closed, tier=Tier(stated["tier"]), rests_on=rests_on, said_by=_PLAN
+        ),
+    ]
+    words = proven_words(reached, stated["value"], plan["k"], together=bool(plan["together"]), embedded=False)
+    return Report(tuple(checks), tier, None, bound_rechecked=False, proven=words)
+
+
+def unchecked_training_plan(plan: Any, why: str, *, system_due: Mapping[str, Any] | None = None) -> Report:
+    """Return the report on a training plan of any version without its model, held to the bandwidth asked for.
+
+    Raises
+    ------
+    InputError
+        If the plan is malformed.
+    """
+    check_any_training_plan(plan, ())
+    due, system = system_due or {}, plan["system"]
+    held = [bandwidth_row(system, system.get("topology") or [], due, _PLAN)] if BANDWIDTH in due else []
+    feasible = plan["feasible"]
+    claims = _OF_TRAINING_PLAN if feasible else _OF_NO_PLAN
+    checks = complete([*held, Check(MODEL_FILE, None, why)], claims, _WHY)
+    tier = Tier(plan["lower_bound"]["tier"]) if feasible else Tier.NONE
+    subject = "the lower bound" if feasible else "that there is no plan"
+    return Report(checks, tier, None, bound_rechecked=False, proven="", subject=subject)
