@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -68,9 +69,7 @@ def verify_request(result: str, models: Sequence[str], options: VerifyOptions) -
     """Return what the options of ``mtpp verify`` ask for."""
     from mtpp.api.verification.request import ReadAs, VerifyRequest
 
-    given = options["max_input_size"]
-    limits = {} if given is None else dict.fromkeys(("max_model_bytes", "max_result_bytes"), input_limit(given))
-    return VerifyRequest(
+    request = VerifyRequest(
         result,
         tuple(models),
         deadline_from_start(options["time_limit"]),
@@ -79,9 +78,11 @@ def verify_request(result: str, models: Sequence[str], options: VerifyOptions) -
         read_as=ReadAs(**reading_of(options)),
         system_due=_system_due(options),
         dims_due=parse_dims(options["dims"]),
-        trusted_size=given is not None,
-        **limits,
     )
+    if options["max_input_size"] is None:
+        return request
+    largest = input_limit(options["max_input_size"])
+    return replace(request, max_model_bytes=largest, max_result_bytes=largest, trusted_size=True)
 
 
 def _system_due(options: SystemOptions) -> dict[str, Any]:
