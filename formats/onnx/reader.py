@@ -14,6 +14,7 @@ from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.inline import inline_functions
+from mtpp.formats.onnx.layout_shapes import channel_block
 from mtpp.formats.onnx.loading import opset_versions, parse_model
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shapes import ShapeInference
@@ -120,7 +121,9 @@ def read_with_nodes(
     scope = Scope()
     _define_inputs(graph, parameters, dimensions, scope)
     opsets = opset_versions(model)
-    record = Walk(system, ShapeInference(opsets, model.ir_version), dimensions, source).graph(graph, scope)
+    record = Walk(system, ShapeInference(opsets, model.ir_version, channel_block(graph)), dimensions, source).graph(
+        graph, scope
+    )
     if not record.ops:
         raise InputError(
             "nothing in the graph depends on an input: every node folds into a constant",

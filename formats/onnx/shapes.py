@@ -15,6 +15,7 @@ from onnx import NodeProto, TensorProto, TypeProto, defs, shape_inference
 
 from mtpp.formats.onnx.contrib_shapes import STANDARD_TWINS, contrib_output_types
 from mtpp.formats.onnx.inference_guard import fault_that_inference_misses
+from mtpp.formats.onnx.layout_shapes import BLOCKED_TWINS, LARGEST_BLOCK, layout_output_types
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import sequence_output_types
@@ -22,6 +23,12 @@ from mtpp.formats.onnx.standard_shapes import standard_output_types
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType, partial_type
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+_TWINS = {**STANDARD_TWINS, **BLOCKED_TWINS}
+
+NO_RULE = "no shape rule for this operator"
+_OWN_DOMAINS = ("com.microsoft", "com.ms.")
+"""What domains of operators that ONNX Runtime makes itself begin with."""
 
 OutputType = PartialType | SequenceType | OpaqueType
 
@@ -53,12 +60,15 @@ class ShapeInference:
     ----------
     opsets
         Version by domain.
+    channel_block
+        Channels in a block, in models laid out in blocks of channels.
     """
 
-    def __init__(self, opsets: Mapping[str, int], ir_version: int) -> None:
+    def __init__(self, opsets: Mapping[str, int], ir_version: int, channel_block: int = LARGEST_BLOCK) -> None:
         self._opsets = dict(opsets)
         self._imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         self._ir_version = max(ir_version, 3)
+        self._channel_block = channel_block
 
     def version(self, domain: str) -> int:
         """Return the version of a domain's operator set, 1 if the model does not say."""
@@ -73,6 +83,8 @@ class ShapeInference:
             own: Sequence[ValueType | None] | None = sequence_output_types(view)
             if own is None and not self._has_schema(node):
                 own = contrib_output_types(view)
+                if own is None:
+                    own = layout_output_types(view, self._channel_block)
         except _MISFITS as error:
             own, reason = [], str(error)
         if own is not None:
@@ -92,7 +104,7 @@ class ShapeInference:
     def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None]) -> tuple[list[OutputType], str]:
         unknown: list[OutputType] = [PartialType() for _ in node.output]
         domain = "" if node.domain == "ai.onnx" else node.domain
-        twin = STANDARD_TWINS.get(f"{domain}:{node.op_type}")
+        twin = _TWINS.get(f"{domain}:{node.op_type}")
         if twin is not None:
             op_type, used = twin
             twin_node = NodeProto(op_type=op_type, input=node.input[:used], output=node.output[:1])
@@ -103,7 +115,7 @@ class ShapeInference:
         else:
             schema = _schema(node.op_type, self.version(domain), domain)
         if schema is None:
-            return unknown, "no shape rule for this operator"
+            return unknown, _without_rule(domain)
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
         for name, known in zip(node.input, inputs, strict=False):
@@ -124,6 +136,13 @@ class ShapeInference:
             return unknown, " ".join(str(error).split())[:200]
         found = [partial_type(result[name]) if name in result else PartialType() for name in node.output]
         return [*found, *unknown[len(found) :]], ""
+
+
+def _without_rule(domain: str) -> str:
+    """Say that an operator has no rule; those of ONNX Runtime can be avoided."""
+    if domain.startswith(_OWN_DOMAINS):
+        return "no rule for this operator of ONNX Runtime: save the model at its level ORT_ENABLE_BASIC"
+    return NO_RULE
 
 
 def _typed_like_input(types: list[OutputType], view: NodeView) -> list[OutputType]:
