@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.exporters.request import Request
+    from mtpp.formats.modelled.size_terms import SizeTerms
 
 
 def emit(
@@ -20,7 +21,7 @@ def emit(
     plan: Any,
     form: str | Sequence[str],
     *,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> str:

@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 
@@ -23,7 +24,7 @@ def read(
     args: tuple[Any, ...] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     system: str | os.PathLike[str] | System | None = "reference",
     bandwidth: int | str | None = None,
     fast_memory: int | str | None = None,

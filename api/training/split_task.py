@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.line import ModelLine
     from mtpp.training.pfeife.problem import SplitProblem, SplitRules
@@ -110,7 +111,7 @@ class SplitPlanRequest:
     order: str
     search: str
     schedule: str | PassSchedule | None
-    dims: Mapping[str, int] | None = None
+    dims: SizeTerms | str | None = None
     costs: str | None = None
     time_unit: str | None = None
     deadline: Deadline = field(default_factory=Deadline)
@@ -313,6 +314,7 @@ def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> Sp
         "ops": model.graph.op_count,
         "tensors": model.graph.tensor_count,
         "dims": dict(model.dims),
+        **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
         "system": model.system.to_document(),
     }
     if model.costs_sha256 is not None:

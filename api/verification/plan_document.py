@@ -27,6 +27,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     InputError
         If the plan or the model is malformed, or measured costs are given or missing without need.
     """
+    from mtpp.api.verification.due_sizes import due_sizes
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan
@@ -49,7 +50,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             model_given=digest is not None,
             search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
-            dims_due=request.dims_due,
+            dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
             ended_by=(TimeIsUp,),
         )
     except InputError as error:

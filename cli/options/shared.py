@@ -10,13 +10,12 @@ import click
 
 from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.sizes import SizeOptions, size_options, sizes_of
 from mtpp.cli.options.values import input_limit
-from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model, Reading, Source, System
 
-_DIM_DIGITS = 19
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -47,11 +46,10 @@ class SystemOptions(TypedDict):
     stage_memory: str | None
 
 
-class ModelOptions(SystemOptions, ReadingOptions):
+class ModelOptions(SystemOptions, ReadingOptions, SizeOptions):
     """Values of :func:`model_options`."""
 
     costs: str | None
-    dims: tuple[str, ...]
     max_input_size: str
 
 
@@ -156,8 +154,9 @@ def model_options() -> Callable[[F], F]:
             metavar="FILE",
             help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile.",
         ),
-        click.option(
-            "--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX, PyTorch)."
+        size_options(
+            "Set a size that the model leaves open (ONNX, PyTorch); '*=1': all others.",
+            "Propose the sizes that are left open, and say which.",
         ),
         reading_options(),
         click.option(
@@ -232,7 +231,7 @@ def reading_of_model(options: ModelOptions) -> Reading:
 
     return Reading(
         system_of(options),
-        parse_dims(options["dims"]),
+        sizes_of(options),
         costs=options["costs"],
         max_input_bytes=input_limit(options["max_input_size"]),
         bandwidth_given=bool(options["bandwidth"]),
@@ -252,26 +251,3 @@ def system_of(options: SystemOptions) -> System:
         peak=options["peak"],
         stage_memory=options["stage_memory"],
     )
-
-
-def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
-    """Read ``--dim NAME=VALUE`` options.
-
-    Raises
-    ------
-    InputError
-        If one is malformed, given twice, or its value is no whole number above zero.
-    """
-    dims: dict[str, int] = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
-            raise InputError(
-                f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
-            )
-        if name in dims:
-            raise InputError(f"{name!r} is set twice", source="--dim")
-        if len(value) >= _DIM_DIGITS:
-            raise InputError(f"the value of {name!r} is too large", source="--dim")
-        dims[name] = int(value)
-    return dims

@@ -39,7 +39,7 @@ def profile_model(
     Memory: :class:`mtpp.runtime.profiling.profile_memory.MemoryNeed`. Time: two sessions, ``warm_up + repeats`` runs of
     each.
     """
-    from mtpp.formats.onnx.dimensions import UnknownSize
+    from mtpp.formats.modelled.open_sizes import UnknownSize
 
     onnxruntime()  # whether it is there is said before anything else
     folder = Path() if source.path is None else source.path.parent
@@ -49,7 +49,13 @@ def profile_model(
         from mtpp.formats.onnx import read_with_nodes
 
         return read_with_nodes(
-            source.path, data, source=source.display, dims=executable.dims, system=system, name=source.stem
+            source.path,
+            data,
+            source=source.display,
+            dims=executable.dims,
+            system=system,
+            name=source.stem,
+            propose_sizes=False,
         )
 
     reading: Reading | None = None
@@ -98,6 +104,8 @@ def _profile(
         "random_inputs": list(executable.made_up),
         "interleaved": measured.interleaved,
     }
+    if executable.proposed:
+        metadata["proposed_dims"] = list(executable.proposed)
     graph = profiled_graph(measured.reading.graph, measured.ops, measured.sizes, metadata)
     modelled = replace(measured.reading.graph, tensor_bytes=graph.tensor_bytes)
     return MeasuredProfile(graph, modelled, measured.ops, executable.random_weight_bytes, tuple(executable.made_up))

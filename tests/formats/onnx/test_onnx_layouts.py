@@ -10,10 +10,10 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from mtpp.formats.onnx import read_with_nodes
-from mtpp.formats.onnx.layout_shapes import BLOCKED, channel_block
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED, channel_block
+from mtpp.formats.onnx.shape_rules.window_sizes import Window, output_sizes, windows
 from mtpp.formats.onnx.tensor_type import TensorType
-from mtpp.formats.onnx.window_sizes import Window, output_sizes, windows
 from mtpp.inference.system import load_system
 
 node = helper.make_node

@@ -135,8 +135,8 @@ def test_symbolic_sizes() -> None:
         assert graph.metadata["dims"] == {key: 6, "u0": 5}
     assert int(graph.tensor_bytes[0]) == 4 * 12 * 4
     for dims, words in (
-        ({}, "the size 's7' is not fixed; set it with dims x:0=4 dims u0=1"),
-        ({"s7": 4}, "the size 'u0' is not fixed"),
+        ({}, "'x:0' (batch, as exported), 'u0' (depends on data); set dims={'x:0': 4, 'u0': 1}"),
+        ({"s7": 4}, "'u0' (depends on data)"),
         ({"s7": 1, "u0": 1}, "exported for sizes from 2 to 64"),
         ({"s7": 65, "u0": 1}, "exported for sizes from 2 to 64"),
         ({"s7": 4, "x:0": 5}, "'s7' is 4 and 5"),

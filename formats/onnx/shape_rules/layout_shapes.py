@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx
 
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.window_sizes import output_sizes
 from mtpp.formats.onnx.tensor_type import TensorType
-from mtpp.formats.onnx.window_sizes import output_sizes
 
 BLOCKED = "com.microsoft.nchwc"
 LARGEST_BLOCK = 16

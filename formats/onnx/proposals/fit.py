@@ -1,0 +1,101 @@
+"""Fit of sizes to a model: faults that shape inference lets pass, and what does not come out even."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.window_sizes import Window, windows
+from mtpp.formats.onnx.tensor_type import TensorType
+
+_WEIGHTS = {
+    "Conv": 1,
+    "ConvInteger": 1,
+    "QLinearConv": 3,
+    "com.microsoft:FusedConv": 1,
+    "com.microsoft.nchwc:Conv": 1,
+}
+"""Input with the weights of a convolution that slides over axes 2 and on."""
+
+_POOLS = frozenset(
+    ("AveragePool", "LpPool", "MaxPool", "com.microsoft.nchwc:AveragePool", "com.microsoft.nchwc:MaxPool")
+)
+
+
+@dataclass(slots=True)
+class Fit:
+    """What a walk with some sizes met; see :class:`mtpp.formats.onnx.walk.Walk`.
+
+    Attributes
+    ----------
+    done
+        Nodes of the main graph that were begun.
+    excuses
+        Branches that cannot run with these sizes, nodes that only shapes in the file help over.
+    contradicted
+        Tensors for which the file declares another shape.
+    uneven
+        Windows that leave elements over, in the order in which they were met.
+    """
+
+    done: int = 0
+    excuses: int = 0
+    contradicted: int = 0
+    uneven: list[Window] = field(default_factory=list)
+
+    @property
+    def score(self) -> tuple[int, int, int]:
+        """What is compared between sizes that fit: the smaller, the better."""
+        return self.excuses, self.contradicted, len(self.uneven)
+
+    def begun(self) -> None:
+        """Count a node of the main graph."""
+        self.done += 1
+
+    def node(self, node: NodeView) -> None:
+        """Look at a node with its outputs.
+
+        Raises
+        ------
+        MalformedNode
+            If it cannot run, which its shape rule did not see.
+        """
+        found = _windows(node)
+        if any(window.room < 0 for window in found):
+            raise MalformedNode("its window is larger than what it slides over")
+        self.uneven += [window for window in found if not window.is_exact]
+        if node.kind == "Reshape" and node.input(0).count != node.output().count:
+            raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
+        if node.kind == "Gather":
+            _check_rows(node)
+
+    def declared(self, said: TensorType | None, found: TensorType) -> None:
+        """Compare what the file declares of a tensor with what was found."""
+        if said is not None and said.shape != found.shape:
+            self.contradicted += 1
+
+    def excused(self) -> None:
+        """Count a branch that cannot run, or a node that only the file's own shapes help over."""
+        self.excuses += 1
+
+
+def _windows(node: NodeView) -> list[Window]:
+    weight = _WEIGHTS.get(node.kind)
+    if weight is not None:
+        kernel = node.input(weight).shape[2:]
+    elif node.kind in _POOLS:
+        kernel = tuple(node.integers("kernel_shape") or ())
+    else:
+        return []
+    return windows(node, node.input(0).shape[2:], kernel)
+
+
+def _check_rows(node: NodeView) -> None:
+    """Refuse constant indices beyond the table: positions of more tokens than it has rows."""
+    indices = node.value(1)
+    if indices is None or not indices.size:
+        return
+    table = node.input(0)
+    rows = table.shape[node.integer("axis", 0)]
+    if int(indices.max()) >= rows or int(indices.min()) < -rows:
+        raise MalformedNode(f"index {int(indices.max())} of {rows} rows")
