@@ -133,10 +133,11 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.inference.system import load_system
 
-    source = files.read(files.model)
+    source = files.read(model_at(files.model) if isinstance(files.model, str) else files.model)
     if looks_like_onnx(source.data):
         return request_of(read_planned_model(files, observer, source))
     found = graph_with_modules(source, dict(files.dims), load_system())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
@@ -125,7 +126,9 @@ class Model:
         inputs = self.graph.metadata.get("inputs")
         if isinstance(inputs, list) and inputs:
             shapes = [
-                f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}" for i in inputs[:4] if isinstance(i, dict)
+                f"{i['name']} {'×'.join(map(str, i.get('shape', [])))}".rstrip()
+                for i in inputs[:4]
+                if isinstance(i, dict)
             ]
             texts.append("inputs " + ", ".join(shapes) + (" …" if len(inputs) > 4 else ""))
         assumed = self.graph.metadata.get("assumptions")
@@ -141,6 +144,7 @@ def read_model(
     *,
     source: Source | None = None,
     spare_dims: bool = False,
+    assignment: str | None = None,
 ) -> Model:
     """Read the model at *path*, ``-`` for standard input; of the format ``torch``, what a function builds.
 
@@ -150,20 +154,24 @@ def read_model(
         The content of *path*, if it is at hand.
     spare_dims
         Whether *how* may name dimensions that this model, one of several, has not; it takes those it has.
+    assignment
+        Path of a plan for it, whose sizes it takes where it leaves some open.
 
     Raises
     ------
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
+    from mtpp.api.inputs.planned_sizes import planned_sizes
     from mtpp.api.inputs.python_models import source_at
     from mtpp.formats.graphs.recognise import read_graph, takes_sizes
+    from mtpp.formats.modelled.open_sizes import OpenSizes
     from mtpp.inference.frozen import frozen
 
     source = source or source_at(path, how.from_format, how.max_input_bytes)
-    graph = read_graph(
+    read = partial(
+        read_graph,
         source,
-        dims=dict(how.dims),
         system=how.system,
         spare_dims=spare_dims,
         warn=warn,
@@ -172,9 +180,15 @@ def read_model(
         backward=how.backward,
         loading_time=how.loading_time,
     )
+    try:
+        graph = read(dims=how.dims)
+    except OpenSizes:
+        planned = {} if assignment is None else planned_sizes(assignment)
+        if not planned:
+            raise
+        graph = read(dims={**planned, **how.dims})
     # Converted graphs remember the sizes that were set before: only what has sizes itself is asked.
-    symbolic = bool(how.dims) and takes_sizes(source)
-    dims, proposed = ((graph.metadata.get(key, ()) if symbolic else ()) for key in ("dims", "proposed_dims"))
+    said = graph.metadata if graph.metadata.get("dims") and takes_sizes(source) else {}
     costs = None
     if how.costs is not None:
         from mtpp.formats.measured.measured_costs import caveats
@@ -191,11 +205,11 @@ def read_model(
         kept,
         graph,
         how.system,
-        frozen(dict(dims)),
+        frozen(said.get("dims", {})),
         read_as_told=told,
         costs=costs,
         max_input_bytes=how.max_input_bytes,
-        proposed_dims=tuple(proposed),
+        proposed_dims=tuple(said.get("proposed_dims", ())),
     )
 
 

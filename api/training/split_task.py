@@ -262,7 +262,7 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
     if request.from_format is not None:
         source = source_at(request.model, request.from_format, MAX_INPUT_BYTES)
         return _of_graph(request, _graph_of(request, source, observer), observer)
-    source = source_of(request.model, None, "model")
+    source = source_of(request.model, None, "model", folders=True)
     if not looks_like_training_model(Content(source)):
         return _of_graph(request, _graph_of(request, source, observer), observer)
     _refuse_graph_terms(request)

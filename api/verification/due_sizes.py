@@ -49,13 +49,14 @@ def _proposed(
     sizes: Mapping[str, int], model: str | SuppliedModel | None, system: Mapping[str, Any], request: VerifyRequest
 ) -> dict[str, int]:
     from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.inference.system import System
 
     again = model if model is None or isinstance(model, str) else model.again
     if again is None:
         raise InputError("are proposed for a file", parameter="auto_dims", remedy="give the model with ‹model›")
-    source = read_source(again, max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
     graph = read_graph(
         source,
         dims={**sizes, OTHERS: "auto"},

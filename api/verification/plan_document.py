@@ -81,6 +81,7 @@ def graph_of(
         More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
     """
     from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.measured.measured_costs import with_costs
 
@@ -97,7 +98,7 @@ def graph_of(
         assert model.again is not None
         again = model.again
     refuse_missing_costs(stated, costs)
-    source = read_source(again, max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
     document = model_document(source, dims, system, {**request.read_as.options(), **reading}, costs)
     return document, source.sha256, None if costs is None else costs.sha256
 

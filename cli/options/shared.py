@@ -218,11 +218,13 @@ def read_model(
     *,
     source: Source | None = None,
     spare_dims: bool = False,
+    assignment: str | None = None,
 ) -> Model:
     """Read the model at *path* with what :func:`model_options` collected; see :mod:`mtpp.api.inputs.model`."""
     from mtpp.api.inputs.model import read_model
 
-    return read_model(path, reading_of_model(options), warn, source=source, spare_dims=spare_dims)
+    how = reading_of_model(options)
+    return read_model(path, how, warn, source=source, spare_dims=spare_dims, assignment=assignment)
 
 
 def reading_of_model(options: ModelOptions) -> Reading:

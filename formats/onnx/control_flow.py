@@ -25,6 +25,10 @@ WITHOUT_LIMIT = 2**31
 """Exporters write 2^63 − 1 as the trip count of a ``while``: that is none."""
 
 
+LEFT_OUT = "cannot run with these sizes"
+"""What a note says of a branch that was not counted."""
+
+
 class BodyWalk(Protocol):
     """Runs over a body with its inputs bound; given by the caller that walks the graph around it."""
 
@@ -119,7 +123,7 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
             elif name not in bodies:
                 record.left_out += 1
                 record.parameters |= _stored_in(_body(node, name), f"{name}/")
-                note = f"{name} cannot run with these sizes: {costly} counted"
+                note = f"{name} {LEFT_OUT}: {costly} counted"
         record.notes.insert(0, _note(1, note))
     record.types = [_open(known.type) for known in body.outputs]
     return record

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,8 +12,8 @@ import onnx
 from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
-from mtpp.formats.modelled.op_record import GraphRecord
 from mtpp.formats.modelled.size_terms import SizeTerms
+from mtpp.formats.onnx.control_flow import LEFT_OUT
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.loading import opset_versions
 from mtpp.formats.onnx.open_model import OpenModel
@@ -145,8 +146,8 @@ def read_with_nodes(
         "dims": dict(dimensions.given),
         "symbolic_dims": list(dimensions.symbols),
         **({"proposed_dims": list(found.proposed)} if found.proposed else {}),
-        **summary_of(record, names),
-        **_assumed(record),
+        **(summary := summary_of(record, names)),
+        **_assumed(summary),
     }
     try:
         built = CostGraph.build(
@@ -161,9 +162,10 @@ def read_with_nodes(
     return Reading(built, model, tuple(op.index for op in record.ops), scope)
 
 
-def _assumed(record: GraphRecord) -> dict[str, list[str]]:
+def _assumed(summary: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what the figures rest on: branches that were left out."""
-    texts = [f"{note['op']}: {note['note']}" for op in record.ops for note in op.notes if "cannot run" in note["note"]]
+    notes = summary.get("control_flow", ())
+    texts = [f"{entry['op']}: {entry['note']}" for entry in notes if LEFT_OUT in entry["note"]]
     return {"assumptions": texts} if texts else {}
 
 

@@ -48,6 +48,8 @@ class Executable:
         Of all weights that were made up, those that are let go of again included.
     proposed
         Names of the sizes that nobody gave.
+    limits
+        Least and largest number that make sense in inputs of whole numbers, where something is known of them.
     as_saved
         Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.profiling.executed_graph`).
     """
@@ -63,6 +65,7 @@ class Executable:
     as_saved: bool = False
     random_weight_bytes: int = 0
     proposed: tuple[str, ...] = ()
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def initializer_bytes(self) -> int:
@@ -75,6 +78,12 @@ class Executable:
             for tensor in all_tensors(self.model.graph)
             if is_known_dtype(tensor.data_type)
         )
+
+    def leave_sizes_open(self) -> None:
+        """Declare inputs without sizes: ONNX Runtime refuses a model with a branch that cannot run with them."""
+        for value in self.model.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                dim.Clear()
 
     def serialized(self) -> bytes:
         """Return the model as ONNX Runtime takes it.
@@ -170,7 +179,7 @@ def fill_inputs(executable: Executable, seed: int) -> None:
     """Make up the contents of inputs that were not given."""
     for name, kind in executable.inputs.items():
         if name not in executable.feeds:
-            executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed)
+            executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed, executable.limits.get(name))
             executable.made_up.append(name)
 
 

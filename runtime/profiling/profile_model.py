@@ -40,6 +40,8 @@ def profile_model(
     each.
     """
     from mtpp.formats.modelled.open_sizes import UnknownSize
+    from mtpp.formats.onnx.left_out import only_branches
+    from mtpp.formats.onnx.value_ranges import ranges_of
 
     onnxruntime()  # whether it is there is said before anything else
     folder = Path() if source.path is None else source.path.parent
@@ -61,6 +63,9 @@ def profile_model(
     reading: Reading | None = None
     with suppress(UnknownSize):  # a run tells it
         reading = read(source.data, request.system)
+        executable.limits = ranges_of(reading)
+        if only_branches(reading):
+            executable.leave_sizes_open()
     need = memory_need(executable, reading.graph if reading else None, 1 + request.choices.beside)
     limit, chunks = request.memory_bytes, 1
     if reading is not None and limit is not None and need.total > limit:

@@ -134,7 +134,9 @@ def test_a_value_that_grows_in_a_loop_has_no_static_size(reading):
     )
     nodes = [node("Loop", ["M", "", "x"], ["y"], name="loop", body=body)]
     model = reading.model(nodes, {"x": [2, 8]}, ["y"], constants={"M": np.int64(4)})
-    with pytest.raises(InputError, match=r"1 size is open: 'y:0' \(depends on data, from Loop 'loop'\); set dims={'y:0': 1}"):
+    with pytest.raises(
+        InputError, match=r"1 size is open: 'y:0' \(depends on data, from Loop 'loop'\); set dims={'y:0': 1}"
+    ):
         reading.read(model)
     assert reading.read(model, dims={"y:0": 10}).metadata["outputs"][0]["bytes"] == 320
 
