@@ -49,6 +49,7 @@ _WORDS: tuple[tuple[Role, frozenset[str]], ...] = (
     (Role.HEIGHT, frozenset(("height", "h", "rows", "row", "imgh"))),
     (Role.WIDTH, frozenset(("width", "w", "columns", "cols", "column", "imgw"))),
     (Role.CHANNELS, frozenset(("channel", "channels", "c"))),
+    (Role.OTHER, frozenset(("dim", "embedding", "feature", "features", "hidden"))),
     (Role.SAMPLES, frozenset(("audio", "sample", "samples", "signal", "wav", "wave", "waveform"))),
     (Role.FRAMES, frozenset(("frame", "frames", "time", "timesteps", "t"))),
     (

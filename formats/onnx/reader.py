@@ -175,7 +175,7 @@ def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Di
     kind: ValueType | PartialType = known.type if known is not None else PartialType()
     if known is None:
         partial = partial_type(declared)
-        kind = dimensions.applied(name, partial) if isinstance(partial, PartialType) else partial
+        kind = dimensions.applied(name, partial, others=False) if isinstance(partial, PartialType) else partial
     if isinstance(kind, TensorType):
         return {"name": name, "shape": list(kind.shape), "dtype": dtype_name(kind.dtype), "bytes": kind.bytes}
     if isinstance(kind, PartialType):

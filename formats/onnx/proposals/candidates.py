@@ -79,7 +79,7 @@ def tiers_of(role: Role, setting: Setting, limits: Sequence[int] = ()) -> Tiers:
         return [[*limits, 1]]
     if role is Role.TOKENS:
         first = (1,) if setting.cached else ()
-        return [[*first, *_TOKENS], setting.weights]
+        return [[*first, *_TOKENS], setting.weights, setting.channels]
     common: dict[Role, Sequence[int]] = {
         Role.BATCH: _SMALL,
         Role.CHANNELS: (*setting.channels, 3, 1, 4),
@@ -90,7 +90,7 @@ def tiers_of(role: Role, setting: Setting, limits: Sequence[int] = ()) -> Tiers:
         Role.TOTAL: _TOKENS,
     }
     if role in common:
-        return [common[role], setting.weights]
+        return [common[role], setting.weights, setting.channels]
     return [(*setting.channels, *setting.weights, *_ANY)]
 
 

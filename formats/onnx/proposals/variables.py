@@ -137,8 +137,8 @@ class Variables:
     def tiers(self, group: Sequence[Variable]) -> Iterator[list[Sizes]]:
         """Yield sizes of a group in the order in which they are tried, a tier at a time."""
         if group[0].role in _SIDES:
-            fixed = [self._fixed_side(group, side) for side in _SIDES]
-            for tier in pictures(*fixed, self._setting):
+            height, width = (self._fixed_side(group, side) for side in _SIDES)
+            for tier in pictures(height, width, self._setting):
                 yield [{one.key: pair[one.role is Role.WIDTH] for one in group} for pair in tier]
             return
         for sizes in tiers_of(group[0].role, self._setting, group[0].limits):
