@@ -64,6 +64,9 @@ _WORDS: tuple[tuple[Role, frozenset[str]], ...] = (
 
 _SOUND = frozenset(("audio", "pcm", "signal", "sound", "speech", "wav", "wave", "waveform"))
 _STATE = frozenset(("c", "c0", "cell", "cn", "cx", "h", "h0", "hidden", "hn", "hx", "memory", "state", "states"))
+_EMBEDDED = frozenset(("hidden", "states"))
+"""What transformers call embedded tokens."""
+
 _CACHE = frozenset(("cache", "kv", "past", "present"))
 _IMAGE_CHANNELS = (1, 3, 4)
 _CHANNELS_FIRST = {4: (Role.BATCH, Role.CHANNELS, Role.HEIGHT, Role.WIDTH)}
@@ -79,7 +82,8 @@ def words_of(name: str) -> frozenset[str]:
 
 def is_state(one: InputShape) -> bool:
     """Say whether an input is what an earlier run left: a stream is fed piece by piece then."""
-    return one.is_float and len(one.dims) > 1 and bool(words_of(one.name) & _STATE)
+    words = words_of(one.name)
+    return one.is_float and len(one.dims) > 1 and bool(words & _STATE) and not words >= _EMBEDDED
 
 
 def roles_of(one: InputShape) -> tuple[Role, ...]:

@@ -70,6 +70,20 @@ def _window_too_large(weight_input: int) -> Callable[[NodeView, int], str | None
     return check
 
 
+def _pool_too_large(node: NodeView, outputs: int) -> str | None:
+    """Check that no window is so much larger than what it slides over that less than nothing would be left."""
+    x, kernel = node.inputs[0] if node.inputs else None, node.integers("kernel_shape")
+    if not isinstance(x, TensorType) or not kernel:
+        return None
+    try:
+        found = windows(node, x.shape[2:], kernel)
+    except MalformedNode:
+        return None
+    if all(window.room >= -window.stride for window in found):
+        return None
+    return f"the window {'×'.join(map(str, kernel))} does not fit into {'×'.join(map(str, x.shape[2:]))}"
+
+
 def _mirror_too_large(node: NodeView, outputs: int) -> str | None:
     """Check that what is added by reflection is there to be reflected."""
     first, pads = node.inputs[0] if node.inputs else None, node.value(1)
@@ -86,9 +100,12 @@ def _mirror_too_large(node: NodeView, outputs: int) -> str | None:
 
 
 _CHECKS: dict[str, Callable[[NodeView, int], str | None]] = {
+    "AveragePool": _pool_too_large,
     "Conv": _window_too_large(1),
     "ConvInteger": _window_too_large(1),
     "Einsum": _wrong_equation,
+    "LpPool": _pool_too_large,
+    "MaxPool": _pool_too_large,
     "Pad": _mirror_too_large,
     "QLinearConv": _window_too_large(3),
     "Split": _wrong_split,

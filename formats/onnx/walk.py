@@ -57,8 +57,11 @@ class Fitting(Protocol):
     def declared(self, said: TensorType | None, found: TensorType) -> None:
         """Compare what the file declares of a tensor, None for nothing, with what was found."""
 
-    def excused(self) -> None:
-        """Hear of a branch of control flow that cannot run, or of a node that only the file's own shapes help over."""
+    def rescued(self, problem: str) -> None:
+        """Hear of a node that only shapes declared in the file help over; raises ValueError if that will not do."""
+
+    def left_out(self) -> None:
+        """Hear of a branch of control flow that cannot run."""
 
 
 class Walk:
@@ -199,9 +202,9 @@ class Walk:
                 types, reason = self._inference.infer(node, view, inputs, declared)
         outputs = self._complete(node, view, types, consumed, returned, reason)
         if self._fit is not None:
-            self._show(node, view, outputs, declared)
-            for _ in range(reason.misfit + (0 if control is None else control.left_out)):
-                self._fit.excused()
+            self._show(node, view, outputs, declared, reason)
+            for _ in range(0 if control is None else control.left_out):
+                self._fit.left_out()
         root = self._root(view, inputs) if constant else None
         for position, (name, known_type) in enumerate(zip(node.output, outputs, strict=True)):
             if not name or known_type is None:
@@ -351,10 +354,13 @@ class Walk:
         view: NodeView,
         outputs: Sequence[ValueType | None],
         declared: Mapping[str, onnx.TypeProto],
+        reason: Why,
     ) -> None:
         """Show a node with its outputs to what looks for sizes that fit."""
         assert self._fit is not None
         try:
+            if reason.misfit:
+                self._fit.rescued(reason.text)
             self._fit.node(NodeView(view.kind, view.opset, view.attributes, view.inputs, view.values, outputs))
         except _MISFITS as error:
             raise self._misfit(node, error) from None

@@ -144,6 +144,10 @@ def channels_of_weights(graph: onnx.GraphProto, inputs: Iterable[str]) -> tuple[
     stored = {tensor.name: list(tensor.dims) for tensor in graph.initializer}
     reached, found = set(inputs), []
     for node in graph.node:
+        if node.op_type == "Transpose" and node.input[0] in stored:
+            perm = next((list(one.ints) for one in node.attribute if one.name == "perm"), None)
+            dims = stored[node.input[0]]
+            stored[node.output[0]] = dims[::-1] if perm is None else [dims[axis] for axis in perm if axis < len(dims)]
         if not node.input or node.input[0] not in reached:
             continue
         if node.op_type in _PASSING:

@@ -30,14 +30,17 @@ class Fit:
     ----------
     done
         Nodes of the main graph that were begun.
+    strict
+        Whether a node that only shapes declared in the file help over is a fault.
     excuses
-        Branches that cannot run with these sizes, nodes that only shapes in the file help over.
+        Such nodes, and branches that cannot run with these sizes.
     contradicted
         Tensors for which the file declares another shape.
     uneven
         Windows that leave elements over, in the order in which they were met.
     """
 
+    strict: bool = True
     done: int = 0
     excuses: int = 0
     contradicted: int = 0
@@ -60,10 +63,9 @@ class Fit:
         MalformedNode
             If it cannot run, which its shape rule did not see.
         """
-        found = _windows(node)
-        if any(window.room < 0 for window in found):
-            raise MalformedNode("its window is larger than what it slides over")
-        self.uneven += [window for window in found if not window.is_exact]
+        if node.kind in _POOLS and not node.output().count:
+            raise MalformedNode("it leaves nothing")
+        self.uneven += [window for window in _windows(node) if not window.is_exact]
         if node.kind == "Reshape" and node.input(0).count != node.output().count:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Gather":
@@ -74,8 +76,20 @@ class Fit:
         if said is not None and said.shape != found.shape:
             self.contradicted += 1
 
-    def excused(self) -> None:
-        """Count a branch that cannot run, or a node that only the file's own shapes help over."""
+    def rescued(self, problem: str) -> None:
+        """Count a node that only shapes declared in the file help over.
+
+        Raises
+        ------
+        MalformedNode
+            If that is a fault.
+        """
+        self.excuses += 1
+        if self.strict:
+            raise MalformedNode(problem)
+
+    def left_out(self) -> None:
+        """Count a branch that cannot run."""
         self.excuses += 1
 
 

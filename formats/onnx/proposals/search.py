@@ -59,8 +59,11 @@ class _Trial(Generic[W]):
 
 
 class _Search(Generic[W]):
-    def __init__(self, variables: Variables, given: Mapping[str, int], attempt: Attempt[W]) -> None:
+    def __init__(
+        self, variables: Variables, given: Mapping[str, int], attempt: Attempt[W], *, strict: bool = True
+    ) -> None:
         self.variables = variables
+        self._strict = strict
         self._given, self._attempt = given, attempt
         self._walked = 0
         self._trials: dict[tuple[tuple[str, int], ...], _Trial[W]] = {}
@@ -80,7 +83,7 @@ class _Search(Generic[W]):
             if not is_misfit(best.result) or self.spent:
                 break
             reached = best.fit.done
-            for group in self.variables.groups(self.variables.affecting(reached)):
+            for group in self.variables.groups_and_members(self.variables.affecting(reached)):
                 best = self._varied(best, group)
                 if best.fits:
                     break
@@ -108,7 +111,7 @@ class _Search(Generic[W]):
     def _trial(self, sizes: Sizes) -> _Trial[W]:
         key = tuple(sorted(sizes.items()))
         if key not in self._trials:
-            fit = Fit()
+            fit = Fit(strict=self._strict)
             result = self._attempt({**self._given, **sizes}, fit)
             self._walked += fit.done
             self._trials[key] = _Trial(sizes, fit, result)
@@ -153,6 +156,8 @@ class _Search(Generic[W]):
         """Return every open size with its proposal; *explore*: also by which steps others would fit."""
         found = []
         for one in self.variables:
+            if one.key not in best.sizes:  # open in another trial, and not in this one
+                continue
             proposal = best.sizes.get(one.key) if best.fits else None
             note = one.origin or (self._steps(best, one) if explore and best.fits else "")
             found.append(OpenSize(one.key, tuple(one.places), one.role, proposal, note))
@@ -210,8 +215,11 @@ def propose(
     The same sizes for the same model: what is spent on trials is counted in nodes. A size that fits is one with which
     every op's operands do; that it is the one the model was made for, nobody says.
     """
-    search = _Search(Variables(graph, parameters, given), given, attempt)
+    search: _Search[W] = _Search(Variables(graph, parameters, given), given, attempt)
     best = search.run()
+    if not best.fits and best.fit.excuses:  # shape inference may be wrong, and the file's own shapes right
+        search = _Search(Variables(graph, parameters, given), given, attempt, strict=False)
+        best = search.run()
     result = best.result
     if isinstance(result, InputError):
         if not len(search.variables) or not (is_misfit(result) or isinstance(result, OpenTensor)):
@@ -220,4 +228,4 @@ def propose(
         raise OpenSizes(search.told(best, explore=False), source, said) from None
     if not take:
         raise OpenSizes(search.told(best, explore=True), source)
-    return Proposal({one.key: best.sizes[one.key] for one in search.variables}, result)
+    return Proposal(best.sizes, result)

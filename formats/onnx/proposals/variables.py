@@ -118,12 +118,15 @@ class Variables:
         self._known.setdefault(key, Variable(key, [], role, limits, origin)).places.append((tensor, axis))
 
     def groups(self, among: Collection[str] | None = None) -> Iterator[tuple[Variable, ...]]:
-        """Yield variables that are varied together: sides of pictures, and nameless ones of one role; batches last."""
-        chosen = [one for one in self if (among is None or one.key in among) and not self.follows(one)]
+        """Yield variables that are varied together, if one of them is *among* some keys; those of batches last.
+
+        They are the sides of pictures, and nameless ones of one role.
+        """
+        chosen = [one for one in self if not self.follows(one)]
         chosen.sort(key=lambda one: one.role is Role.BATCH)
         done: set[str] = set()
         for one in chosen:
-            if one.key in done:
+            if one.key in done or not (among is None or one.key in among):
                 continue
             if one.role in _SIDES:
                 alike = [other for other in chosen if other.role in _SIDES]
@@ -133,6 +136,12 @@ class Variables:
                 alike = [other for other in chosen if other.role is one.role and not other.is_named]
             done.update(other.key for other in alike)
             yield tuple(alike)
+
+    def groups_and_members(self, among: Collection[str] | None = None) -> Iterator[tuple[Variable, ...]]:
+        """Yield the same groups, and then the variables of each of them by themselves."""
+        groups = list(self.groups(among))
+        yield from groups
+        yield from ((one,) for group in groups if len(group) > 1 for one in group)
 
     def tiers(self, group: Sequence[Variable]) -> Iterator[list[Sizes]]:
         """Yield sizes of a group in the order in which they are tried, a tier at a time."""

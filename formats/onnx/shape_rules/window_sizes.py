@@ -34,10 +34,12 @@ class Window:
 
     @property
     def is_exact(self) -> bool:
-        """Whether no element is left over.
+        """Whether no element is left over, and none is missing.
 
         The last window ends where the padded axis does, or padding makes the axis its size divided by the stride.
         """
+        if self.room < 0:
+            return False
         if self.room % self.stride == 0:
             return True
         return self.size % self.stride == 0 and self.padding >= self.extent - self.stride

@@ -28,6 +28,7 @@ B, C, H, W = Role.BATCH, Role.CHANNELS, Role.HEIGHT, Role.WIDTH
         (InputShape("state", True, [2, None, 128]), (Role.OTHER, B, Role.OTHER)),
         (InputShape("h", True, [1, "batch", 128]), (Role.OTHER, B, Role.OTHER)),
         (InputShape("features", True, [None, None, 512]), (B, Role.TOKENS, Role.OTHER)),
+        (InputShape("encoder_hidden_states", True, [None, None, 768]), (B, Role.TOKENS, Role.OTHER)),
         (InputShape("input", True, ["sequence_length", 576]), (Role.TOKENS, Role.TOKENS)),
         (InputShape("lengths", False, [None]), (B,)),
         (InputShape("sr", False, []), ()),

@@ -196,6 +196,7 @@ def test_windows_that_do_not_fit_are_refused():
 
 def test_windows_are_exact_where_nothing_is_left_over():
     """The last window ends at the end, or a padded axis is divided by the stride."""
+    assert not Window(7, 0, 2560, 2560).is_exact
     assert Window(299, 0, 3, 2).is_exact
     assert not Window(224, 0, 3, 2).is_exact
     assert Window(224, 6, 7, 2).is_exact
