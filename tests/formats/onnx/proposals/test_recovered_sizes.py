@@ -12,8 +12,6 @@ from mtpp.datasets import sample_path
 from mtpp.formats.onnx import read_with_nodes
 from mtpp.inference.system import load_system
 
-SHARED = Path(__file__).parents[5] / "shared" / "data" / "onnx"
-
 
 def _wiped(data: bytes) -> tuple[onnx.ModelProto, dict[str, int]]:
     """Return a model without the sizes of its inputs, channels aside, and those sizes by place."""
@@ -52,12 +50,9 @@ def test_light_models_get_their_sizes_back(name: str, light_model: Callable[[str
 @pytest.mark.slow
 @pytest.mark.parametrize("declared", [True, False])
 @pytest.mark.parametrize("name", ["bert-base", "efficientnet", "sd15-unet", "t5-small", "vit-base"])
-def test_large_models_get_their_sizes_back(name: str, declared: bool) -> None:
+def test_large_models_get_their_sizes_back(name: str, declared: bool, shared_data: Path) -> None:
     """Constants of reshapes, tables of positions and features decide; shapes declared in the file are not needed."""
-    path = SHARED / f"{name}.onnx"
-    if not path.exists():
-        pytest.skip("the folder of shared data is not beside this checkout")
-    model, sizes = _wiped(path.read_bytes())
+    model, sizes = _wiped((shared_data / "onnx" / f"{name}.onnx").read_bytes())
     if not declared:
         del model.graph.value_info[:]
     assert _proposed(model) == sizes
