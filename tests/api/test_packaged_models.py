@@ -65,3 +65,34 @@ def test_a_packaged_model_goes_through_at_the_first_try(path: str, sizes: dict[s
     check = split.stages.check
     assert check is not None
     assert all(output.identical for output in check.outputs)
+
+
+@pytest.mark.slow
+def test_a_branch_for_another_rate_is_left_out(tmp_path: Path) -> None:
+    """At 576 samples only the branch for 16 kHz can run: inputs that are made up choose it."""
+    pytest.importorskip("onnxruntime")
+    model = mtpp.read(_installed("silero_vad/data/silero_vad.onnx"), dims={"input:1": 576, "*": 1})
+    assert model.graph.metadata["assumptions"] == ["If_0: else_branch cannot run with these sizes: then_branch counted"]
+    plan = mtpp.partition(model, 2)
+    split = mtpp.split(model, plan, tmp_path / "stages", check=True)
+    assert split.passed
+    assert [tensor.limits for tensor in split.manifest.inputs] == [None, None, (16000, 16000)]
+    assert mtpp.run_pipeline(tmp_path / "stages", batches=2, warmup=0).agrees
+    assert mtpp.profile(model, warmup=0, repeats=1).graph.op_count == 4
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "path", ["ddddocr/common_old.onnx", "rapidocr_onnxruntime/models/ch_ppocr_mobile_v2.0_cls_infer.onnx"]
+)
+def test_a_model_that_a_session_saved_goes_through_too(path: str, tmp_path: Path) -> None:
+    """At the last optimisation level: blocked channels, fused and quantised ops."""
+    ort = pytest.importorskip("onnxruntime")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_ALL
+    options.optimized_model_filepath = str(tmp_path / "saved.onnx")
+    options.log_severity_level = 4
+    ort.InferenceSession(str(_installed(path)), options, providers=["CPUExecutionProvider"])
+    model = mtpp.read(tmp_path / "saved.onnx", dims="auto")
+    assert model.graph.metadata["not_modelled"] == {}
+    assert mtpp.split(model, mtpp.partition(model, 4), tmp_path / "stages", check=True).passed
