@@ -90,14 +90,16 @@ class OpenModel:
                 raise
             named = Dimensions(graph, self.parameters, named_sizes(terms), self.source, spare=spare).given
 
-        def attempt(sizes: Mapping[str, int], fit: Fit) -> Walked | InputError:
+        def attempt(sizes: Mapping[str, int], fit: Fit) -> InputError | None:
             try:
-                return self._walk(sizes, system, fit=fit)
+                self._walk(sizes, system, fit=fit)
             except InputError as failed:
                 return failed
+            return None
 
-        proposal = propose(graph, self.parameters, named, self.source, attempt, take=take)
-        return replace(proposal.walked, proposed=tuple(proposal.sizes))
+        sizes = propose(graph, self.parameters, named, self.source, attempt, take=take)
+        # Walked over once more, as any reader does that is given these sizes: a trial is stricter.
+        return replace(self._walk({**named, **sizes}, system), proposed=tuple(sizes))
 
     def _walk(self, terms: SizeTerms, system: System, *, spare: bool = False, fit: Fit | None = None) -> Walked:
         model, graph = self.model, self.model.graph

@@ -8,6 +8,6 @@ does not come out even on the way (``fit``). ``search`` varies the sizes that th
 A proposal is a size with which every op's operands fit; that it is the one the model was made for, nobody says.
 """
 
-from mtpp.formats.onnx.proposals.search import Proposal, propose
+from mtpp.formats.onnx.proposals.search import propose
 
-__all__ = ["Proposal", "propose"]
+__all__ = ["propose"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
 
 import onnx
 
@@ -25,62 +24,46 @@ _STEPS = (1, 2, 4, 8, 16, 32, 64)
 _ALONG_TIME = frozenset((Role.SAMPLES, Role.FRAMES))
 _STEPPED = _ALONG_TIME | {Role.DEPTH, Role.HEIGHT, Role.TOKENS, Role.WIDTH}
 
-W = TypeVar("W")
-
-Attempt = Callable[[Mapping[str, int], Fit], W | InputError]
-"""Walks over the model with sizes; returns what it found, or why it ended."""
+Attempt = Callable[[Mapping[str, int], Fit], InputError | None]
+"""Walks over the model with sizes; returns why it ended, None where it came to the end."""
 
 
 @dataclass(frozen=True)
-class Proposal(Generic[W]):
-    """Sizes that fit, and what walking over the model with them gave.
-
-    Attributes
-    ----------
-    sizes
-        By key, of what was open.
-    """
-
-    sizes: Mapping[str, int]
-    walked: W
-
-
-@dataclass(frozen=True)
-class _Trial(Generic[W]):
+class _Trial:
     """One walk with sizes."""
 
     sizes: Sizes
     fit: Fit
-    result: W | InputError
+    error: InputError | None
 
     @property
     def fits(self) -> bool:
-        return not isinstance(self.result, InputError)
+        """Whether every node could run."""
+        return self.error is None
 
 
-class _Search(Generic[W]):
+class _Search:
     def __init__(
-        self, variables: Variables, given: Mapping[str, int], attempt: Attempt[W], *, strict: bool = True
+        self, variables: Variables, given: Mapping[str, int], attempt: Attempt, *, strict: bool = True
     ) -> None:
         self.variables = variables
         self._strict = strict
         self._given, self._attempt = given, attempt
         self._walked = 0
-        self._trials: dict[tuple[tuple[str, int], ...], _Trial[W]] = {}
+        self._trials: dict[tuple[tuple[str, int], ...], _Trial] = {}
 
     @property
     def spent(self) -> bool:
         """Whether no more trials are to be made."""
         return self._walked > MOST_NODES
 
-    def run(self) -> _Trial[W]:
+    def run(self) -> _Trial:
         """Return the best trial: one that fits, if any of those made did."""
         best = self._settled(self.variables.defaults())
         for _ in range(_ROUNDS):
             if best.fits:
                 return self._refined(best)
-            assert isinstance(best.result, InputError)
-            if not is_misfit(best.result) or self.spent:
+            if best.error is None or not is_misfit(best.error) or self.spent:
                 break
             reached = best.fit.done
             for group in self.variables.groups_and_members(self.variables.affecting(reached)):
@@ -91,15 +74,15 @@ class _Search(Generic[W]):
                 break
         return best
 
-    def changed(self, trial: _Trial[W], sizes: Mapping[str, int]) -> _Trial[W]:
+    def changed(self, trial: _Trial, sizes: Mapping[str, int]) -> _Trial:
         """Return the trial with some sizes changed, and with what follows from them."""
         return self._settled(self.variables.completed({**trial.sizes, **sizes}))
 
-    def _settled(self, sizes: Sizes) -> _Trial[W]:
+    def _settled(self, sizes: Sizes) -> _Trial:
         """Walk with sizes; those that depend on data are entered as they are met."""
         while True:
             tried = self._trial(sizes)
-            error = tried.result
+            error = tried.error
             if not isinstance(error, OpenTensor) or error.misfit or len(self.variables) > _MOST_VARIABLES:
                 return tried
             entered = self.variables.enter(error)
@@ -108,16 +91,16 @@ class _Search(Generic[W]):
             for group in self.variables.groups(entered):
                 sizes = {**sizes, **self.variables.first(group)}
 
-    def _trial(self, sizes: Sizes) -> _Trial[W]:
+    def _trial(self, sizes: Sizes) -> _Trial:
         key = tuple(sorted(sizes.items()))
         if key not in self._trials:
             fit = Fit(strict=self._strict)
-            result = self._attempt({**self._given, **sizes}, fit)
+            error = self._attempt({**self._given, **sizes}, fit)
             self._walked += fit.done
-            self._trials[key] = _Trial(sizes, fit, result)
+            self._trials[key] = _Trial(sizes, fit, error)
         return self._trials[key]
 
-    def _varied(self, best: _Trial[W], group: Sequence[Variable]) -> _Trial[W]:
+    def _varied(self, best: _Trial, group: Sequence[Variable]) -> _Trial:
         """Return the best trial over the sizes of a group: one that fits, else the one that came farthest."""
         for tier in self.variables.tiers(group):
             found = self._best_of(best, tier)
@@ -126,7 +109,7 @@ class _Search(Generic[W]):
             best = found
         return best
 
-    def _best_of(self, best: _Trial[W], tier: Iterable[Mapping[str, int]]) -> _Trial[W]:
+    def _best_of(self, best: _Trial, tier: Iterable[Mapping[str, int]]) -> _Trial:
         """Return the best of *best* and trials with the sizes of a tier; the first one of which all comes out even."""
         for sizes in tier:
             if self.spent or (best.fits and not any(best.fit.score)):
@@ -139,7 +122,7 @@ class _Search(Generic[W]):
                 best = tried
         return best
 
-    def _refined(self, best: _Trial[W]) -> _Trial[W]:
+    def _refined(self, best: _Trial) -> _Trial:
         """Return a trial of which more comes out even: sizes as common, or windows that end where a wave does."""
         for group in self.variables.groups():
             if not any(best.fit.score):
@@ -152,7 +135,7 @@ class _Search(Generic[W]):
                 best = self._best_of(best, _even_sizes(best, group))
         return best
 
-    def told(self, best: _Trial[W], *, explore: bool) -> list[OpenSize]:
+    def told(self, best: _Trial, *, explore: bool) -> list[OpenSize]:
         """Return every open size with its proposal; *explore*: also by which steps others would fit."""
         found = []
         for one in self.variables:
@@ -163,7 +146,7 @@ class _Search(Generic[W]):
             found.append(OpenSize(one.key, tuple(one.places), one.role, proposal, note))
         return found
 
-    def _steps(self, best: _Trial[W], one: Variable) -> str:
+    def _steps(self, best: _Trial, one: Variable) -> str:
         """Say which sizes near a proposal fit as well, where not all of them do."""
         if one.role not in _STEPPED or self.variables.follows(one) or self.spent:
             return ""
@@ -173,7 +156,7 @@ class _Search(Generic[W]):
         return "no other near it fits"
 
 
-def _even_sizes(trial: _Trial[W], group: Sequence[Variable]) -> list[dict[str, int]]:
+def _even_sizes(trial: _Trial, group: Sequence[Variable]) -> list[dict[str, int]]:
     """Return sizes at which the first window that leaves something over would leave nothing."""
     if not trial.fit.uneven:
         return []
@@ -188,11 +171,11 @@ def propose(
     parameters: Collection[str],
     given: Mapping[str, int],
     source: str,
-    attempt: Attempt[W],
+    attempt: Attempt,
     *,
     take: bool,
-) -> Proposal[W]:
-    """Look for sizes of all that *given* leaves open.
+) -> Sizes:
+    """Return sizes of all that *given* leaves open.
 
     Parameters
     ----------
@@ -215,17 +198,17 @@ def propose(
     The same sizes for the same model: what is spent on trials is counted in nodes. A size that fits is one with which
     every op's operands do; that it is the one the model was made for, nobody says.
     """
-    search: _Search[W] = _Search(Variables(graph, parameters, given), given, attempt)
+    search = _Search(Variables(graph, parameters, given), given, attempt)
     best = search.run()
     if not best.fits and best.fit.excuses:  # shape inference may be wrong, and the file's own shapes right
         search = _Search(Variables(graph, parameters, given), given, attempt, strict=False)
         best = search.run()
-    result = best.result
-    if isinstance(result, InputError):
-        if not len(search.variables) or not (is_misfit(result) or isinstance(result, OpenTensor)):
-            raise result
-        said = ": ".join(part for part in (result.where, result.problem) if part)
+    error = best.error
+    if error is not None:
+        if not len(search.variables) or not (is_misfit(error) or isinstance(error, OpenTensor)):
+            raise error
+        said = ": ".join(part for part in (error.where, error.problem) if part)
         raise OpenSizes(search.told(best, explore=False), source, said) from None
     if not take:
         raise OpenSizes(search.told(best, explore=True), source)
-    return Proposal(best.sizes, result)
+    return best.sizes
