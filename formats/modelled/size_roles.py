@@ -62,6 +62,7 @@ _WORDS: tuple[tuple[Role, frozenset[str]], ...] = (
 )  # fmt: skip
 """Words in the names of symbolic sizes, in the order in which they decide."""
 
+_SIDES = frozenset((Role.HEIGHT, Role.WIDTH))
 _SOUND = frozenset(("audio", "pcm", "signal", "sound", "speech", "wav", "wave", "waveform"))
 _STATE = frozenset(("c", "c0", "cell", "cn", "cx", "h", "h0", "hidden", "hn", "hx", "memory", "state", "states"))
 _EMBEDDED = frozenset(("hidden", "states"))
@@ -99,7 +100,7 @@ def _by_name(dim: int | str | None, one: InputShape, axis: int) -> Role | None:
     if "past" in words and ("+" in dim or "total" in words):
         return Role.TOTAL
     for role, known in _WORDS:
-        if words & known:
+        if words & known and not (role in _SIDES and len(one.dims) < 3):  # rows of a table are no picture's
             if role is Role.TOKENS and _is_sound(one):
                 return Role.SAMPLES
             if role is Role.SAMPLES and words == {"samples"} and axis == 0 and len(one.dims) > 1:

@@ -31,6 +31,7 @@ B, C, H, W = Role.BATCH, Role.CHANNELS, Role.HEIGHT, Role.WIDTH
         (InputShape("encoder_hidden_states", True, [None, None, 768]), (B, Role.TOKENS, Role.OTHER)),
         (InputShape("input", True, ["sequence_length", 576]), (Role.TOKENS, Role.TOKENS)),
         (InputShape("lengths", False, [None]), (B,)),
+        (InputShape("table", True, ["rows", 8]), (B, Role.TOKENS)),
         (InputShape("sr", False, []), ()),
         (InputShape("clip", True, [None, 3, None, None, None]), (B, C, Role.DEPTH, H, W)),
         (InputShape("x", True, [None] * 6), (B, *[Role.OTHER] * 5)),
