@@ -70,6 +70,8 @@ class Fit:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Gather":
             _check_rows(node)
+        if node.kind in ("Gemm", "MatMul"):
+            _check_product(node)
 
     def declared(self, said: TensorType | None, found: TensorType) -> None:
         """Compare what the file declares of a tensor with what was found."""
@@ -102,6 +104,17 @@ def _windows(node: NodeView) -> list[Window]:
     else:
         return []
     return windows(node, node.input(0).shape[2:], kernel)
+
+
+def _check_product(node: NodeView) -> None:
+    """Refuse operands that do not go together: not every version of onnx does."""
+    a, b = node.input(0).shape, node.input(1).shape
+    if not a or not b:
+        return
+    inner = a[0] if node.integer("transA", 0) else a[-1]
+    rows = b[-1] if len(b) == 1 or node.integer("transB", 0) else b[-2]
+    if inner != rows:
+        raise MalformedNode(f"rows of {inner} meet columns of {rows}")
 
 
 def _check_rows(node: NodeView) -> None:
