@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import onnx
 
@@ -14,8 +15,6 @@ from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_size
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
 from mtpp.formats.onnx.inline import inline_functions
 from mtpp.formats.onnx.loading import opset_versions, parse_model
-from mtpp.formats.onnx.proposals import propose
-from mtpp.formats.onnx.proposals.fit import Fit
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
@@ -23,6 +22,9 @@ from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, ValueType, pa
 from mtpp.formats.onnx.topology import parameter_names, reads
 from mtpp.formats.onnx.walk import Walk
 from mtpp.inference.system import System
+
+if TYPE_CHECKING:
+    from mtpp.formats.onnx.proposals.fit import Fit
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,8 @@ class OpenModel:
             if error.misfit or not (take or propose_sizes):
                 raise
             named = Dimensions(graph, self.parameters, named_sizes(terms), self.source, spare=spare).given
+
+        from mtpp.formats.onnx.proposals import propose
 
         def attempt(sizes: Mapping[str, int], fit: Fit) -> InputError | None:
             try:

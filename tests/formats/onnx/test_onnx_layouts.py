@@ -9,6 +9,7 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
+from mtpp.errors import InputError
 from mtpp.formats.onnx import read_with_nodes
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED, channel_block
@@ -182,6 +183,14 @@ def test_windows_leave_what_onnx_says(auto_pad, opset):
             view = NodeView("MaxPool", opset, text, [TensorType(1, (1, 1, size))], [None])
             if auto_pad == "NOTSET" or not attributes.get("ceil_mode"):
                 assert output_sizes(view, [size], [3]) == (inferred,), (size, attributes)
+
+
+def test_an_op_of_onnx_runtime_without_a_rule_names_the_level_to_save_at(reading):
+    """What it makes itself at a level, it does not make at a lower one."""
+    nodes = [node("SomethingFused", ["x"], ["m"], domain="com.microsoft"), node("Relu", ["m"], ["y"])]
+    model = reading.model(nodes, {"x": [8]}, ["y"], domains=["com.microsoft"])
+    with pytest.raises(InputError, match="operator of ONNX Runtime: save the model at its level ORT_ENABLE_BASIC"):
+        _read(model)
 
 
 def test_windows_that_do_not_fit_are_refused():
