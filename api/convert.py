@@ -173,7 +173,7 @@ def convert(
         check_drawing(writer)
     if target is not None:
         check_output(target)
-    read = as_model(model, observer)
+    read = as_model(model, observer, assignment=plan)
     if target is not None:
         refuse_own_file(target, read)
     with brought_along(plan, "plan"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.observer import Observer, listener
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlanFiles, PlannedModel
     from mtpp.formats.exporters.request import Request
+    from mtpp.formats.modelled.size_terms import SizeTerms
 
 
 def emit(
@@ -20,7 +21,7 @@ def emit(
     plan: Any,
     form: str | Sequence[str],
     *,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> str:
@@ -132,10 +133,11 @@ def _read_request(files: PlanFiles, observer: Observer) -> Request:
     from mtpp.api.inputs.user_assignment import labels_of_assignment
     from mtpp.formats.exporters.request import Request
     from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.inference.system import load_system
 
-    source = files.read(files.model)
+    source = files.read(model_at(files.model) if isinstance(files.model, str) else files.model)
     if looks_like_onnx(source.data):
         return request_of(read_planned_model(files, observer, source))
     found = graph_with_modules(source, dict(files.dims), load_system())

@@ -191,7 +191,7 @@ def evaluate(
         raise InputError("give either ‹assignment› or ‹cuts›", parameter="assignment")
     most = whole_or_none(k, "k", most=MOST_STAGES)
     ends, heard = None if cuts is None else names(cuts, "cuts"), listener(observer)
-    read = as_model(model, observer)
+    read = as_model(model, observer, assignment=assignment)
     with brought_along(assignment, "assignment" if ends is None else "cuts"):
         labels = stage_labels(read.graph, assignment) if ends is None else labels_of_cuts(read.graph, ends)
         return score(read, labels, most, heard)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
 
 _METADATA_KEYS = (
-    "dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes", "folded_constants",
-    "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
+    "dims", "proposed_dims", "symbolic_dims", "inputs", "outputs", "macs", "flops", "parameter_bytes",
+    "folded_constants", "shared_parameters", "control_flow", "not_modelled", "assumptions", "costs",
 )  # fmt: skip
 
 

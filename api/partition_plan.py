@@ -41,6 +41,7 @@ def plan_document(plan: Plan, model: Model, *, elapsed_s: float, embed: bool = F
     return plan.to_document(
         sha256=model.source.sha256,
         dims=model.dims,
+        proposed_dims=model.proposed_dims,
         elapsed_s=elapsed_s,
         costs_sha256=model.costs_sha256,
         graph_document=graph,
@@ -401,15 +402,14 @@ class PartitionPlan:
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
+        from mtpp.inference.model_sizes import told_sizes
         from mtpp.inference.system import System
 
         if self.model is not None:
             return self.model.assumptions()
         texts = [f"system {System.from_document(self._document['system']).describe()}"]
-        dims = self._document["model"]["dims"]
-        if dims:
-            texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in dims.items()))
-        return texts
+        about = self._document["model"]
+        return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]
 
     def __repr__(self) -> str:
         from mtpp.views.partition_plan import shown_text

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
     from mtpp.api.inputs.model import Model
     from mtpp.api.training.keywords import AnyParameters, GraphParameters, LineParameters, SplitParameters
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.formats.results.training_plan import AnyTrainingPlan
     from mtpp.inference.graph import CostGraph
     from mtpp.solvers.planners.limits import NoPlan, PlanLimits
@@ -125,7 +126,7 @@ def plan_training(
     transport: str = "neighbours",
     order: str = "file",
     search: str = "anneal",
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
     time_limit_s: float | None = None,

@@ -14,6 +14,7 @@ from mtpp.errors import InputError, Interrupted
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.runtime.profiling.measured_profile import MeasuredProfile
@@ -66,7 +67,7 @@ class ProfileModelRequest:
     beside: int = 0
     backward: bool = False
     inputs: str | Mapping[str, Array] | None = None
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: SizeTerms = field(default_factory=dict)
     seed: int = 0
     memory_bytes: int | None = None
     max_input_bytes: int = MAX_INPUT_BYTES
@@ -123,7 +124,7 @@ def profile(
     beside: int = 0,
     backward: bool = False,
     inputs: Mapping[str, Array] | str | os.PathLike[str] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     seed: int = 0,
     system: System | str | os.PathLike[str] | None = None,
     memory_limit: int | str | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -188,12 +188,15 @@ def run_stages(request: RunRequest, deadline: Deadline, observer: Observer) -> P
     Interrupted
         If Ctrl-C ends the work before that.
     """
+    from mtpp.formats.io.folder import model_at
     from mtpp.host.interruption import Interruption
     from mtpp.runtime.pipeline.comparison import Comparison
     from mtpp.runtime.pipeline.crew import RunLimits, Stopped
     from mtpp.runtime.pipeline.measuring import measure
     from mtpp.runtime.pipeline.worker_process import WorkerDied
 
+    if request.model is not None:
+        request = replace(request, model=Path(model_at(str(request.model))))
     with Interruption() as interruption:
         try:
             limits = RunLimits(deadline, lambda: interruption.requested)

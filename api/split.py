@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ from mtpp.host.interrupts import unwinding
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.stage_plan import PlannedModel
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.views.written_stages import WrittenStages
 
@@ -80,7 +81,7 @@ def split(
     check: bool = False,
     force: bool = False,
     seed: int = 0,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     max_input_size: int | str | None = None,
     observer: Observer | None = None,
 ) -> SplitResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.checker.report import Check, Report
     from mtpp.checker.table_report import TableReport
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
     from mtpp.training.model import TrainingModel
@@ -124,7 +125,7 @@ def verify(
     model: str | os.PathLike[str] | Model | CostGraph | TrainingModel | Sequence[Any] | None = None,
     *,
     system: System | str | os.PathLike[str] | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
     shallow: bool = False,

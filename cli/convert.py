@@ -69,7 +69,7 @@ def command(
     if output != "-":
         check_output(output)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn)
+    read = read_model(model, options, console.warn, assignment=assignment)
     text = converted_text(read, writer, assignment, console, modules=modules)
     if output == "-":
         write_stdout(text)

@@ -71,7 +71,7 @@ def command(
     if options["output"] not in (None, "-"):
         check_output(options["output"])
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    read = read_model(model, options, console.warn)
+    read = read_model(model, options, console.warn, assignment=assignment)
     if assignment is not None:
         labels = labels_of_assignment(read.graph, assignment)
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 _OTHERS = {
+    "auto_dims": "--dims",
     "data_parallel": "--no-data-parallel",
     "dims": "--dim",
     "folder": "-o",

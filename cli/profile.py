@@ -9,6 +9,7 @@ import click
 from mtpp.cli.options.file_types import INPUTS, MODEL, OUTPUT, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.sizes import size_options, sizes_of
 
 _PLAIN = ("warmup", "repeats", "threads", "optimise", "beside", "backward", "inputs", "seed")
 
@@ -33,7 +34,7 @@ _PLAIN = ("warmup", "repeats", "threads", "optimise", "beside", "backward", "inp
 @click.option("--backward", is_flag=True, help="Of an exported program: measure the backward pass of each op too.")
 @click.option("--inputs", type=INPUTS, metavar="FILE.npz", help="Contents of the inputs by name [default: random].")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of all that is made up.")
-@click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension.")
+@size_options("Set a size that the model leaves open; '*=1': all others.", "Propose the sizes that are left open.")
 @click.option("--system", type=SYSTEM, default=None, metavar="NAME|FILE", help="Whose modelled costs to compare with.")
 @memory_limit_option("; an ONNX model is run in pieces if need be [default: what is free]")
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger files.")
@@ -50,7 +51,6 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
     """
     from mtpp.api.output import check_output
     from mtpp.api.profile import ProfileModelRequest, profile_model_file
-    from mtpp.cli.options.shared import parse_dims
     from mtpp.cli.options.values import bytes_option, input_limit
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.delivery import deliver
@@ -63,7 +63,7 @@ def command(model: str, output: str | None, output_format: str, **options: Any) 
         model,
         options["system"],
         memory_bytes=bytes_option("--memory-limit", options["memory_limit"]),
-        dims=parse_dims(options["dims"]),
+        dims=sizes_of(options),
         max_input_bytes=input_limit(options["max_input_size"]),
         **{name: options[name] for name in _PLAIN},
     )

@@ -10,6 +10,7 @@ from mtpp.cli.options.completing import EXPORTERS, names_completion
 from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
+from mtpp.cli.options.sizes import size_options, sizes_of
 
 
 @click.command("split")
@@ -35,7 +36,7 @@ from mtpp.cli.options.shared import output_options
     shell_complete=names_completion(EXPORTERS),
     help="Print the plan for another program: cut-names, torch, vllm, megatron or tflite-segments (repeatable).",
 )
-@click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension that PLAN has not.")
+@size_options("Set a size that PLAN has not; '*=1': all others.", "Propose the sizes that PLAN has not.")
 @memory_limit_option()
 @click.option("--max-input-size", default="2GiB", show_default=True, metavar="SIZE", help="Refuse larger inputs.")
 @output_options("table", "json", "csv", "markdown")
@@ -53,7 +54,6 @@ def command(
     from mtpp.api.emit import emit_files
     from mtpp.api.inputs.stage_plan import PlanFiles
     from mtpp.api.split import SplitRequest, split_files
-    from mtpp.cli.options.shared import parse_dims
     from mtpp.cli.options.values import input_limit
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout
@@ -67,7 +67,7 @@ def command(
     if output == "-":
         raise click.UsageError("stages go to a folder, not to standard output", ctx)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
-    files = PlanFiles(model, plan, parse_dims(options["dims"]), input_limit(options["max_input_size"]))
+    files = PlanFiles(model, plan, sizes_of(options), input_limit(options["max_input_size"]))
     if output is None and not options["check"]:
         write_stdout(emit_files(files, forms, console))
         return

@@ -37,6 +37,9 @@ class MtppError(Exception):
 
     exit_code = 2
 
+    longest = _LONGEST
+    """Characters of the message; the middle of a longer one is left out."""
+
     def __init__(
         self,
         problem: str,
@@ -69,7 +72,7 @@ class MtppError(Exception):
         if self.remedy:
             text = f"{text}; {self.remedy}"
         text = terminal_safe(" ".join(renamed(text, name_of).split()))
-        return text if len(text) <= _LONGEST else f"{text[: _LONGEST * 2 // 3]} … {text[-_LONGEST // 3 :]}"
+        return text if len(text) <= self.longest else f"{text[: self.longest * 2 // 3]} … {text[-self.longest // 3 :]}"
 
 
 def renamed(text: str, name_of: Callable[[str], str] = str) -> str:

@@ -33,7 +33,9 @@ def _numpy_dtype(onnx_dtype: int, name: str) -> np.dtype[Any]:
     )
 
 
-def random_input(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
+def random_input(
+    name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0, limits: tuple[int, int] | None = None
+) -> Array:
     """Return values for an input of a model, as :func:`drawn_input` draws them, in its type.
 
     Raises
@@ -42,7 +44,7 @@ def random_input(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0
         For strings and other types without numbers.
     """
     dtype = _numpy_dtype(onnx_dtype, name)
-    return drawn_input(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
+    return drawn_input(name, shape, seed, whole=dtype.kind in "iub", limits=limits).astype(dtype)
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
@@ -57,13 +59,17 @@ def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 
     return drawn_weight(name, shape, seed, whole=dtype.kind in "iub").astype(dtype)
 
 
-def drawn_input(name: str, shape: Sequence[int], seed: int, *, whole: bool) -> Array:
+def drawn_input(
+    name: str, shape: Sequence[int], seed: int, *, whole: bool, limits: tuple[int, int] | None = None
+) -> Array:
     """Return values for an input of a model: normal ones, float32.
 
-    Whole numbers and truth values are 0 or 1, int64: valid as indices, token types, masks.
+    Whole numbers, int64, are from the first to the last of *limits*; where nothing is known of them, and for truth
+    values, 0 or 1: valid as indices, token types, masks.
     """
     random = _generator(name, seed)
-    return random.integers(0, 2, shape) if whole else random.standard_normal(shape, dtype=np.float32)
+    least, most = limits or (0, 1)
+    return random.integers(least, most + 1, shape) if whole else random.standard_normal(shape, dtype=np.float32)
 
 
 def drawn_weight(name: str, shape: Sequence[int], seed: int, *, whole: bool) -> Array:

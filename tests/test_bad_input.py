@@ -258,7 +258,7 @@ MADE: list[tuple[Callable[[Path], Path], tuple[str, ...], tuple[str, ...]]] = [
         ("--loading-time", "no effect", "workload.json"),
     ),
     (_missing, (), ("missing.json", "no such file")),
-    (_folder, (), ("directory",)),
+    (_folder, (), ("folder without a model", "one .onnx or .pt2")),
 ]
 
 

@@ -36,7 +36,7 @@ def test_examples_print_what_the_readme_shows(command: str, shown: str) -> None:
 
 def test_every_example_was_found() -> None:
     """Partition and the pipe to verify; in docs compare, inspect, certify, the pipe to split, and training."""
-    shown = ["partition", "convert", "compare", "inspect", "certify"]
+    shown = ["partition", "convert", "compare", "inspect", "partition", "partition", "certify"]
     shown += ["simulate", "generate", "partition", "generate", "generate", "generate", "generate"]
     assert [command.split()[1] for command, _ in EXAMPLES] == shown
 

@@ -197,6 +197,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
+    from mtpp.inference.model_sizes import sizes_of_models
     from mtpp.inference.system import System
 
     tiers = {row.lower.tier for row in rows}
@@ -207,14 +208,10 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
     if claimed:
         yield "proven", _proven_text(rows, claimed)
     assumed = dict.fromkeys(f"system {System.from_document(row.system).describe()}" for row in rows)
-    dims: dict[str, int] = {}
-    for row in rows:
-        dims |= row.dims
     for row in rows:
         if row.costs_sha256 is not None:
             assumed[f"costs measured (SHA-256 {row.costs_sha256[:8]}…)"] = None
-    if dims:
-        assumed["dims " + ", ".join(f"{name} = {size}" for name, size in dims.items())] = None
+    assumed |= dict.fromkeys(sizes_of_models(rows))
     if assumed:
         yield "assumptions", "; ".join(assumed)
 

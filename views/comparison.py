@@ -71,6 +71,7 @@ def _document(comparison: ComparedRuns, elapsed_s: float) -> dict[str, Any]:
                 "ops": model.ops,
                 "tensors": model.tensors,
                 "dims": dict(model.dims),
+                **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
                 **({} if model.costs_sha256 is None else {"costs_sha256": model.costs_sha256}),
             }
             for model in comparison.models
@@ -152,6 +153,8 @@ def _title(comparison: ComparedRuns) -> str:
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
+    from mtpp.inference.model_sizes import sizes_of_models
+
     given = comparison.limits
     limits = [f"seed {given.seed}"]
     if given.time_limit_s is not None:
@@ -159,12 +162,7 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
     if given.work_limit is not None:
         limits.append(f"at most {given.work_limit:,} evaluations per run")
     threads = f"{given.jobs} thread{'s' if given.jobs > 1 else ''}"
-    dims: dict[str, int] = {}
-    for model in comparison.models:
-        dims |= model.dims
-    assumed = [f"system {comparison.system.describe()}"]
-    if dims:
-        assumed.append("dims " + ", ".join(f"{name} = {size}" for name, size in dims.items()))
+    assumed = [f"system {comparison.system.describe()}", *sizes_of_models(comparison.models)]
     figures = [
         ("simple bound", "max(largest op, work / k); a ratio of 1 is optimal, lower is better"),
         ("seconds", f"of search, in all runs that the means rest on, on {threads}"),

@@ -90,8 +90,9 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         if reader.get(key):
             lines.append((key, _listing([_port(port) for port in reader[key]])))
     if reader.get("symbolic_dims") or reader.get("dims"):
-        dims = reader.get("dims") or {}
-        lines.append(("dimensions", _listing([f"{name} = {value}" for name, value in dims.items()]) or "none set"))
+        dims, proposed = reader.get("dims") or {}, reader.get("proposed_dims") or ()
+        sizes = [f"{name} = {value}{' (proposed)' if name in proposed else ''}" for name, value in dims.items()]
+        lines.append(("dimensions", _listing(sizes) or "none set"))
     if reader.get("folded_constants"):
         lines.append(("constants", f"{reader['folded_constants']:,} nodes depend on no input: folded into parameters"))
     if reader.get("control_flow"):

@@ -25,6 +25,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         sha256=file.sha256,
         costs_sha256=file.costs_sha256,
         dims=file.dims,
+        proposed_dims=file.proposed_dims,
         ops=file.ops,
         tensors=file.tensors,
         time_unit=instance.time_unit,
@@ -52,6 +53,7 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
         sha256=file.sha256,
         costs_sha256=file.costs_sha256,
         dims=file.dims,
+        proposed_dims=file.proposed_dims,
     )
 
 

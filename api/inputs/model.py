@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
@@ -11,6 +12,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source as Source
     from mtpp.formats.measured.measured_costs import MeasuredCosts
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.instance import Instance
     from mtpp.inference.system import System as System
@@ -28,7 +30,7 @@ class Reading:
     system
         The machine; the work of ONNX ops is modelled on it.
     dims
-        Sizes of symbolic dimensions by name.
+        Sizes of symbolic dimensions by name; under ``*`` the size of all others, or ``auto`` for proposed ones.
     costs
         Path of a file with measured times of the ops.
     from_format
@@ -42,7 +44,7 @@ class Reading:
     """
 
     system: System
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: SizeTerms = field(default_factory=dict)
     costs: str | None = None
     from_format: str | None = None
     time_unit: str | None = None
@@ -60,6 +62,8 @@ class Model:
     ----------
     dims
         Sizes of symbolic dimensions that it took.
+    proposed_dims
+        Names of those that nobody gave.
     costs
         The file that its costs were measured in, if they do not come from its own.
     read_as_told
@@ -75,6 +79,7 @@ class Model:
     read_as_told: bool = False
     costs: MeasuredCosts | None = None
     max_input_bytes: int = MAX_INPUT_BYTES
+    proposed_dims: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         graph = self.graph
@@ -112,11 +117,12 @@ class Model:
 
     def assumptions(self) -> list[str]:
         """Return what the figures rest on, for people."""
+        from mtpp.inference.model_sizes import told_sizes
+
         texts = [f"system {self.system.describe()}"]
         if self.costs is not None:
             texts.append(f"costs measured: {self.costs.display}")
-        if self.dims:
-            texts.append("dims " + ", ".join(f"{name} = {value}" for name, value in self.dims.items()))
+        texts += told_sizes(self.dims, self.proposed_dims)
         inputs = self.graph.metadata.get("inputs")
         if isinstance(inputs, list) and inputs:
             shapes = [
@@ -138,6 +144,7 @@ def read_model(
     *,
     source: Source | None = None,
     spare_dims: bool = False,
+    assignment: str | None = None,
 ) -> Model:
     """Read the model at *path*, ``-`` for standard input; of the format ``torch``, what a function builds.
 
@@ -147,22 +154,24 @@ def read_model(
         The content of *path*, if it is at hand.
     spare_dims
         Whether *how* may name dimensions that this model, one of several, has not; it takes those it has.
+    assignment
+        Path of a plan for it, whose sizes it takes where it leaves some open.
 
     Raises
     ------
     InputError
         If it is no graph, broken, or does not fit its measured costs.
     """
+    from mtpp.api.inputs.planned_sizes import planned_sizes
     from mtpp.api.inputs.python_models import source_at
-    from mtpp.formats.graphs.graph_format import Content
-    from mtpp.formats.graphs.recognise import read_graph
+    from mtpp.formats.graphs.recognise import read_graph, takes_sizes
+    from mtpp.formats.modelled.open_sizes import OpenSizes
     from mtpp.inference.frozen import frozen
 
-    dims = dict(how.dims)
     source = source or source_at(path, how.from_format, how.max_input_bytes)
-    graph = read_graph(
+    read = partial(
+        read_graph,
         source,
-        dims=dims,
         system=how.system,
         spare_dims=spare_dims,
         warn=warn,
@@ -171,10 +180,15 @@ def read_model(
         backward=how.backward,
         loading_time=how.loading_time,
     )
-    if spare_dims:
-        # Converted graphs remember the sizes that were set before, so JSON must not be asked.
-        taken = {} if Content(source).is_json else graph.metadata.get("dims", {})
-        dims = {name: size for name, size in dims.items() if name in taken}
+    try:
+        graph = read(dims=how.dims)
+    except OpenSizes:
+        planned = {} if assignment is None else planned_sizes(assignment)
+        if not planned:
+            raise
+        graph = read(dims={**planned, **how.dims})
+    # Converted graphs remember the sizes that were set before: only what has sizes itself is asked.
+    said = graph.metadata if graph.metadata.get("dims") and takes_sizes(source) else {}
     costs = None
     if how.costs is not None:
         from mtpp.formats.measured.measured_costs import caveats
@@ -188,7 +202,14 @@ def read_model(
     kept = source if source.is_stdin else replace(source, data=b"")  # a file can be read again
     told = how.time_unit is not None or how.backward or how.loading_time
     return Model(
-        kept, graph, how.system, frozen(dims), read_as_told=told, costs=costs, max_input_bytes=how.max_input_bytes
+        kept,
+        graph,
+        how.system,
+        frozen(said.get("dims", {})),
+        read_as_told=told,
+        costs=costs,
+        max_input_bytes=how.max_input_bytes,
+        proposed_dims=tuple(said.get("proposed_dims", ())),
     )
 
 

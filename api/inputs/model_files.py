@@ -15,6 +15,7 @@ from mtpp.api.inputs.python_models import TORCH, source_at
 from mtpp.api.inputs.reading_in_time import reading, refuse_too_late
 from mtpp.errors import InputError, UnrecognisedInput
 from mtpp.formats.io.source import Source
+from mtpp.formats.modelled.size_terms import named_sizes
 from mtpp.host.deadline import Deadline
 from mtpp.inference.model_file import ModelFile
 
@@ -97,7 +98,7 @@ class ModelFiles:
         for source in sources:
             for file in self._checked(source, most_stages, found):
                 found[_place(file.path)] = file
-        for name in self._how.dims:
+        for name in named_sizes(self._how.dims):
             if not any(name in file.dims for file in found.values()):
                 raise InputError(
                     f"no model has a dimension {name!r}", parameter="dims", remedy="`mtpp inspect` lists them"
@@ -220,6 +221,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         model.dims,
         work,
         model.costs_sha256,
+        proposed_dims=model.proposed_dims,
     )
 
 

@@ -22,12 +22,13 @@ def model_file(model: Any, parameter: str = "model") -> tuple[str | Source, dict
     """
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.reading import source_of
+    from mtpp.formats.io.folder import model_at
 
     if isinstance(model, Model):
         source = model.source_with_data()  # raises if the file has changed since
         return (source if source.path is None else source.display), dict(model.dims)
     if isinstance(model, str | os.PathLike):
-        return path_text(model, parameter), {}
+        return model_at(path_text(model, parameter)), {}
     return source_of(model, None, parameter), {}
 
 
@@ -39,11 +40,12 @@ def read_measurable(model: str | Source, max_bytes: int) -> tuple[Source, bool]:
     InputError
         If it cannot be read, or is neither that nor an ONNX model.
     """
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.torch_export import looks_like_archive
 
-    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    source = read_source(model_at(model), max_bytes=max_bytes) if isinstance(model, str) else model
     exported = looks_like_archive(source.data)
     if not exported and not looks_like_onnx(source.data):
         remedy = "only ONNX models and exported PyTorch programs can be run and measured"
@@ -64,10 +66,11 @@ def read_onnx(model: str | Source, max_bytes: int, remedy: str) -> Source:
     InputError
         If it cannot be read, or is no ONNX model.
     """
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
 
-    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    source = read_source(model_at(model), max_bytes=max_bytes) if isinstance(model, str) else model
     if not looks_like_onnx(source.data):
         raise InputError("not an ONNX model", source=source.display, remedy=remedy)
     return source
@@ -81,11 +84,12 @@ def read_runnable(model: str | Source, max_bytes: int, remedy: str) -> Source:
     InputError
         If it cannot be read, or is neither.
     """
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.onnx import looks_like_onnx
     from mtpp.formats.torch_export import looks_like_archive
 
-    source = read_source(model, max_bytes=max_bytes) if isinstance(model, str) else model
+    source = read_source(model_at(model), max_bytes=max_bytes) if isinstance(model, str) else model
     if not looks_like_archive(source.data) and not looks_like_onnx(source.data):
         problem = "neither an ONNX model nor an exported PyTorch program"
         raise InputError(problem, source=source.display, remedy=remedy)

@@ -7,12 +7,15 @@ from typing import Any
 
 from mtpp.api.parameters import quantity, shortened, text, whole
 from mtpp.errors import InputError
+from mtpp.formats.modelled.size_terms import AUTO, OTHERS
 
 _LARGEST_SIZE = 10**18
 
 
-def sizes(value: Any, parameter: str = "dims") -> dict[str, int]:
+def sizes(value: Any, parameter: str = "dims") -> dict[str, int | str]:
     """Return sizes of dimensions by name, each above zero; none of them for None.
+
+    ``"auto"`` is the same as ``{"*": "auto"}``: all that is not named is proposed. ``{"*": 1}`` sets all of it.
 
     Raises
     ------
@@ -21,9 +24,18 @@ def sizes(value: Any, parameter: str = "dims") -> dict[str, int]:
     """
     if value is None:
         return {}
+    if isinstance(value, str) and value == AUTO:
+        return {OTHERS: AUTO}
     if not isinstance(value, Mapping):
-        raise InputError(f"{shortened(value)} is not a mapping", parameter=parameter, remedy='write {"batch": 1}')
-    return {text(name, parameter): whole(size, parameter, most=_LARGEST_SIZE) for name, size in value.items()}
+        raise InputError(
+            f"{shortened(value)} is not a mapping", parameter=parameter, remedy='write {"batch": 1}, or "auto"'
+        )
+    return {
+        text(name, parameter): AUTO
+        if name == OTHERS and isinstance(size, str) and size == AUTO
+        else whole(size, parameter, most=_LARGEST_SIZE)
+        for name, size in value.items()
+    }
 
 
 def given_size(value: Any, parameter: str = "max_input_size") -> int:

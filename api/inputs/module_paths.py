@@ -10,13 +10,12 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 
 
-def graph_with_modules(
-    source: Source, dims: Mapping[str, int], system: System
-) -> tuple[CostGraph, Mapping[str, str]] | None:
+def graph_with_modules(source: Source, dims: SizeTerms, system: System) -> tuple[CostGraph, Mapping[str, str]] | None:
     """Return the graph of an ONNX model or an exported program and the path of each op's module; None for others.
 
     Raises

@@ -92,17 +92,19 @@ def source_at(path: str, from_format: str | None, max_bytes: int) -> Source:
     Parameters
     ----------
     path
-        Of a file, or ``package.module:function``. Nothing is imported unless the format says so.
+        Of a file, of a folder with one model in it, or ``package.module:function``. Nothing is imported unless the
+        format says so.
 
     Raises
     ------
     InputError
         If there is no such file or function, it fails, or what it returns cannot be exported.
     """
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source, source_of_bytes
 
     if from_format != TORCH:
-        return read_source(path, max_bytes=max_bytes)
+        return read_source(model_at(path), max_bytes=max_bytes)
     from mtpp.runtime.pytorch.building import built_program
     from mtpp.runtime.pytorch.exporting import archive_of
 

@@ -13,6 +13,7 @@ from mtpp.errors import InputError
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.inference.graph import CostGraph
     from mtpp.inference.system import System
 
@@ -23,7 +24,7 @@ def read(
     args: tuple[Any, ...] | None = None,
     kwargs: Mapping[str, Any] | None = None,
     dynamic_shapes: Any = None,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | str | None = None,
     system: str | os.PathLike[str] | System | None = "reference",
     bandwidth: int | str | None = None,
     fast_memory: int | str | None = None,
@@ -43,15 +44,16 @@ def read(
     Parameters
     ----------
     source
-        Path of a file (``"-"`` is standard input), its bytes, a cost graph, an ``onnx.ModelProto``, a
-        ``torch.nn.Module`` with *args*, a ``torch.export.ExportedProgram``, a ``networkx.DiGraph`` with the attributes
-        of a node-link graph, or a parsed JSON document of a graph; with *from_format* ``"torch"``,
-        ``"package.module:function"``.
+        Path of a file (``"-"`` is standard input) or of a folder with one model in it, its bytes, a cost graph, an
+        ``onnx.ModelProto``, a ``torch.nn.Module`` with *args*, a ``torch.export.ExportedProgram``, a
+        ``networkx.DiGraph`` with the attributes of a node-link graph, or a parsed JSON document of a graph; with
+        *from_format* ``"torch"``, ``"package.module:function"``.
     args, kwargs, dynamic_shapes
         Of a module: inputs to export it with, by position and by name, and sizes that may change, as
         ``torch.export.export`` takes them. Module and inputs may be on ``torch.device("meta")``.
     dims
-        Sizes of symbolic dimensions of an ONNX model or of an exported program by name.
+        Sizes of symbolic dimensions of an ONNX model or of an exported program by name; ``"*"`` stands for all others.
+        ``"auto"`` (or ``{"*": "auto"}``) takes sizes that are proposed: see :attr:`Model.proposed_dims`.
     system
         The machine: a preset's name, the path of a TOML file, or a :class:`mtpp.inference.system.System`.
     bandwidth
@@ -124,12 +126,19 @@ def read(
     else:
         terms.refuse("what is no module of PyTorch")
         built = chosen == TORCH and isinstance(source, str)
-        found = source_at(source, TORCH, limit) if built else source_of(source, limit, "source")
+        found = source_at(source, TORCH, limit) if built else source_of(source, limit, "source", folders=True)
     return read_model(found.display, how, listener(observer).warn, source=found)
 
 
-def as_model(model: Any, observer: Observer | None = None, parameter: str = "model") -> Model:
+def as_model(
+    model: Any, observer: Observer | None = None, parameter: str = "model", *, assignment: Any = None
+) -> Model:
     """Return a model as it is, or what :func:`read` makes of anything else.
+
+    Parameters
+    ----------
+    assignment
+        A plan for it, whose sizes it takes where it leaves some open.
 
     Raises
     ------
@@ -138,8 +147,16 @@ def as_model(model: Any, observer: Observer | None = None, parameter: str = "mod
     """
     if isinstance(model, Model):
         return model
+    from mtpp.api.inputs.planned_sizes import planned_sizes
+    from mtpp.formats.modelled.open_sizes import OpenSizes
+
     try:
         return read(model, observer=observer)
+    except OpenSizes:
+        planned = planned_sizes(assignment)
+        if not planned:
+            raise
+        return read(model, dims=planned, observer=observer)
     except InputError as error:
         if error.parameter != "source":
             raise
@@ -203,9 +220,19 @@ def _implied_format(source: Any) -> str | None:
 
 
 def source_of(
-    source: Any, max_bytes: int | None, parameter: str, *, expected: str = "an ONNX model or a graph"
+    source: Any,
+    max_bytes: int | None,
+    parameter: str,
+    *,
+    expected: str = "an ONNX model or a graph",
+    folders: bool = False,
 ) -> Source:
     """Return the bytes of a path, of bytes, or of an object that stands for a model.
+
+    Parameters
+    ----------
+    folders
+        Whether a path may be that of a folder with one model in it.
 
     Raises
     ------
@@ -213,11 +240,13 @@ def source_of(
         If it is none of these, cannot be read, or is larger than *max_bytes*.
     """
     from mtpp.api.parameters import path_text, shortened
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import DEFAULT_MAX_BYTES, read_source, source_of_bytes
 
     limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
     if isinstance(source, str | os.PathLike):
-        return read_source(path_text(source, parameter), max_bytes=limit, expected=expected)
+        path = path_text(source, parameter)
+        return read_source(model_at(path) if folders else path, max_bytes=limit, expected=expected)
     if isinstance(source, bytes | bytearray | memoryview):
         return source_of_bytes(bytes(source), "<bytes>", max_bytes=limit)
     if isinstance(source, Mapping):

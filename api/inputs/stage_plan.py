@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.api.inputs.model import MAX_INPUT_BYTES
 from mtpp.errors import InputError
+from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -75,7 +76,7 @@ class PlanFiles:
 
     model: str | Source
     plan: str | Source
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: SizeTerms = field(default_factory=dict)
     max_input_bytes: int = MAX_INPUT_BYTES
 
     def read(self, file: str | Source) -> Source:
@@ -85,7 +86,7 @@ class PlanFiles:
         return read_source(file, max_bytes=self.max_input_bytes) if isinstance(file, str) else file
 
 
-def plan_files(model: Any, plan: Any, dims: Mapping[str, int] | None, max_input_size: int | str | None) -> PlanFiles:
+def plan_files(model: Any, plan: Any, dims: SizeTerms | str | None, max_input_size: int | str | None) -> PlanFiles:
     """Return a model and a plan as callers give them.
 
     Raises
@@ -131,17 +132,17 @@ def read_planned_model(files: PlanFiles, observer: Observer, source: Source | No
     planned = _planned_dims(document, plan_source.display, given) if is_plan else {}
     source = read_runnable(source or files.model, files.max_input_bytes, "give the model that the plan is about")
     system = load_system()
-    spare = not given.keys() - planned.keys() and is_plan
+    spare = not named_sizes(given).keys() - planned.keys() and is_plan
     reading = _read_ops(source, {**planned, **given}, system, spare_dims=spare)
-    read = Model(source, reading.graph, system, given)
+    read = Model(source, reading.graph, system, dict(reading.graph.metadata.get("dims", {})))
     if is_plan:
-        stages = _stages_of_plan(document, plan_source, read, planned, observer)
+        stages = _stages_of_plan(document, plan_source, read, {**planned, **named_sizes(given)}, observer)
     else:
         stages = _stages_of_assignment(read, plan_source, observer)
     return PlannedModel(source, reading, stages)
 
 
-def _read_ops(source: Source, dims: Mapping[str, int], system: System, *, spare_dims: bool) -> Reading | ProgramReading:
+def _read_ops(source: Source, dims: SizeTerms, system: System, *, spare_dims: bool) -> Reading | ProgramReading:
     """Read a model, and keep which of its nodes each op of the graph is."""
     from mtpp.formats.onnx.reader import read_with_nodes
     from mtpp.formats.torch_export import looks_like_archive, read_with_modules
@@ -161,7 +162,7 @@ def _read_ops(source: Source, dims: Mapping[str, int], system: System, *, spare_
     )
 
 
-def _planned_dims(document: Any, display: str, given: Mapping[str, int]) -> dict[str, int]:
+def _planned_dims(document: Any, display: str, given: SizeTerms) -> dict[str, int]:
     """Return the sizes that a plan was made for; others must not be asked for."""
     from mtpp.formats.io.json_shape import attributed, pointer, require_object, require_whole
     from mtpp.formats.results.partition_plan import as_plan
@@ -257,7 +258,7 @@ def _check_same_model(about: Mapping[str, Any], model: Model, planned: Mapping[s
                 where=f"/model/{key}",
                 remedy="plan anew",
             )
-    if graph.metadata.get("dims") != {**planned, **model.dims}:
+    if planned.items() - model.dims.items():
         raise InputError("names dimensions that the model has not", where="/model/dims", remedy="plan anew")
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypedDict
 
 if TYPE_CHECKING:
     import os
 
     from mtpp.api.observer import Observer
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.pfeife.schedule import PassSchedule
 
@@ -70,7 +71,7 @@ class SplitParameters(TypedDict, total=False):
     transport: str
     order: str
     search: str
-    dims: Mapping[str, int] | None
+    dims: SizeTerms | str | None
     costs: str | os.PathLike[str] | None
     time_unit: str | None
     time_limit_s: float | None
@@ -92,5 +93,5 @@ class AnyParameters(LineParameters, GraphParameters, total=False):
     transport: str
     order: str
     search: str
-    dims: Mapping[str, int] | None
+    dims: SizeTerms | str | None
     costs: str | os.PathLike[str] | None

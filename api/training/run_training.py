@@ -218,6 +218,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
         If one is broken, or they do not belong together.
     """
     from mtpp.api.inputs.model import MAX_INPUT_BYTES
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.torch_export import looks_like_archive
     from mtpp.formats.training.training_folder import read_training_folder
@@ -225,7 +226,7 @@ def read_trained(folder: Path, model: Path, seed: int) -> tuple[TrainingFolder, 
 
     found = read_training_folder(folder)
     _check_planned_time(found)
-    source = read_source(str(model), max_bytes=MAX_INPUT_BYTES)
+    source = read_source(model_at(str(model)), max_bytes=MAX_INPUT_BYTES)
     if not looks_like_archive(source.data) or source.path is None:
         raise InputError(
             "not an exported PyTorch program", source=source.display, remedy="give the .pt2 file that was planned for"

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
     from mtpp.api.observer import Observer
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.line import ModelLine
     from mtpp.training.pfeife.problem import SplitProblem, SplitRules
@@ -110,7 +111,7 @@ class SplitPlanRequest:
     order: str
     search: str
     schedule: str | PassSchedule | None
-    dims: Mapping[str, int] | None = None
+    dims: SizeTerms | str | None = None
     costs: str | None = None
     time_unit: str | None = None
     deadline: Deadline = field(default_factory=Deadline)
@@ -261,7 +262,7 @@ def read_split_task(request: SplitPlanRequest, observer: Observer) -> SplitTask:
     if request.from_format is not None:
         source = source_at(request.model, request.from_format, MAX_INPUT_BYTES)
         return _of_graph(request, _graph_of(request, source, observer), observer)
-    source = source_of(request.model, None, "model")
+    source = source_of(request.model, None, "model", folders=True)
     if not looks_like_training_model(Content(source)):
         return _of_graph(request, _graph_of(request, source, observer), observer)
     _refuse_graph_terms(request)
@@ -313,6 +314,7 @@ def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> Sp
         "ops": model.graph.op_count,
         "tensors": model.graph.tensor_count,
         "dims": dict(model.dims),
+        **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
         "system": model.system.to_document(),
     }
     if model.costs_sha256 is not None:

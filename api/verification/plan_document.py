@@ -27,6 +27,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     InputError
         If the plan or the model is malformed, or measured costs are given or missing without need.
     """
+    from mtpp.api.verification.due_sizes import due_sizes
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan
@@ -53,7 +54,7 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
             model_unfound=request.unfound,
             search=None if request.shallow else downset_search(observer, request.memory_bytes, request.deadline),
             system_due=request.system_due,
-            dims_due=request.dims_due,
+            dims_due=due_sizes(request.dims_due, plan["model"]["dims"], model, plan["system"], request),
             ended_by=(TimeIsUp,),
         )
     except InputError as error:
@@ -84,6 +85,7 @@ def graph_of(
         More that :func:`mtpp.formats.graphs.recognise.read_graph` is told.
     """
     from mtpp.formats.graphs.native import to_document
+    from mtpp.formats.io.folder import model_at
     from mtpp.formats.io.source import read_source
     from mtpp.formats.measured.measured_costs import with_costs
 
@@ -100,7 +102,7 @@ def graph_of(
         assert model.again is not None
         again = model.again
     refuse_missing_costs(stated, costs)
-    source = read_source(again, max_bytes=request.max_model_bytes) if isinstance(again, str) else again
+    source = read_source(model_at(again), max_bytes=request.max_model_bytes) if isinstance(again, str) else again
     document = model_document(source, dims, system, {**request.read_as.options(), **reading}, costs)
     return document, source.sha256, None if costs is None else costs.sha256
 

@@ -12,6 +12,7 @@ from mtpp.host.deadline import Deadline
 if TYPE_CHECKING:
     from mtpp.api.verification.supplied_model import SuppliedModel
     from mtpp.formats.io.source import Source
+    from mtpp.formats.modelled.size_terms import SizeTerms
 
 MAX_RESULT_BYTES = 256 * 2**20
 """Size beyond which a result is refused unless told otherwise: it has many more objects than a model of that size."""
@@ -50,7 +51,8 @@ class VerifyRequest:
     read_as
         Things that the formats of the models leave open.
     system_due, dims_due
-        Values that the result's system and dimensions have to have, by their names in documents.
+        Values that the result's system and dimensions have to have, by their names in documents; of all dimensions that
+        are not named under ``*``, ``auto`` for the sizes that are proposed for the model.
     memory_bytes
         That a search may take; None: its own limit.
     max_model_bytes, max_result_bytes
@@ -68,7 +70,7 @@ class VerifyRequest:
     costs: str | None = None
     read_as: ReadAs = field(default_factory=ReadAs)
     system_due: Mapping[str, Any] = field(default_factory=dict)
-    dims_due: Mapping[str, int] = field(default_factory=dict)
+    dims_due: SizeTerms = field(default_factory=dict)
     memory_bytes: int | None = None
     max_model_bytes: int = MAX_INPUT_BYTES
     max_result_bytes: int = MAX_RESULT_BYTES

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.size_terms import OTHERS, named_sizes
 
 if TYPE_CHECKING:
     from mtpp.api.observer import Observer
@@ -59,7 +60,8 @@ def verify_table_document(table: Any, source: Source, request: VerifyRequest, ob
 
 def _refuse_unknown_dims(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> None:
     """Raise InputError if rows are to be held to a dimension that none of them has: it would hold none to anything."""
-    unknown = next((name for name in request.dims_due if not any(name in row["dims"] for row in rows)), None)
+    named = named_sizes(request.dims_due)
+    unknown = next((name for name in named if not any(name in row["dims"] for row in rows)), None)
     if unknown is not None:
         raise InputError(f"no row has a dimension {unknown!r}", parameter="dims", remedy="leave it out, or correct it")
 
@@ -82,12 +84,14 @@ def _unseen(rows: Sequence[dict[str, Any]], request: VerifyRequest) -> list[Repo
 def _verify_row(
     row: dict[str, Any], index: int, models: TableModels, request: VerifyRequest, observer: Observer
 ) -> Report:
+    from mtpp.api.verification.due_sizes import due_sizes
     from mtpp.api.verification.searches import downset_search
     from mtpp.checker.table import unchecked_row, verify_row
     from mtpp.host.alarm import TimeIsUp
 
-    dims_due = {name: size for name, size in request.dims_due.items() if name in row["dims"]}
     model = models.find(row)
+    own = {name: size for name, size in request.dims_due.items() if name == OTHERS or name in row["dims"]}
+    dims_due = due_sizes(own, row["dims"], model, row["system"], request)
     if model is None:
         why = "no model with its SHA-256, nor a file where it says"
         return unchecked_row(row, why, system_due=request.system_due, dims_due=dims_due)

@@ -84,9 +84,11 @@ def _idle(parameter: str) -> InputError:
 
 def _graph(supplied: str | SuppliedModel, stated: Any, request: VerifyRequest) -> Graph:
     """Return a graph for the sizes and the system that a plan states."""
+    from mtpp.api.verification.due_sizes import due_sizes
     from mtpp.api.verification.plan_document import costs_for, graph_of
 
-    for name, size in (request.dims_due or {}).items():
+    due = due_sizes(request.dims_due, stated["dims"], supplied, stated["system"], request)
+    for name, size in due.items():
         if stated["dims"].get(name) != size:
             said = stated["dims"].get(name, "nothing")
             raise InputError(f"the plan says {said} of {name!r}", parameter="dims", where="/model/dims")

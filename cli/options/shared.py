@@ -11,15 +11,14 @@ import click
 from mtpp.cli.options.completing import TIME_UNITS, names_completion
 from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.sizes import SizeOptions, size_options, sizes_of
 from mtpp.cli.options.values import input_limit
-from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
     from mtpp.api.inputs.model import Model, Reading, Source, System
 
-_DIM_DIGITS = 19
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -50,11 +49,10 @@ class SystemOptions(TypedDict):
     stage_memory: str | None
 
 
-class ModelOptions(SystemOptions, ReadingOptions):
+class ModelOptions(SystemOptions, ReadingOptions, SizeOptions):
     """Values of :func:`model_options`."""
 
     costs: str | None
-    dims: tuple[str, ...]
     max_input_size: str
 
 
@@ -165,8 +163,9 @@ def model_options() -> Callable[[F], F]:
             metavar="FILE",
             help="Measured times of the ops: of `mtpp profile`, or ONNX Runtime's profile.",
         ),
-        click.option(
-            "--dim", "dims", multiple=True, metavar="NAME=VALUE", help="Set a symbolic dimension (ONNX, PyTorch)."
+        size_options(
+            "Set a size that the model leaves open (ONNX, PyTorch); '*=1': all others.",
+            "Propose the sizes that are left open, and say which.",
         ),
         reading_options(),
         click.option(
@@ -233,11 +232,13 @@ def read_model(
     *,
     source: Source | None = None,
     spare_dims: bool = False,
+    assignment: str | None = None,
 ) -> Model:
     """Read the model at *path* with what :func:`model_options` collected; see :mod:`mtpp.api.inputs.model`."""
     from mtpp.api.inputs.model import read_model
 
-    return read_model(path, reading_of_model(options), warn, source=source, spare_dims=spare_dims)
+    how = reading_of_model(options)
+    return read_model(path, how, warn, source=source, spare_dims=spare_dims, assignment=assignment)
 
 
 def reading_of_model(options: ModelOptions) -> Reading:
@@ -246,7 +247,7 @@ def reading_of_model(options: ModelOptions) -> Reading:
 
     return Reading(
         system_of(options),
-        parse_dims(options["dims"]),
+        sizes_of(options),
         costs=options["costs"],
         max_input_bytes=input_limit(options["max_input_size"]),
         bandwidth_given=bool(options["bandwidth"]),
@@ -266,26 +267,3 @@ def system_of(options: SystemOptions) -> System:
         peak=options["peak"],
         stage_memory=options["stage_memory"],
     )
-
-
-def parse_dims(texts: tuple[str, ...]) -> dict[str, int]:
-    """Read ``--dim NAME=VALUE`` options.
-
-    Raises
-    ------
-    InputError
-        If one is malformed, given twice, or its value is no whole number above zero.
-    """
-    dims: dict[str, int] = {}
-    for text in texts:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
-            raise InputError(
-                f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
-            )
-        if name in dims:
-            raise InputError(f"{name!r} is set twice", source="--dim")
-        if len(value) >= _DIM_DIGITS:
-            raise InputError(f"the value of {name!r} is too large", source="--dim")
-        dims[name] = int(value)
-    return dims

@@ -12,7 +12,8 @@ from mtpp.api.training.emit_plan import FORMS
 from mtpp.api.training.parameters import CHOICES
 from mtpp.cli.flags import flag_of
 from mtpp.cli.options.file_types import COSTS, SCHEDULE
-from mtpp.cli.options.shared import FormatOption, parse_dims, stack
+from mtpp.cli.options.shared import FormatOption, stack
+from mtpp.cli.options.sizes import size_options, sizes_of
 from mtpp.cli.options.training import SCHEMES
 from mtpp.cli.options.values import whole_numbers
 from mtpp.errors import InputError
@@ -73,9 +74,9 @@ def split_options() -> Callable[[F], F]:
             "--search", type=click.Choice(CHOICES["search"]), show_default=True, default=CHOICES["search"][0],
             help="Of pfeife: annealing, or the paper's beam search.",
         ),
-        click.option(
-            "--dim", "dims", multiple=True, metavar="NAME=VALUE",
-            help="Of pfeife: set a symbolic size of an ONNX model or a PyTorch program.",
+        size_options(
+            "Of pfeife: set a size that an ONNX model or a PyTorch program leaves open; '*=1': all others.",
+            "Of pfeife: propose the sizes that are left open, and say which.",
         ),
         click.option(
             "--from", "from_format", metavar="FORMAT", cls=FormatOption, formats="formats_read",
@@ -122,7 +123,7 @@ def split_request_of(model: str, options: Mapping[str, Any]) -> SplitPlanRequest
         raise click.UsageError(error.told(flag_of)) from None
     if options["sweep"] is not None:
         raise InputError("the planner pfeife has none", parameter="sweep", remedy="use ‹planner› piper")
-    given["dims"] = parse_dims(options["dims"]) or None
+    given["dims"] = sizes_of(options) or None
     request = split_request(model, deadline_from_start(options["time_limit"]), given)
     return replace(request, from_format=options["from_format"])
 
@@ -132,7 +133,7 @@ def refuse_split_options(options: Mapping[str, Any]) -> None:
     from mtpp.api.training.graph_task import refuse_idle
     from mtpp.api.training.split_task import OWN
 
-    given = {**{name: options[name] for name in OWN}, "dims": options["dims"] or None}
+    given = {**{name: options[name] for name in OWN}, "dims": sizes_of(options) or None}
     given |= {name: options[name] for name in _OF_THE_COMMAND}
     try:
         refuse_idle(given, {**OWN, **dict.fromkeys(_OF_THE_COMMAND)}, options["planner"])

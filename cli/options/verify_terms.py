@@ -13,11 +13,11 @@ from mtpp.cli.options.shared import (
     NoiseOptions,
     ReadingOptions,
     SystemOptions,
-    parse_dims,
     reading_of,
     stack,
     system_of,
 )
+from mtpp.cli.options.sizes import SizeOptions, size_options, sizes_of
 from mtpp.cli.options.values import input_limit
 from mtpp.cli.terminal.clock import deadline_from_start
 
@@ -36,12 +36,11 @@ _SYSTEM_KEYS = {
 """Option → key of a system that it overrides."""
 
 
-class VerifyOptions(SystemOptions, ReadingOptions, NoiseOptions):
+class VerifyOptions(SystemOptions, ReadingOptions, NoiseOptions, SizeOptions):
     """Values of the options of ``mtpp verify``, but for those that decide on its exit code and output."""
 
     costs: str | None
     deep: bool
-    dims: tuple[str, ...]
     max_input_size: str | None
     memory_limit: str | None
     time_limit: float | None
@@ -61,7 +60,9 @@ def held_to_options() -> Callable[[F], F]:
         click.option("--activation-reserve", metavar="SIZE", help="The part of it kept for activations."),
         click.option("--peak", type=click.Choice(["reserve", "order"]), help="How activations have to be counted."),
         click.option("--stage-memory", metavar="SIZE", help="The limit on the memory of a stage has to be that."),
-        click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help="A dimension has to be that."),
+        size_options(
+            "A dimension has to be that; '*=1': all others.", "All others have to be what is proposed for the model."
+        ),
     )
 
 
@@ -77,7 +78,7 @@ def verify_request(result: str, models: Sequence[str], options: VerifyOptions) -
         costs=options["costs"],
         read_as=ReadAs(**reading_of(options)),
         system_due=_system_due(options),
-        dims_due=parse_dims(options["dims"]),
+        dims_due=sizes_of(options),
     )
     if options["max_input_size"] is None:
         return request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,6 +10,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.source import Source
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.plan import Plan
 from mtpp.inference.system import System
@@ -47,7 +48,7 @@ class ReadOptions:
     Attributes
     ----------
     dims
-        Values of symbolic dimensions.
+        Values of symbolic dimensions; see :mod:`mtpp.formats.modelled.size_terms`.
     system
         Models the work of ops in formats that bring none.
     spare_dims
@@ -60,7 +61,7 @@ class ReadOptions:
         Whether loading data counts, where a file has nodes that do so.
     """
 
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: SizeTerms = field(default_factory=dict)
     system: System | None = None
     spare_dims: bool = False
     time_unit: str | None = None

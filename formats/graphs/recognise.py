@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import PurePath
 
 from mtpp.errors import InputError, UnrecognisedInput
@@ -12,6 +12,7 @@ from mtpp.formats.graphs.registry import FORMATS, READERS, WRITERS
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.source import Source
 from mtpp.formats.measured.onnxruntime_profile import looks_like_trace
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.results import partition_plan
 from mtpp.formats.training import native as training_native
 from mtpp.inference.graph import CostGraph
@@ -23,7 +24,7 @@ def read_graph(
     source: Source,
     *,
     from_format: str | None = None,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | None = None,
     system: System | None = None,
     spare_dims: bool = False,
     time_unit: str | None = None,
@@ -38,7 +39,7 @@ def read_graph(
     from_format
         One of :data:`READERS`; by default the content decides, then the suffix.
     dims
-        Values of symbolic dimensions (ONNX only).
+        Values of symbolic dimensions of ONNX models and PyTorch programs; see :mod:`mtpp.formats.modelled.size_terms`.
     system
         Models the work of ops that bring none (ONNX only); by default the preset ``reference``.
     spare_dims
@@ -83,6 +84,14 @@ def _check_effect(chosen: GraphFormat, options: ReadOptions, source: Source) -> 
         if getattr(options, key) and key not in chosen.takes:
             problem = f"has no effect on a {chosen.name} graph: {source.display}"
             raise InputError(problem, source=option, remedy=f"leave it out; {why}")
+
+
+def takes_sizes(source: Source) -> bool:
+    """Say whether a file that was read has symbolic sizes of its own, as graphs made of it have not."""
+    content = Content(source)
+    if content.is_json:
+        return False
+    return any("dims" in candidate.takes and candidate.recognises(content) for candidate in FORMATS)
 
 
 def recognise(content: Content) -> GraphFormat:

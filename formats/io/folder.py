@@ -9,6 +9,11 @@ from mtpp.formats.graphs.graph_format import Content, GraphFormat
 from mtpp.formats.graphs.registry import FORMATS
 from mtpp.formats.io.source import Source, read_head
 
+_MODELS = (".onnx", ".pt2")
+"""Suffixes of models that may lie in a folder with what belongs to them; the first one that is there counts."""
+
+_LISTED = 8
+
 
 def has_graph_suffix(path: Path, from_format: str | None = None) -> bool:
     """Return whether the suffix, ``.gz`` aside, is one of a format of graphs (of the one named, if one is)."""
@@ -16,6 +21,42 @@ def has_graph_suffix(path: Path, from_format: str | None = None) -> bool:
     if from_format is not None:
         return any(suffix in (*one.suffixes, *one.shared_suffixes) for one in _formats(from_format))
     return any(suffix in candidate.suffixes for candidate in _formats(None))
+
+
+def model_at(path: str) -> str:
+    """Return the path of a model: of a file as it is, of a folder that of the only model in it.
+
+    A folder as exporters write it holds one ``.onnx`` (or one ``.pt2``) with its weights, tokenizer and configuration
+    beside it, some of them in a folder ``onnx`` inside.
+
+    Raises
+    ------
+    InputError
+        If it is a folder without a model, or with several.
+    """
+    folder = Path(path)
+    try:
+        if not folder.is_dir():
+            return path
+    except (OSError, ValueError):  # the reader of the file says what is wrong
+        return path
+    inner = folder / "onnx"
+    for place in (folder, inner) if inner.is_dir() else (folder,):
+        for suffix in _MODELS:
+            found = [one for one in files_of(place) if Source(str(one), b"", "", one).suffix == suffix]
+            if len(found) == 1:
+                return str(found[0])
+            if found:
+                names = [one.relative_to(folder).as_posix() for one in found]
+                more = f", … {len(names) - _LISTED} more" if len(names) > _LISTED else ""
+                raise InputError(
+                    f"holds {len(names)} models: {', '.join(names[:_LISTED])}{more}",
+                    source=path,
+                    remedy="give the path of one of them",
+                )
+    raise InputError(
+        "is a folder without a model", source=path, remedy="give a file, or a folder with one .onnx or .pt2 in it"
+    )
 
 
 def files_of(folder: Path) -> list[Path]:

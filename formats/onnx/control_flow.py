@@ -10,16 +10,23 @@ import numpy as np
 import onnx
 from onnx import TensorProto
 
+from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import Totals
+from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter
 from mtpp.formats.onnx.sequences import MOST_ELEMENTS
 from mtpp.formats.onnx.shapes import OutputType
 from mtpp.formats.onnx.tensor_type import PartialType, SequenceType, TensorType, ValueType
+from mtpp.formats.onnx.topology import subgraphs
 
 WITHOUT_LIMIT = 2**31
 """Exporters write 2^63 − 1 as the trip count of a ``while``: that is none."""
+
+
+LEFT_OUT = "cannot run with these sizes"
+"""What a note says of a branch that was not counted."""
 
 
 class BodyWalk(Protocol):
@@ -41,12 +48,15 @@ class ControlRecord(Totals):
         Of its outputs.
     open_size
         What an open first axis of an output counts as if neither the file nor the user says.
+    left_out
+        Bodies that cannot run with the sizes of the model.
     """
 
     captured: dict[str, int] = field(default_factory=dict)
     types: list[OutputType] = field(default_factory=list)
     open_size: int | None = None
     random: bool = False
+    left_out: int = 0
 
     def add(self, body: BodyRecord, times: int) -> None:
         """Count *times* runs of a body; its parameters count once."""
@@ -102,14 +112,53 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
         record.add(body, 1)
         record.notes.insert(0, _note(1, f"the condition is constant: {chosen} counted"))
     else:
-        bodies = [walk(_body(node, name), [], name) for name in branches]
-        costly = 0 if bodies[0].work_ps >= bodies[1].work_ps else 1
+        bodies = _runnable(node, branches, walk)
+        costly = max(bodies, key=lambda name: bodies[name].work_ps)
         body = bodies[costly]
         record.add(body, 1)
-        record.include(bodies[1 - costly])
-        record.notes.insert(0, _note(1, f"the dearer branch counted: {branches[costly]}"))
+        note = f"the dearer branch counted: {costly}"
+        for name in branches:
+            if name in bodies and name != costly:
+                record.include(bodies[name])
+            elif name not in bodies:
+                record.left_out += 1
+                record.parameters |= _stored_in(_body(node, name), f"{name}/")
+                note = f"{name} {LEFT_OUT}: {costly} counted"
+        record.notes.insert(0, _note(1, note))
     record.types = [_open(known.type) for known in body.outputs]
     return record
+
+
+def _runnable(node: NodeView, branches: Sequence[str], walk: BodyWalk) -> dict[str, BodyRecord]:
+    """Return the branches that can run with the sizes of the model, at least one of them.
+
+    Models for several rates of sampling, or several numbers of frames, hold branches that fit one of them alone.
+    """
+    bodies: dict[str, BodyRecord] = {}
+    refused: list[InputError] = []
+    for name in branches:
+        try:
+            bodies[name] = walk(_body(node, name), [], name)
+        except InputError as error:
+            if not is_misfit(error):
+                raise
+            refused.append(error)
+    if not bodies:
+        raise refused[0]
+    return bodies
+
+
+def _stored_in(body: onnx.GraphProto, path: str) -> dict[str, int]:
+    """Return the bytes of what a body stores itself, by name."""
+    stored = {tensor.name: tensor for tensor in body.initializer}
+    for node in body.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.HasField("t"):
+                stored[node.output[0]] = attribute.t
+    found = {path + name: TensorType(t.data_type, tuple(t.dims)).bytes for name, t in stored.items()}
+    for node, name, inner in ((one, name, inner) for one in body.node for name, inner in subgraphs(one)):
+        found |= _stored_in(inner, f"{path}{node.name}/{name}/")
+    return found
 
 
 def _loop(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:

@@ -6,20 +6,37 @@ A size is given by the symbol's name (``batch``), or, for a dimension without a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 
 import onnx
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.open_sizes import AUTO_FLAG, UnknownSize
+from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, size_of_others
 from mtpp.formats.onnx.tensor_type import Dim, PartialType
 
 FLAG = "‹dims›"
 
 LARGEST_DIM = 2**31 - 1
 
+NAMELESS = frozenset(("", "-1", "?", "None", "unknown"))
+"""Names that exporters give to every size that they do not know: two of them need not be the same."""
 
-class UnknownSize(InputError):
-    """A tensor's size that neither the model nor the user says: running the model tells it (exit code 2)."""
+
+class OpenTensor(UnknownSize):
+    """A tensor whose type stays open, with what a reader who looks for sizes needs to know (exit code 2).
+
+    Attributes
+    ----------
+    tensor, known
+        Its name, and its type as far as it is known.
+    largest
+        Size that an open axis can have at most; None where nobody knows.
+    """
+
+    tensor: str = ""
+    known: PartialType = PartialType()
+    largest: int | None = None
 
 
 class Dimensions:
@@ -32,7 +49,8 @@ class Dimensions:
     parameters
         Names of its initializers: a graph input among them is no input.
     given
-        Size by symbol, or by ``TENSOR:AXIS``.
+        Size by symbol, or by ``TENSOR:AXIS``; under :data:`mtpp.formats.modelled.size_terms.OTHERS` the size of all
+        that stay open.
     spare
         Whether sizes for what the model does not have are left aside.
 
@@ -46,7 +64,7 @@ class Dimensions:
         self,
         graph: onnx.GraphProto,
         parameters: Collection[str],
-        given: Mapping[str, int],
+        given: SizeTerms,
         source: str,
         *,
         spare: bool = False,
@@ -55,20 +73,23 @@ class Dimensions:
         self.symbols = _symbols(graph, parameters)
         self.given: dict[str, int] = {}
         self._by_axis: dict[str, dict[int, int]] = {}
-        if not given:
+        self._others = size_of_others(given)
+        if self._others is not None:
+            _check_size(OTHERS, self._others)
+        named = {key: size for key, size in given.items() if key != OTHERS}
+        if not named:
             return
         tensors = _tensor_names(graph)
-        for key, size in given.items():
-            if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LARGEST_DIM:
-                raise InputError(f"{size!r} is not a positive size", source=FLAG, where=str(key))
+        for key, size in named.items():
+            _check_size(key, size)
             tensor, colon, axis = key.rpartition(":")
             if key not in self.symbols:
                 if not (colon and tensor in tensors and axis.isdecimal() and len(axis) < 3):
                     if spare:
                         continue
                     raise self._no_such_dimension(key)
-                self._by_axis.setdefault(tensor, {})[int(axis)] = size
-            self.given[key] = size
+                self._by_axis.setdefault(tensor, {})[int(axis)] = int(size)
+            self.given[key] = int(size)
 
     def _no_such_dimension(self, key: str) -> InputError:
         if self.symbols:
@@ -77,14 +98,29 @@ class Dimensions:
             remedy = "it has no symbolic dimensions; an unnamed one is given as TENSOR:AXIS"
         return InputError(f"the model has no dimension {key!r}", source=self.source, where=FLAG, remedy=remedy)
 
-    def applied(self, tensor: str, known: PartialType) -> PartialType:
+    def applied(self, tensor: str, known: PartialType, *, others: bool = True) -> PartialType:
         """Put the given sizes into a type.
+
+        Parameters
+        ----------
+        others
+            Whether the size of all others goes where none is given by name.
 
         Raises
         ------
         InputError
             If a size given for one axis of *tensor* contradicts what the model fixes, or the rank has no such axis.
         """
+        filled = self._named(tensor, known)
+        if others and self._others is not None and filled.dims is not None:
+            size = self._others
+            for key in self.keys_of(tensor, filled):
+                self.given.setdefault(key, size)
+            filled = PartialType(filled.dtype, tuple(dim if isinstance(dim, int) else size for dim in filled.dims))
+        return filled
+
+    def _named(self, tensor: str, known: PartialType) -> PartialType:
+        """Put the sizes that are given by name into a type."""
         dims = known.dims
         if dims is not None:
             dims = tuple(self.given.get(dim, dim) if isinstance(dim, str) else dim for dim in dims)
@@ -114,43 +150,63 @@ class Dimensions:
         return tensor in self._by_axis
 
     def unknown(
-        self, tensor: str, known: PartialType, where: str, reason: str = "", also: Iterable[str] = ()
-    ) -> UnknownSize:
+        self,
+        tensor: str,
+        known: PartialType,
+        where: str,
+        reason: str = "",
+        *,
+        misfit: bool = False,
+        largest: int | None = None,
+    ) -> OpenTensor:
         """Return the error for a tensor whose type stayed incomplete: it names the dimension and the flag.
 
-        *also* are further keys that will have to be given.
+        Parameters
+        ----------
+        reason
+            Why it is not known.
+        misfit
+            Whether the operands do not fit, so that no size of the tensor would help.
+        largest
+            Size that an open axis can have at most.
         """
+        problem, remedy = self._told(tensor, known, reason)
+        if misfit and self.given:
+            remedy = f"other sizes may fit: {AUTO_FLAG} auto takes some that do"
+        elif misfit:
+            remedy = "check the model with onnx.checker"
+        error = OpenTensor(problem, source=self.source, where=where, remedy=remedy, misfit=misfit)
+        error.tensor, error.known, error.largest = tensor, known, largest
+        return error
+
+    def _told(self, tensor: str, known: PartialType, reason: str) -> tuple[str, str]:
+        """Return what is wrong with a tensor, and what to do about it."""
         because = f" ({reason})" if reason else ""
         if known.dims is None:
-            return UnknownSize(
-                f"tensor {tensor!r} has an unknown shape{because}",
-                source=self.source,
-                where=where,
-                remedy=f"give all its axes: {FLAG} {tensor}:0=1 {FLAG} {tensor}:1=…, or run ONNX shape inference on it",
-            )
+            remedy = f"give all its axes: {FLAG} {tensor}:0=1 {FLAG} {tensor}:1=…, or run ONNX shape inference on it"
+            return f"tensor {tensor!r} has an unknown shape{because}", remedy
         open_axes = [(axis, dim) for axis, dim in enumerate(known.dims) if not isinstance(dim, int)]
         if not open_axes:
-            return UnknownSize(
-                f"tensor {tensor!r} has an unknown element type{because}",
-                source=self.source,
-                where=where,
-                remedy="declare it in value_info",
-            )
+            return f"tensor {tensor!r} has an unknown element type{because}", "declare it in value_info"
         keys = self.keys_of(tensor, known)
         key, (axis, dim) = keys[0], open_axes[0]
         name = f" {dim!r}" if dim in self.symbols else ""
-        others = ", ".join(dict.fromkeys(other for other in [*keys, *also] if other != key))
-        return UnknownSize(
-            f"tensor {tensor!r} has an unknown dimension{name} (axis {axis}){because}",
-            source=self.source,
-            where=where,
-            remedy=f"set it with {FLAG} {key}=1" + (f" (likewise: {others})" if others else ""),
-        )
+        others = ", ".join(dict.fromkeys(other for other in keys if other != key))
+        remedy = f"set it with {FLAG} {key}=1" + (f" (likewise: {others})" if others else "")
+        return f"tensor {tensor!r} has an unknown dimension{name} (axis {axis}){because}", remedy
 
     def keys_of(self, tensor: str, known: PartialType) -> list[str]:
         """Return what the flag has to name for each open dimension of a type of known rank."""
         open_axes = [(axis, dim) for axis, dim in enumerate(known.dims or ()) if not isinstance(dim, int)]
-        return [dim if dim is not None and dim in self.symbols else f"{tensor}:{axis}" for axis, dim in open_axes]
+        return [
+            dim if dim is not None and dim in self.symbols and dim not in NAMELESS else f"{tensor}:{axis}"
+            for axis, dim in open_axes
+        ]
+
+
+def _check_size(key: str, size: object) -> None:
+    if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LARGEST_DIM:
+        raise InputError(f"{size!r} is not a positive size", source=FLAG, where=str(key))
 
 
 def _symbols(graph: onnx.GraphProto, parameters: Collection[str]) -> dict[str, str]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.window_sizes import windows
 from mtpp.formats.onnx.tensor_type import TensorType
 
 _AXIS_ATTRIBUTES = ("axis", "axes", "perm", "batch_axis", "time_axis")
@@ -50,7 +51,63 @@ def _wrong_equation(node: NodeView, outputs: int) -> str | None:
     return "the equation is not one of letters, commas and an arrow"
 
 
+def _window_too_large(weight_input: int) -> Callable[[NodeView, int], str | None]:
+    """Return the check of a convolution whose weights are that input: ONNX Runtime refuses a window without a place."""
+
+    def check(node: NodeView, outputs: int) -> str | None:
+        x, weight = (node.inputs[i] if i < len(node.inputs) else None for i in (0, weight_input))
+        if not isinstance(x, TensorType) or not isinstance(weight, TensorType) or weight.rank != x.rank:
+            return None  # shape inference says what is wrong
+        kernel, sizes = weight.shape[2:], x.shape[2:]
+        try:
+            found = windows(node, sizes, kernel)
+        except MalformedNode:
+            return None
+        if all(window.room >= 0 for window in found):
+            return None
+        return f"the window {'×'.join(map(str, kernel))} does not fit into {'×'.join(map(str, sizes))}"
+
+    return check
+
+
+def _pool_too_large(node: NodeView, outputs: int) -> str | None:
+    """Check that no window is so much larger than what it slides over that less than nothing would be left."""
+    x, kernel = node.inputs[0] if node.inputs else None, node.integers("kernel_shape")
+    if not isinstance(x, TensorType) or not kernel:
+        return None
+    try:
+        found = windows(node, x.shape[2:], kernel)
+    except MalformedNode:
+        return None
+    if all(window.room >= -window.stride for window in found):
+        return None
+    return f"the window {'×'.join(map(str, kernel))} does not fit into {'×'.join(map(str, x.shape[2:]))}"
+
+
+def _mirror_too_large(node: NodeView, outputs: int) -> str | None:
+    """Check that what is added by reflection is there to be reflected."""
+    first, pads = node.inputs[0] if node.inputs else None, node.value(1)
+    if node.text("mode", "constant") != "reflect" or not isinstance(first, TensorType) or pads is None or node.has(3):
+        return None
+    widths = [int(width) for width in pads.reshape(-1)]
+    if len(widths) != 2 * first.rank:
+        return None
+    for axis, size in enumerate(first.shape):
+        widest = max(widths[axis], widths[first.rank + axis])
+        if widest >= max(size, 1):
+            return f"{widest} elements cannot be reflected from {size} (axis {axis})"
+    return None
+
+
 _CHECKS: dict[str, Callable[[NodeView, int], str | None]] = {
+    "AveragePool": _pool_too_large,
+    "Conv": _window_too_large(1),
+    "ConvInteger": _window_too_large(1),
     "Einsum": _wrong_equation,
+    "LpPool": _pool_too_large,
+    "MaxPool": _pool_too_large,
+    "Pad": _mirror_too_large,
+    "QLinearConv": _window_too_large(3),
     "Split": _wrong_split,
+    "com.microsoft:FusedConv": _window_too_large(1),
 }

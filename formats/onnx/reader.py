@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,12 @@ import onnx
 from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
+from mtpp.formats.modelled.size_terms import SizeTerms
+from mtpp.formats.onnx.control_flow import LEFT_OUT
 from mtpp.formats.onnx.dimensions import Dimensions
-from mtpp.formats.onnx.inline import inline_functions
-from mtpp.formats.onnx.loading import opset_versions, parse_model
-from mtpp.formats.onnx.scope import Known, Scope
-from mtpp.formats.onnx.shapes import ShapeInference
+from mtpp.formats.onnx.loading import opset_versions
+from mtpp.formats.onnx.open_model import OpenModel
+from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.tensor_type import (
     OpaqueType,
     PartialType,
@@ -25,8 +26,6 @@ from mtpp.formats.onnx.tensor_type import (
     dtype_name,
     partial_type,
 )
-from mtpp.formats.onnx.topology import parameter_names, reads
-from mtpp.formats.onnx.walk import Walk
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import System
 
@@ -36,7 +35,7 @@ def read_onnx(
     data: bytes,
     *,
     source: str,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | None = None,
     system: System,
     name: str | None = None,
     spare_dims: bool = False,
@@ -52,7 +51,8 @@ def read_onnx(
     source
         What error messages call it.
     dims
-        Sizes of symbolic dimensions by name, or by ``TENSOR:AXIS`` for one without a name.
+        Sizes of symbolic dimensions by name, or by ``TENSOR:AXIS`` for one without a name; under ``*`` the size of all
+        others, or ``auto`` for sizes that are proposed.
     system
         Models the work of each op: max(FLOPs / peak, bytes / memory bandwidth).
     name
@@ -107,20 +107,23 @@ def read_with_nodes(
     data: bytes,
     *,
     source: str,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | None = None,
     system: System,
     name: str | None = None,
     spare_dims: bool = False,
+    propose_sizes: bool = True,
 ) -> Reading:
-    """Read a model as :func:`read_onnx` does, and keep what its ops are made of."""
-    model = inline_functions(parse_model(data, source), source)
-    graph = model.graph
-    parameters = parameter_names(graph)
-    dimensions = Dimensions(graph, parameters, dims or {}, source, spare=spare_dims)
-    scope = Scope()
-    _define_inputs(graph, parameters, dimensions, scope)
-    opsets = opset_versions(model)
-    record = Walk(system, ShapeInference(opsets, model.ir_version), dimensions, source).graph(graph, scope)
+    """Read a model as :func:`read_onnx` does, and keep what its ops are made of.
+
+    Parameters
+    ----------
+    propose_sizes
+        Whether sizes that fit are looked for where some are open; else the first open one is an error by itself.
+    """
+    whole = OpenModel.parsed(data, source)
+    found = whole.walked(dims or {}, system, spare=spare_dims, propose_sizes=propose_sizes)
+    model, dimensions, scope, record = whole.model, found.dimensions, found.scope, found.record
+    graph, parameters, opsets = model.graph, whole.parameters, opset_versions(model)
     if not record.ops:
         raise InputError(
             "nothing in the graph depends on an input: every node folds into a constant",
@@ -142,7 +145,9 @@ def read_with_nodes(
         "outputs": [_described(value.name, value.type, scope, dimensions) for value in graph.output],
         "dims": dict(dimensions.given),
         "symbolic_dims": list(dimensions.symbols),
-        **summary_of(record, names),
+        **({"proposed_dims": list(found.proposed)} if found.proposed else {}),
+        **(summary := summary_of(record, names)),
+        **_assumed(summary),
     }
     try:
         built = CostGraph.build(
@@ -157,42 +162,11 @@ def read_with_nodes(
     return Reading(built, model, tuple(op.index for op in record.ops), scope)
 
 
-def _define_inputs(graph: onnx.GraphProto, parameters: Collection[str], dimensions: Dimensions, scope: Scope) -> None:
-    """Make the graph's inputs known; one whose shape is open must not be read by any node."""
-    unknown: list[tuple[str, PartialType | OpaqueType]] = []
-    for value in graph.input:
-        if value.name in parameters:
-            continue
-        kind = partial_type(value.type)
-        known: ValueType | None
-        if isinstance(kind, PartialType):
-            kind = dimensions.applied(value.name, kind)
-            known = kind.complete()
-        else:
-            known = kind
-        if isinstance(kind, OpaqueType) or known is None:
-            unknown.append((value.name, kind))
-        else:
-            scope.define(value.name, Known(known, scope.level))
-    if unknown:
-        used = {name for node in graph.node for name in reads(node)}
-        _refuse([(name, kind) for name, kind in unknown if name in used], dimensions)
-
-
-def _refuse(unknown: Sequence[tuple[str, PartialType | OpaqueType]], dimensions: Dimensions) -> None:
-    """Raise for the first of the inputs without a static size, if there is one; name what all of them need."""
-    for name, kind in unknown:
-        if isinstance(kind, OpaqueType):
-            raise InputError(
-                f"tensor {name!r} is a {kind.what}, which has no static size",
-                source=dimensions.source,
-                where="graph input",
-                remedy="cut the model after it",
-            )
-        others = [
-            key for other, its in unknown if isinstance(its, PartialType) for key in dimensions.keys_of(other, its)
-        ]
-        raise dimensions.unknown(name, kind, "graph input", also=others)
+def _assumed(summary: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what the figures rest on: branches that were left out."""
+    notes = summary.get("control_flow", ())
+    texts = [f"{entry['op']}: {entry['note']}" for entry in notes if LEFT_OUT in entry["note"]]
+    return {"assumptions": texts} if texts else {}
 
 
 def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Dimensions) -> dict[str, Any]:
@@ -201,7 +175,7 @@ def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Di
     kind: ValueType | PartialType = known.type if known is not None else PartialType()
     if known is None:
         partial = partial_type(declared)
-        kind = dimensions.applied(name, partial) if isinstance(partial, PartialType) else partial
+        kind = dimensions.applied(name, partial, others=False) if isinstance(partial, PartialType) else partial
     if isinstance(kind, TensorType):
         return {"name": name, "shape": list(kind.shape), "dtype": dtype_name(kind.dtype), "bytes": kind.bytes}
     if isinstance(kind, PartialType):

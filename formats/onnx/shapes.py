@@ -9,19 +9,43 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import onnx
 from onnx import NodeProto, TensorProto, TypeProto, defs, shape_inference
 
-from mtpp.formats.onnx.contrib_shapes import STANDARD_TWINS, contrib_output_types
 from mtpp.formats.onnx.inference_guard import fault_that_inference_misses
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import sequence_output_types
-from mtpp.formats.onnx.standard_shapes import standard_output_types
+from mtpp.formats.onnx.shape_rules.contrib_shapes import STANDARD_TWINS, contrib_output_types
+from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED_TWINS, LARGEST_BLOCK, layout_output_types
+from mtpp.formats.onnx.shape_rules.standard_shapes import standard_output_types
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType, partial_type
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
+
+_TWINS = {**STANDARD_TWINS, **BLOCKED_TWINS}
+
+
+class Why(NamedTuple):
+    """Why the type of a node's output is not complete.
+
+    Attributes
+    ----------
+    text
+        For people; empty where nothing went wrong.
+    misfit
+        Whether its operands do not fit: other sizes may.
+    """
+
+    text: str = ""
+    misfit: bool = False
+
+
+KNOWN = Why()
+_OWN_DOMAINS = ("com.microsoft", "com.ms.")
+"""What domains of operators that ONNX Runtime makes itself begin with."""
 
 OutputType = PartialType | SequenceType | OpaqueType
 
@@ -53,12 +77,15 @@ class ShapeInference:
     ----------
     opsets
         Version by domain.
+    channel_block
+        Channels in a block, in models laid out in blocks of channels.
     """
 
-    def __init__(self, opsets: Mapping[str, int], ir_version: int) -> None:
+    def __init__(self, opsets: Mapping[str, int], ir_version: int, channel_block: int = LARGEST_BLOCK) -> None:
         self._opsets = dict(opsets)
         self._imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         self._ir_version = max(ir_version, 3)
+        self._channel_block = channel_block
 
     def version(self, domain: str) -> int:
         """Return the version of a domain's operator set, 1 if the model does not say."""
@@ -66,19 +93,21 @@ class ShapeInference:
 
     def infer(
         self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None], declared: Mapping[str, TypeProto]
-    ) -> tuple[list[OutputType], str]:
+    ) -> tuple[list[OutputType], Why]:
         """Return one type per output of *node*, as complete as it can be told, and why it is not complete."""
-        reason = ""
+        reason = KNOWN
         try:
             own: Sequence[ValueType | None] | None = sequence_output_types(view)
             if own is None and not self._has_schema(node):
                 own = contrib_output_types(view)
+                if own is None:
+                    own = layout_output_types(view, self._channel_block)
         except _MISFITS as error:
-            own, reason = [], str(error)
+            own, reason = [], Why(str(error), misfit=True)
         if own is not None:
             types = [_output_type(own[i] if i < len(own) else None) for i in range(len(node.output))]
         elif (fault := fault_that_inference_misses(view, len(node.output))) is not None:
-            types, reason = [PartialType() for _ in node.output], fault
+            types, reason = [PartialType() for _ in node.output], Why(fault, misfit=True)
         else:
             types, reason = self._by_schema(node, inputs)
             if not _all_complete(types):
@@ -89,10 +118,10 @@ class ShapeInference:
         domain = "" if node.domain == "ai.onnx" else node.domain
         return _schema(node.op_type, self.version(domain), domain) is not None
 
-    def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None]) -> tuple[list[OutputType], str]:
+    def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None]) -> tuple[list[OutputType], Why]:
         unknown: list[OutputType] = [PartialType() for _ in node.output]
         domain = "" if node.domain == "ai.onnx" else node.domain
-        twin = STANDARD_TWINS.get(f"{domain}:{node.op_type}")
+        twin = _TWINS.get(f"{domain}:{node.op_type}")
         if twin is not None:
             op_type, used = twin
             twin_node = NodeProto(op_type=op_type, input=node.input[:used], output=node.output[:1])
@@ -103,7 +132,7 @@ class ShapeInference:
         else:
             schema = _schema(node.op_type, self.version(domain), domain)
         if schema is None:
-            return unknown, "no shape rule for this operator"
+            return unknown, Why(_without_rule(domain))
         types: dict[str, TypeProto] = {}
         data: dict[str, TensorProto] = {}
         for name, known in zip(node.input, inputs, strict=False):
@@ -111,7 +140,7 @@ class ShapeInference:
                 continue
             proto = known.type_proto
             if proto is None:
-                return unknown, f"input {name!r} is no tensor"
+                return unknown, Why(f"input {name!r} is no tensor")
             types[name] = proto
             contents = known.tensor_proto
             if contents is not None:
@@ -121,9 +150,16 @@ class ShapeInference:
                 schema, node, types, data, opset_imports=self._imports, ir_version=self._ir_version
             )
         except Exception as error:  # onnx raises several unrelated types here, RuntimeError among them
-            return unknown, " ".join(str(error).split())[:200]
+            return unknown, Why(" ".join(str(error).split())[:200], misfit=True)
         found = [partial_type(result[name]) if name in result else PartialType() for name in node.output]
-        return [*found, *unknown[len(found) :]], ""
+        return [*found, *unknown[len(found) :]], KNOWN
+
+
+def _without_rule(domain: str) -> str:
+    """Say that an operator has no rule; those of ONNX Runtime can be avoided."""
+    if domain.startswith(_OWN_DOMAINS):
+        return "no rule for this operator of ONNX Runtime: save the model at its level ORT_ENABLE_BASIC"
+    return "no shape rule for this operator"
 
 
 def _typed_like_input(types: list[OutputType], view: NodeView) -> list[OutputType]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
@@ -15,17 +15,20 @@ from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
+from mtpp.formats.onnx.misfit import Misfit
 from mtpp.formats.onnx.node_view import NodeView, kind_of
 from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter, Scope
 from mtpp.formats.onnx.sequences import sequence_length
-from mtpp.formats.onnx.shapes import OutputType, ShapeInference, with_declarations
+from mtpp.formats.onnx.shape_rules.data_sizes import largest_size
+from mtpp.formats.onnx.shapes import KNOWN, OutputType, ShapeInference, Why, with_declarations
 from mtpp.formats.onnx.tensor_type import (
     OpaqueType,
     PartialType,
     TensorType,
     ValueType,
     is_known_dtype,
+    partial_type,
 )
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe
 from mtpp.formats.onnx.values import Array, array_of, attribute_values, can_evaluate, dtype_number, evaluate
@@ -42,6 +45,25 @@ SHAPE_ONLY = frozenset({"EyeLike", "SequenceLength", "Shape", "Size"})
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 
+class Fitting(Protocol):
+    """What a walk shows its nodes to, where sizes are tried out."""
+
+    def begun(self) -> None:
+        """Hear that the next node of the main graph is looked at."""
+
+    def node(self, node: NodeView) -> None:
+        """Look at a node with its outputs; raises ValueError, IndexError or KeyError if it cannot run."""
+
+    def declared(self, said: TensorType | None, found: TensorType) -> None:
+        """Compare what the file declares of a tensor, None for nothing, with what was found."""
+
+    def rescued(self, problem: str) -> None:
+        """Hear of a node that only shapes declared in the file help over; raises ValueError if that will not do."""
+
+    def left_out(self) -> None:
+        """Hear of a branch of control flow that cannot run."""
+
+
 class Walk:
     """Walks a graph, and on the way the bodies nested in it.
 
@@ -49,13 +71,23 @@ class Walk:
     ----------
     system
         Models the work of an op from its FLOPs and bytes.
+    fit
+        Is shown every node, where sizes are tried out.
     """
 
-    def __init__(self, system: System, inference: ShapeInference, dimensions: Dimensions, source: str) -> None:
+    def __init__(
+        self,
+        system: System,
+        inference: ShapeInference,
+        dimensions: Dimensions,
+        source: str,
+        fit: Fitting | None = None,
+    ) -> None:
         self._system = system
         self._inference = inference
         self._dimensions = dimensions
         self._source = source
+        self._fit = fit
 
     def graph(self, graph: onnx.GraphProto, scope: Scope, path: str = "") -> GraphRecord:
         """Walk over *graph*, whose inputs are already known in *scope*.
@@ -77,6 +109,8 @@ class Walk:
         returned = {value.name for value in graph.output}
         record = GraphRecord()
         for placed in nodes:
+            if self._fit is not None and scope.level == 0:
+                self._fit.begun()
             op = self._node(placed, scope, declared, consumed, returned, path)
             if op is None:
                 record.folded += 1
@@ -131,7 +165,7 @@ class Walk:
         )
         control: ControlRecord | None = None
         values: list[Array] | None = None
-        reason = ""
+        reason = KNOWN
         rule = control_flow_rule(kind)
         if rule is not None:
             label = node.name or f"{node.op_type}_{placed.position}"
@@ -141,6 +175,8 @@ class Walk:
 
             try:
                 control = rule(view, inputs, scope.level, walk_body)
+            except InputError:
+                raise
             except _MISFITS as error:
                 raise self._misfit(node, error) from None
             constant = not control.captured and not control.random and _all_constant(inputs)
@@ -164,7 +200,11 @@ class Walk:
                 types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
             else:
                 types, reason = self._inference.infer(node, view, inputs, declared)
-        outputs = self._complete(node, types, consumed, returned, reason)
+        outputs = self._complete(node, view, types, consumed, returned, reason)
+        if self._fit is not None:
+            self._show(node, view, outputs, declared, reason)
+            for _ in range(0 if control is None else control.left_out):
+                self._fit.left_out()
         root = self._root(view, inputs) if constant else None
         for position, (name, known_type) in enumerate(zip(node.output, outputs, strict=True)):
             if not name or known_type is None:
@@ -183,7 +223,7 @@ class Walk:
             for name, t in zip(node.output, outputs, strict=True)
             if name
         ]
-        reads = self._collect_inputs(placed, record, scope, configuration_inputs(kind))
+        reads = self._collect_inputs(placed, record, scope, configuration_inputs(kind), control)
         if control is not None:
             _take_over(record, control, captured_by_bodies=True)
         else:
@@ -209,7 +249,13 @@ class Walk:
         return None
 
     def _complete(
-        self, node: NodeProto, types: Sequence[OutputType], consumed: set[str], returned: set[str], reason: str
+        self,
+        node: NodeProto,
+        view: NodeView,
+        types: Sequence[OutputType],
+        consumed: set[str],
+        returned: set[str],
+        reason: Why,
     ) -> list[ValueType | None]:
         """Put the user's sizes in; refuse a type that stays open on a tensor that somebody needs."""
         result: list[ValueType | None] = []
@@ -217,10 +263,12 @@ class Walk:
             if isinstance(kind, PartialType):
                 complete = kind.complete()
                 if complete is None or self._dimensions.is_given_by_axis(name):
-                    kind = self._dimensions.applied(name, kind)
+                    kind = self._dimensions.applied(name, kind, others=not reason.misfit)
                     complete = kind.complete()
                 if complete is None and name and (name in consumed or name in returned):
-                    raise self._dimensions.unknown(name, kind, describe(node), reason)
+                    raise self._dimensions.unknown(
+                        name, kind, describe(node), reason.text, misfit=reason.misfit, largest=largest_size(view)
+                    )
                 result.append(complete)
                 continue
             if isinstance(kind, OpaqueType) and name in consumed:
@@ -233,13 +281,21 @@ class Walk:
             result.append(kind)
         return result
 
-    def _collect_inputs(self, placed: PlacedNode, record: OpRecord, scope: Scope, configuration: frozenset[int]) -> int:
+    def _collect_inputs(
+        self,
+        placed: PlacedNode,
+        record: OpRecord,
+        scope: Scope,
+        configuration: frozenset[int],
+        control: ControlRecord | None,
+    ) -> int:
         """Enter activations and parameters that the node reads; return their bytes."""
         explicit = list(placed.node.input)
         settled = {explicit[index] for index in configuration if index < len(explicit)}
         settled -= {name for index, name in enumerate(explicit) if index not in configuration}
-        # The bodies of control flow report what they capture; those of other ops count as read by the op.
-        names = explicit if control_flow_rule(record.kind) is not None else placed.reads
+        # The bodies of control flow report what they capture, if all were walked; those of other ops count as read by
+        # the op.
+        names = explicit if control is not None and not control.left_out else placed.reads
         reads = 0
         for name in dict.fromkeys(names):
             known = scope.find(name) if name else None
@@ -292,8 +348,29 @@ class Walk:
                 record.captured[value.name] = result.level
         return record
 
-    def _misfit(self, node: NodeProto, error: Exception) -> InputError:
-        return InputError(
+    def _show(
+        self,
+        node: NodeProto,
+        view: NodeView,
+        outputs: Sequence[ValueType | None],
+        declared: Mapping[str, onnx.TypeProto],
+        reason: Why,
+    ) -> None:
+        """Show a node with its outputs to what looks for sizes that fit."""
+        assert self._fit is not None
+        try:
+            if reason.misfit:
+                self._fit.rescued(reason.text)
+            self._fit.node(NodeView(view.kind, view.opset, view.attributes, view.inputs, view.values, outputs))
+        except _MISFITS as error:
+            raise self._misfit(node, error) from None
+        for name, found in zip(node.output, outputs, strict=True):
+            if name in declared and isinstance(found, TensorType):
+                said = partial_type(declared[name])
+                self._fit.declared(said.complete() if isinstance(said, PartialType) else None, found)
+
+    def _misfit(self, node: NodeProto, error: Exception) -> Misfit:
+        return Misfit(
             f"operands do not fit the operator: {error}",
             source=self._source,
             where=describe(node),

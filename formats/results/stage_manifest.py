@@ -5,7 +5,7 @@
     {"format": "mtpp-stages", "version": 1,
      "model": {"name": …, "sha256": …, "ops": n},
      "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
-     "inputs": [{"name", "dtype", "shape"}, …], "outputs": […],                         (of the whole model)
+     "inputs": [{"name", "dtype", "shape", "limits"}, …], "outputs": […],               (of the whole model)
      "stages": [{"index", "file", "ops", "cost", "work",
                  "inputs": [{"name", "dtype", "shape", "from"}, …],
                  "outputs": [{"name", "dtype", "shape", "to", "result"}, …]}, …],
@@ -13,14 +13,15 @@
 
 A stage's file is a plain name inside the folder. ``from`` is −1 for an input of the whole model, else the index of the
 stage that makes the tensor; ``to`` lists the stages that read it, and ``result`` says that the whole model returns it.
-``direct`` lists outputs of the whole model that are inputs of it. Times are predictions, in ticks.
+``limits``, the least and the largest number that make sense, is there for inputs of whole numbers of which something is
+known. ``direct`` lists outputs of the whole model that are inputs of it. Times are predictions, in ticks.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,7 @@ class StageManifest:
             "ticks_per_unit": self.ticks_per_unit,
             "bottleneck": self.bottleneck,
             "work": self.work,
-            "inputs": [_row(tensor) for tensor in self.inputs],
+            "inputs": [_input_row(tensor) for tensor in self.inputs],
             "outputs": [_row(tensor) for tensor in self.outputs],
             "stages": [
                 {
@@ -134,6 +135,10 @@ class StageManifest:
 
 def _row(tensor: Described) -> dict[str, Any]:
     return {"name": tensor.name, "dtype": tensor.dtype, "shape": list(tensor.shape)}
+
+
+def _input_row(tensor: Described) -> dict[str, Any]:
+    return _row(tensor) | ({} if tensor.limits is None else {"limits": list(tensor.limits)})
 
 
 def manifest_text(manifest: StageManifest) -> str:
@@ -192,7 +197,7 @@ def manifest_of(document: Any, source: str) -> StageManifest:
             ticks_per_unit=_count(header, "ticks_per_unit", "", least=1),
             bottleneck=_count(header, "bottleneck", ""),
             work=_count(header, "work", ""),
-            inputs=tuple(_described(row, f"/inputs/{i}") for i, row in _rows(header, "inputs", "")),
+            inputs=tuple(_model_input(row, f"/inputs/{i}") for i, row in _rows(header, "inputs", "")),
             outputs=tuple(_described(row, f"/outputs/{i}") for i, row in _rows(header, "outputs", "")),
             stages=tuple(_stage(row, f"/stages/{i}", k) for i, row in _rows(header, "stages", "")),
             direct=tuple(_direct(row, f"/direct/{i}") for i, row in _rows(header, "direct", "")),
@@ -214,9 +219,19 @@ def _count(row: Mapping[str, Any], key: str, where: str, least: int = 0) -> int:
     return value
 
 
-def _described(row: Any, where: str, *more: str) -> Described:
+def _model_input(row: Any, where: str) -> Described:
+    tensor = _described(row, where, optional=("limits",))
+    if "limits" not in row:
+        return tensor
+    limits = tuple(require_whole(one, f"{where}/limits/{i}") for i, one in _rows(row, "limits", where))
+    if len(limits) != 2 or not -SIZE_LIMIT < limits[0] <= limits[1] < SIZE_LIMIT:
+        raise InputError("must be the least and the largest number", where=f"{where}/limits")
+    return replace(tensor, limits=limits)
+
+
+def _described(row: Any, where: str, *more: str, optional: tuple[str, ...] = ()) -> Described:
     row = require_object(row, where)
-    check_keys(row, where, ("name", "dtype", "shape", *more))
+    check_keys(row, where, ("name", "dtype", "shape", *more), optional)
     shape = []
     for axis, size in _rows(row, "shape", where):
         if size is not None and require_whole(size, f"{where}/shape/{axis}") < 0:

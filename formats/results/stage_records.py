@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 MODEL_INPUT = -1
 """Source of a stage's input if it is an input of the whole model."""
@@ -26,11 +26,15 @@ class Described:
         ``float32``, ``int64``, …; ``sequence(float32)`` for a sequence of tensors.
     shape
         Sizes as planned; None where one is not known. A sequence has its length.
+    limits
+        Of an input of the whole model that holds whole numbers: the least and the largest that make sense, where
+        something is known of them.
     """
 
     name: str
     dtype: str
     shape: tuple[int | None, ...]
+    limits: tuple[int, int] | None = field(default=None, kw_only=True)
 
     @property
     def bytes(self) -> int | None:

@@ -10,10 +10,12 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
+from mtpp.formats.modelled.size_roles import InputShape
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import STORAGE, ProgramText
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
-from mtpp.formats.torch_export.tensor_type import TensorType, is_known_dtype
+from mtpp.formats.torch_export.tensor_type import WHOLE_DTYPES, TensorType, is_known_dtype
 
 _MODES = frozenset(
     {"hints_wrap", "tag_activation_checkpoint", "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"}
@@ -135,7 +137,7 @@ class Program:
         return {one.name: one for one in self.inputs if one.kind != USER}
 
 
-def read_nodes(text: ProgramText, dims: Mapping[str, int], source: str, *, spare: bool = False) -> Program:
+def read_nodes(text: ProgramText, dims: SizeTerms, source: str, *, spare: bool = False) -> Program:
     """Return a program with all its sizes.
 
     Raises
@@ -162,7 +164,7 @@ class _Reader:
         self._text, self._source = text, source
         self.place = "/graph_module"
 
-    def program(self, dims: Mapping[str, int], *, spare: bool) -> Program:
+    def program(self, dims: SizeTerms, *, spare: bool) -> Program:
         module = self._text.program["graph_module"]
         graph = module["graph"]
         self.place = "/graph_module/signature"
@@ -170,7 +172,8 @@ class _Reader:
         users = {one.name for one in inputs if one.kind == USER}
         self.place = "/graph_module/graph/tensor_values"
         symbols, places = _symbols(graph, users)
-        sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, spare=spare)
+        shapes = [_shape(name, graph["tensor_values"].get(name)) for name in users]
+        sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, inputs=shapes, spare=spare)
         self.place = "/graph_module/signature/output_specs"
         returned, rewritten = _results(module["signature"].get("output_specs", ()), graph["outputs"])
         by_target = {one.target: one.name for one in inputs if one.kind != USER} | {one: one for one in users}
@@ -400,6 +403,16 @@ def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int |
             if name in users:
                 places.setdefault(f"{name}:{axis}", found[0])
     return symbols, places
+
+
+def _shape(name: str, entry: Any) -> InputShape:
+    """Return a user input with the symbols that are sizes of it by themselves."""
+    sizes = entry["sizes"] if isinstance(entry, dict) else []
+    dims = [
+        size.get("as_int") if isinstance(size, dict) and type(size.get("as_int")) is int else None for size in sizes
+    ]
+    floating = isinstance(entry, dict) and entry.get("dtype") not in WHOLE_DTYPES
+    return InputShape(name, floating, dims)
 
 
 def _ranges(program: Mapping[str, Any]) -> dict[str, tuple[int | None, int | None]]:

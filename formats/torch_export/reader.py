@@ -11,6 +11,7 @@ from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.in_place import InPlace, merged
 from mtpp.formats.torch_export.program import USER, Program, read_nodes
@@ -45,7 +46,7 @@ def read_program(
     stored: Stored,
     *,
     source: str,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | None = None,
     system: System,
     name: str,
     spare_dims: bool = False,
@@ -59,7 +60,8 @@ def read_program(
     source
         What error messages call it.
     dims
-        Values of symbolic sizes by symbol (``s77``), or by input and axis (``x:0``).
+        Values of symbolic sizes by symbol (``s77``), or by input and axis (``x:0``); under ``*`` the size of all
+        others, or ``auto`` for those that the program was exported with.
     system
         Models the work of each op: max(FLOPs / peak, bytes / memory bandwidth).
     name
@@ -88,7 +90,7 @@ def read_with_modules(
     stored: Stored,
     *,
     source: str,
-    dims: Mapping[str, int] | None = None,
+    dims: SizeTerms | None = None,
     system: System,
     name: str,
     spare_dims: bool = False,
@@ -114,6 +116,7 @@ def read_with_modules(
         "outputs": [_described(program, one) for one in program.outputs if one in program.types],
         "dims": dict(program.sizes.given),
         "symbolic_dims": list(program.sizes.symbols),
+        **({"proposed_dims": list(program.sizes.proposed)} if program.sizes.proposed else {}),
         **summary_of(record, names),
         "parameter_bytes": _stored_bytes(program),
         "in_place": {

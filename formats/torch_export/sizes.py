@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes
+from mtpp.formats.modelled.size_roles import InputShape, Role, roles_of
+from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, are_proposed, size_of_others
 from mtpp.formats.torch_export.symbols import LARGEST_SIZE, UnknownSymbol, evaluated, symbols_of
 
 FLAG = "‹dims›"
+
+_ANY_NUMBER = 2**31
+"""Programs that limit nothing say the largest whole number."""
 
 
 class Sizes:
@@ -23,7 +29,9 @@ class Sizes:
     ranges
         Least and largest value of each symbol, None where open.
     given
-        What the user says, by symbol or by place.
+        What the user says, by symbol or by place; under ``*`` the size of all others, or ``auto`` for proposed ones.
+    inputs
+        Of the user's, for what their sizes stand for.
     spare
         Whether values for what the program does not have are left aside.
 
@@ -38,16 +46,20 @@ class Sizes:
         symbols: Mapping[str, int | None],
         places: Mapping[str, str],
         ranges: Mapping[str, tuple[int | None, int | None]],
-        given: Mapping[str, int],
+        given: SizeTerms,
         source: str,
         *,
+        inputs: Sequence[InputShape] = (),
         spare: bool = False,
     ) -> None:
         self.symbols, self.places, self.source = symbols, places, source
-        self._proposed = {one: hint or ranges.get(one, (None, None))[1] or 1 for one, hint in symbols.items()}
+        self._ranges, self._inputs = ranges, inputs
         self.given: dict[str, int] = {}
         self.values: dict[str, int] = {}
+        self.proposed: list[str] = []
         for key, size in given.items():
+            if key == OTHERS:
+                continue
             if isinstance(size, bool) or not isinstance(size, int) or not 0 < size <= LARGEST_SIZE:
                 raise InputError(f"{size!r} is not a positive size", source=FLAG, where=str(key))
             symbol = key if key in symbols else places.get(key)
@@ -55,14 +67,38 @@ class Sizes:
                 if spare:
                     continue
                 raise self._no_such_size(key)
-            least, most = ranges.get(symbol, (None, None))
-            if (least is not None and size < least) or (most is not None and size > most):
-                between = f"from {least or 0} to {most}" if most is not None else f"of {least} and more"
-                raise InputError(f"the program was exported for sizes {between}", source=source, where=f"{FLAG} {key}")
+            self._check_range(symbol, key, size)
             if self.values.setdefault(symbol, size) != size:
                 problem = f"{symbol!r} is {self.values[symbol]} and {size}"
                 raise InputError(problem, source=source, where=f"{FLAG} {key}", remedy="give it once")
             self.given[key] = size
+        others = size_of_others(given)
+        for symbol in symbols if others is not None or are_proposed(given) else ():
+            if symbol in self.values:
+                continue
+            key = self._key(symbol)
+            self.values[symbol] = size = self._proposal(symbol) if others is None else others
+            self._check_range(symbol, key, size)
+            self.given[key] = size
+            if others is None:
+                self.proposed.append(key)
+
+    def _check_range(self, symbol: str, key: str, size: int) -> None:
+        least, most = self._ranges.get(symbol, (None, None))
+        if (least is not None and size < least) or (most is not None and size > most):
+            between = f"from {least or 0} to {most}" if most is not None else f"of {least} and more"
+            problem = f"the program was exported for sizes {between}"
+            raise InputError(problem, source=self.source, where=f"{FLAG} {key}")
+
+    def _key(self, symbol: str) -> str:
+        """Return what the user calls a symbol: the first place that has it alone, else its own name."""
+        return next((at for at, its in self.places.items() if its == symbol), symbol)
+
+    def _proposal(self, symbol: str) -> int:
+        """Return the size that a program was exported with; where it has none, the largest one it allows, else 1."""
+        least, most = self._ranges.get(symbol, (None, None))
+        limit = most if most is not None and most < _ANY_NUMBER else None
+        return self.symbols.get(symbol) or limit or max(1, least or 1)
 
     def _no_such_size(self, key: str) -> InputError:
         named = set(self.places.values())
@@ -95,7 +131,7 @@ class Sizes:
                 return int(value)
             problem = f"the size {value} is not whole"
         except UnknownSymbol as error:
-            raise self._open(error.name, where) from None
+            raise self._open(error.name) from None
         except ValueError as error:
             if hint is not None and all(self.symbols.get(s) == self.values.get(s) for s in _symbols(text)):
                 return hint
@@ -103,15 +139,23 @@ class Sizes:
         remedy = "export the program with fixed sizes"
         raise InputError(problem, source=self.source, where=where, remedy=remedy)
 
-    def _open(self, symbol: str, where: str) -> InputError:
-        missing = [symbol, *(one for one in self.symbols if one != symbol and one not in self.values)]
-        texts = []
-        for one in missing:
-            place = next((at for at, its in self.places.items() if its == one), one)
-            texts.append(f"{FLAG} {place}={self._proposed.get(one, 1)}")
-        hinted = self.symbols.get(symbol) is not None
-        remedy = f"set it with {' '.join(texts)}" + (", the size that it was exported with" if hinted else "")
-        return InputError(f"the size {symbol!r} is not fixed", source=self.source, where=where, remedy=remedy)
+    def _open(self, symbol: str) -> OpenSizes:
+        """Return the error that lists every size that is open."""
+        missing = [one for one in self.symbols if one not in self.values]
+        roles = {f"{one.name}:{axis}": role for one in self._inputs for axis, role in enumerate(roles_of(one))}
+        sizes = []
+        for one in missing if symbol in missing else [symbol, *missing]:
+            key = self._key(one)
+            places = tuple(
+                (place.rpartition(":")[0], int(place.rpartition(":")[2]))
+                for place, its in self.places.items()
+                if its == one
+            )
+            hinted = self.symbols.get(one) is not None
+            role = roles.get(key, Role.OTHER) if places else Role.DATA
+            note = "as exported" if hinted else ""
+            sizes.append(OpenSize(key, places, role, self._proposal(one), note))
+        return OpenSizes(sizes, self.source)
 
 
 def hint_of(expression: Mapping[str, Any]) -> int | None:

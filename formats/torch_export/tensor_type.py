@@ -31,6 +31,10 @@ _DTYPES = {
 """Name and bytes of an element by its number in the file (``ScalarType`` of ``torch/_export/serde/schema.py``)."""
 
 
+WHOLE_DTYPES = frozenset((2, 3, 4, 5, 12, 28, 34, 35))
+"""Element types of whole numbers and truth values; bytes may be pictures."""
+
+
 def is_known_dtype(dtype: object) -> bool:
     """Say whether elements of this type have a size."""
     return dtype in _DTYPES

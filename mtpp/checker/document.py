@@ -301,7 +301,7 @@ check_plan = tagged(
                 "tensors": whole(),
                 "dims": mapping(whole(1)),
             },
-            {"costs_sha256": sha256},
+            {"costs_sha256": sha256, "proposed_dims": array(text)},
         ),
         "system": system,
         "k": whole(1),

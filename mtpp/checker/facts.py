@@ -98,10 +98,16 @@ def _system_row(
     return Check(name, True, f"{text}, as asked for") if set(keys) & set(due) else fact(name, text)
 
 
-def dims_rows(dims: Mapping[str, int], due: Mapping[str, int] | None, said_by: str) -> list[Check]:
+def dims_rows(stated: Mapping[str, Any], due: Mapping[str, int] | None, said_by: str) -> list[Check]:
     """Return the row on sizes that a model was given, if it was given any or should have been; *due*: by the user."""
     name = "dims"
-    text = ", ".join(f"{key} = {value}" for key, value in dims.items()) or "none"
+    dims: Mapping[str, int] = stated["dims"]
+    proposed = stated.get("proposed_dims", ())
+    nowhere = next((key for key in proposed if key not in dims), None)
+    if nowhere is not None:
+        return [Check(name, False, f"{said_by} says that {nowhere!r} was proposed, and nothing of its size")]
+    sizes = [f"{key} = {value}{' (proposed)' if key in proposed else ''}" for key, value in dims.items()]
+    text = ", ".join(sizes) or "none"
     for key, value in (due or {}).items():
         if dims.get(key) != value:
             return [Check(name, False, f"{said_by} says {key} = {dims.get(key, 'nothing')}, it has to be {value}")]

@@ -121,7 +121,7 @@ def verify_plan(
 
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
-        *dims_rows(plan["model"]["dims"], dims_due, _PLAN),
+        *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], subject.op_count),
         _check_file(plan, graph_sha256, model_given=model_given, unfound=model_unfound),
         *_check_costs(plan, costs_sha256, model_given=model_given),

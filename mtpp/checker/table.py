@@ -106,7 +106,13 @@ _row = record(
         "seconds": mapping(number),
         "stopped": text,
     },
-    {**_UPPER_SIDE, "together": array(array(text)), "costs_sha256": sha256, "proven": _PROVEN},
+    {
+        **_UPPER_SIDE,
+        "together": array(array(text)),
+        "costs_sha256": sha256,
+        "proven": _PROVEN,
+        "proposed_dims": array(text),
+    },
 )
 
 
@@ -169,7 +175,7 @@ def verify_row(
     refuse_impossible_system(row["system"], subject, (*row_path(index), "system"))
     checks = [
         *system_rows(row["system"], system_due or {}, _ROW),
-        *dims_rows(row["dims"], dims_due, _ROW),
+        *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), subject.op_count),
         check_file(row["sha256"], graph_sha256, _ROW),
         *check_costs(row.get("costs_sha256"), costs_sha256, _ROW),
@@ -214,7 +220,7 @@ def unchecked_row(
     """
     checks = [
         *system_rows(row["system"], system_due or {}, _ROW),
-        *dims_rows(row["dims"], dims_due, _ROW),
+        *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), row["ops"]),
         fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
     ]

@@ -41,7 +41,9 @@ class CertificateRow:
     model, path, sha256
         The graph's name, the file it was read from and that file's SHA-256.
     dims
-        Symbolic dimensions that were set.
+        Sizes of symbolic dimensions.
+    proposed_dims
+        Names of those that nobody gave.
     ops, tensors, time_unit, ticks_per_unit, system
         Of the instance; *system* as in a plan.
     upper, upper_algorithm, assignment
@@ -83,6 +85,7 @@ class CertificateRow:
     stopped: StopReason
     costs_sha256: str | None = None
     proven: LowerBound | None = None
+    proposed_dims: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -115,6 +118,7 @@ class CertificateRow:
             "sha256": self.sha256,
             **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
             "dims": dict(self.dims),
+            **({"proposed_dims": list(self.proposed_dims)} if self.proposed_dims else {}),
             "ops": self.ops,
             "tensors": self.tensors,
             "time_unit": self.time_unit,
@@ -164,6 +168,7 @@ class CertificateRow:
             total_seconds=row["seconds"]["total"],
             stopped=StopReason(row["stopped"]),
             costs_sha256=row.get("costs_sha256"),
+            proposed_dims=tuple(row.get("proposed_dims", ())),
             proven=None
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),

@@ -18,6 +18,8 @@ class ModelFile:
         Of its graph.
     dims
         Sizes of symbolic dimensions that it took.
+    proposed_dims
+        Names of those sizes that nobody gave.
     costs_sha256
         Of the file with measured costs, if one was given.
     work
@@ -35,3 +37,4 @@ class ModelFile:
     work: int
     costs_sha256: str | None = None
     read_s: float = 0.0
+    proposed_dims: tuple[str, ...] = ()

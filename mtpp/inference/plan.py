@@ -111,6 +111,7 @@ class Plan:
         sha256: str,
         dims: Mapping[str, int],
         elapsed_s: float,
+        proposed_dims: Sequence[str] = (),
         costs_sha256: str | None = None,
         graph_document: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
@@ -121,7 +122,9 @@ class Plan:
         sha256
             Hex digest of the model's file.
         dims
-            Values that were given to symbolic dimensions.
+            Values of symbolic dimensions.
+        proposed_dims
+            Names of those that nobody gave.
         costs_sha256
             Hex digest of the file with measured costs, where there was one.
         graph_document
@@ -137,6 +140,7 @@ class Plan:
                 "ops": graph.op_count,
                 "tensors": graph.tensor_count,
                 "dims": dict(dims),
+                **({"proposed_dims": list(proposed_dims)} if proposed_dims else {}),
                 **({} if costs_sha256 is None else {"costs_sha256": costs_sha256}),
             },
             "system": self.instance.system.to_document(),

@@ -72,7 +72,10 @@ def check_split_program(
     rounds = 2 if any(is_mutable(step.node) for step in flat.steps) else 1
     del flat
     given = [
-        {one.name: drawn_tensor(one.name, one.dtype, _sizes(one.shape), seed + i) for one in manifest.inputs}
+        {
+            one.name: drawn_tensor(one.name, one.dtype, _sizes(one.shape), seed + i, one.limits)
+            for one in manifest.inputs
+        }
         for i in range(rounds)
     ]
     whole = opened(loaded.exported, display)

@@ -152,7 +152,8 @@ def _random(ort: Any, value: Described, seed: int) -> Any:
             parameter="check",
             remedy="compare whole and split on data of its own",
         )
-    return ort_value(ort, random_input(value.name, number, [1 if size is None else size for size in value.shape], seed))
+    shape = [1 if size is None else size for size in value.shape]
+    return ort_value(ort, random_input(value.name, number, shape, seed, value.limits))
 
 
 def _random_nodes(model: onnx.ModelProto) -> Iterator[str]:

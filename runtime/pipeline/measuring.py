@@ -180,9 +180,11 @@ def _sets(wiring: Wiring, batches: int) -> int:
 
 
 def _make_up(wiring: Wiring, inputs: Ring, seed: int) -> None:
+    limits = {tensor.name: tensor.limits for tensor in wiring.manifest.inputs}
     for number, views in enumerate(inputs.views()):
         for name, array in views.items():
-            array[...] = drawn_input(name, array.shape, seed + number, whole=array.dtype.kind in "iub")
+            whole = array.dtype.kind in "iub"
+            array[...] = drawn_input(name, array.shape, seed + number, whole=whole, limits=limits.get(name))
 
 
 def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.size_terms import SizeTerms, named_sizes
 from mtpp.runtime.random_values import Array, random_input
 from mtpp.runtime.weights import absent_weights
 
@@ -45,6 +46,10 @@ class Executable:
         Contents of the inputs; *made_up* names those that are random.
     random_weight_bytes
         Of all weights that were made up, those that are let go of again included.
+    proposed
+        Names of the sizes that nobody gave.
+    limits
+        Least and largest number that make sense in inputs of whole numbers, where something is known of them.
     as_saved
         Whether ONNX Runtime has done to it already what it would do (:mod:`mtpp.runtime.profiling.executed_graph`).
     """
@@ -59,6 +64,8 @@ class Executable:
     made_up: list[str] = field(default_factory=list)
     as_saved: bool = False
     random_weight_bytes: int = 0
+    proposed: tuple[str, ...] = ()
+    limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def initializer_bytes(self) -> int:
@@ -71,6 +78,12 @@ class Executable:
             for tensor in all_tensors(self.model.graph)
             if is_known_dtype(tensor.data_type)
         )
+
+    def leave_sizes_open(self) -> None:
+        """Declare inputs without sizes: ONNX Runtime refuses a model with a branch that cannot run with them."""
+        for value in self.model.graph.input:
+            for dim in value.type.tensor_type.shape.dim:
+                dim.Clear()
 
     def serialized(self) -> bytes:
         """Return the model as ONNX Runtime takes it.
@@ -91,7 +104,7 @@ class Executable:
 
 
 def prepare(
-    data: bytes, folder: Path, source: str, *, dims: Mapping[str, int], arrays: Mapping[str, Array] | None = None
+    data: bytes, folder: Path, source: str, *, dims: SizeTerms, arrays: Mapping[str, Array] | None = None
 ) -> Executable:
     """Make a model ready to be run, without its random contents (:func:`fill`).
 
@@ -100,7 +113,8 @@ def prepare(
     data
         The serialized model, with the weights that are stored in it.
     dims
-        Sizes of symbolic dimensions; *arrays* tell those of the inputs that they hold.
+        Sizes of symbolic dimensions, see :mod:`mtpp.formats.modelled.size_terms`; *arrays* tell those of the inputs
+        that they hold.
     arrays
         Contents of inputs by name.
 
@@ -114,6 +128,7 @@ def prepare(
     from mtpp.formats.onnx.dimensions import Dimensions
     from mtpp.formats.onnx.executed_shapes import name_nodes
     from mtpp.formats.onnx.inline import inline_functions
+    from mtpp.formats.onnx.input_sizes import input_sizes
     from mtpp.formats.onnx.loading import parse_model
     from mtpp.formats.onnx.tensor_type import PartialType, partial_type
     from mtpp.formats.onnx.topology import parameter_names
@@ -129,7 +144,9 @@ def prepare(
     graph = model.graph
     parameters = parameter_names(graph)
     fed = [value for value in graph.input if value.name not in parameters]
-    sizes = {**dims, **_sizes_of(arrays or {}, fed, dims, source)}
+    told = _sizes_of(arrays or {}, fed, named_sizes(dims), source)
+    settled = input_sizes(data, source, {**dims, **told})
+    sizes = settled.sizes
     dimensions = Dimensions(graph, parameters, sizes, source)
     inputs: dict[str, TensorType] = {}
     for value in fed:
@@ -146,7 +163,7 @@ def prepare(
     graph.input.extend(fed)
     model.ir_version = max(model.ir_version, _WEIGHTS_ARE_NO_INPUTS_SINCE)
     name_nodes(graph, NODE)
-    result = Executable(model, folder, source, inputs, sizes)
+    result = Executable(model, folder, source, inputs, sizes, proposed=settled.proposed)
     _feed(result, arrays or {})
     return result
 
@@ -162,7 +179,7 @@ def fill_inputs(executable: Executable, seed: int) -> None:
     """Make up the contents of inputs that were not given."""
     for name, kind in executable.inputs.items():
         if name not in executable.feeds:
-            executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed)
+            executable.feeds[name] = random_input(name, kind.dtype, kind.shape, seed, executable.limits.get(name))
             executable.made_up.append(name)
 
 

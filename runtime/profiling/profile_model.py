@@ -39,7 +39,9 @@ def profile_model(
     Memory: :class:`mtpp.runtime.profiling.profile_memory.MemoryNeed`. Time: two sessions, ``warm_up + repeats`` runs of
     each.
     """
-    from mtpp.formats.onnx.dimensions import UnknownSize
+    from mtpp.formats.modelled.open_sizes import UnknownSize
+    from mtpp.formats.onnx.left_out import only_branches
+    from mtpp.formats.onnx.value_ranges import ranges_of
 
     onnxruntime()  # whether it is there is said before anything else
     folder = Path() if source.path is None else source.path.parent
@@ -49,12 +51,21 @@ def profile_model(
         from mtpp.formats.onnx import read_with_nodes
 
         return read_with_nodes(
-            source.path, data, source=source.display, dims=executable.dims, system=system, name=source.stem
+            source.path,
+            data,
+            source=source.display,
+            dims=executable.dims,
+            system=system,
+            name=source.stem,
+            propose_sizes=False,
         )
 
     reading: Reading | None = None
     with suppress(UnknownSize):  # a run tells it
         reading = read(source.data, request.system)
+        executable.limits = ranges_of(reading)
+        if only_branches(reading):
+            executable.leave_sizes_open()
     need = memory_need(executable, reading.graph if reading else None, 1 + request.choices.beside)
     limit, chunks = request.memory_bytes, 1
     if reading is not None and limit is not None and need.total > limit:
@@ -98,6 +109,8 @@ def _profile(
         "random_inputs": list(executable.made_up),
         "interleaved": measured.interleaved,
     }
+    if executable.proposed:
+        metadata["proposed_dims"] = list(executable.proposed)
     graph = profiled_graph(measured.reading.graph, measured.ops, measured.sizes, metadata)
     modelled = replace(measured.reading.graph, tensor_bytes=graph.tensor_bytes)
     return MeasuredProfile(graph, modelled, measured.ops, executable.random_weight_bytes, tuple(executable.made_up))

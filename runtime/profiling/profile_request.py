@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.inference.system import System
 from mtpp.runtime.profiling.timing import ProfileChoices
 from mtpp.runtime.random_values import Array
@@ -17,7 +18,7 @@ class ProfileRequest:
     Attributes
     ----------
     dims
-        Sizes of symbolic dimensions.
+        Sizes of symbolic dimensions; see :mod:`mtpp.formats.modelled.size_terms`.
     arrays
         Contents of inputs.
     system
@@ -30,7 +31,7 @@ class ProfileRequest:
 
     choices: ProfileChoices
     system: System
-    dims: Mapping[str, int] = field(default_factory=dict)
+    dims: SizeTerms = field(default_factory=dict)
     arrays: Mapping[str, Array] = field(default_factory=dict)
     seed: int = 0
     memory_bytes: int | None = None

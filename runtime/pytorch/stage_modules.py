@@ -5,13 +5,14 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_records import MODEL_INPUT, Described, StageInput, StageOutput
 from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
 from mtpp.runtime.pytorch.flat_program import FlatProgram, Step, attribute
+from mtpp.runtime.pytorch.input_limits import row_limits
 from mtpp.runtime.pytorch.layout import Layout
 from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import CPU, META
@@ -194,7 +195,10 @@ class _Cut:
                     module,
                 )
             )
-        described = [self._described(node) for node in self.flat.inputs if node in inputs]
+        limits = row_limits(self.flat)
+        described = [
+            replace(self._described(node), limits=limits.get(node)) for node in self.flat.inputs if node in inputs
+        ]
         direct = [node for node in results if node.op == "placeholder"]
         return SplitProgram(
             tuple(stages),

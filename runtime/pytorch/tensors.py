@@ -33,12 +33,15 @@ def as_array(tensor: torch.Tensor) -> NDArray[Any]:
     return found
 
 
-def drawn_tensor(name: str, dtype: str, shape: Sequence[int], seed: int) -> torch.Tensor:
+def drawn_tensor(
+    name: str, dtype: str, shape: Sequence[int], seed: int, limits: tuple[int, int] | None = None
+) -> torch.Tensor:
     """Return random values for an input, as :func:`mtpp.runtime.random_values.drawn_input` draws them."""
     library = pytorch()
     kind = getattr(library, dtype)
     whole = not (kind.is_floating_point or kind.is_complex)
-    tensor: torch.Tensor = library.from_numpy(np.asarray(drawn_input(name, shape, seed, whole=whole))).to(kind)
+    drawn = np.asarray(drawn_input(name, shape, seed, whole=whole, limits=limits))
+    tensor: torch.Tensor = library.from_numpy(drawn).to(kind)
     return tensor
 
 

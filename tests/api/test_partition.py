@@ -198,7 +198,7 @@ def test_ctrl_c_gives_the_best_so_far() -> None:
 
 def test_a_folder_is_no_model(tmp_path: Path) -> None:
     """What cannot be read is said of it."""
-    with pytest.raises(mtpp.InputError, match="is a directory"):
+    with pytest.raises(mtpp.InputError, match="is a folder without a model"):
         mtpp.partition(tmp_path, 2)
     with pytest.raises(mtpp.InputError) as caught:
         mtpp.partition(3, 2)

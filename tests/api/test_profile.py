@@ -145,7 +145,7 @@ def test_without_pytorch_the_message_says_what_to_install(monkeypatch: pytest.Mo
 
 def test_a_size_that_is_not_set_is_asked_for(model: Path) -> None:
     """By the parameter's name."""
-    with pytest.raises(InputError, match="set it with dims batch=1"):
+    with pytest.raises(InputError, match=r"set dims=\{'batch': 1\}"):
         profile(model)
 
 

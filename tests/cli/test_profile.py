@@ -129,7 +129,7 @@ def test_given_inputs_are_used(tmp_path: Path) -> None:
             ["model.onnx", "--backward"],
             "--backward: ONNX Runtime does not train: model.onnx has no backward pass; export",
         ),
-        (["model.onnx"], "set it with --dim batch=1"),
+        (["model.onnx"], "set it: --dim batch=1, or take what is proposed: --dims auto"),
         (["model.onnx", "--inputs", "graph.json"], "graph.json: no arrays by name can be read"),
         (["model.onnx", "--inputs", "none.npz"], "none.npz: no arrays by name can be read"),
         (["model.onnx", "--dim", "batch=2", "--memory-limit", "1KiB"], "give at least 512MiB"),

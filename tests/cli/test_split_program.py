@@ -113,7 +113,7 @@ def test_sizes_that_depend_on_data(folder: Path) -> None:
     """No cost follows from them: they are asked for by their symbol."""
     done = run("partition", "picking.pt2", "-k", "2", cwd=folder)
     assert done.returncode == 2
-    assert "picking.pt2: tensor 'index', axis 0: the size 'u0' is not fixed; set it with --dim u0=" in done.stderr
+    assert "picking.pt2: 1 size is open: 'u0' (depends on data); set it: --dim u0=" in done.stderr
 
 
 def test_a_plan_of_another_program(folder: Path) -> None:

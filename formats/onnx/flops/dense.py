@@ -131,6 +131,14 @@ def _recurrent(flops_per_unit: int) -> CostRule:
     return rule
 
 
+def _quantized_lstm(node: NodeView) -> NodeCost:
+    """Count an LSTM whose inputs and states are quantised on the way, at each step."""
+    x, weight, recurrence = node.input(0), node.input(1), node.input(2)
+    steps = x.shape[0] * x.shape[1]
+    units = steps * recurrence.shape[0] * node.integer("hidden_size", recurrence.shape[1])
+    return dense(steps * (weight.count + recurrence.count), LSTM_FLOPS * units + 5 * (x.count + units))
+
+
 def _mixture_of_experts(node: NodeView) -> NodeCost:
     """Each token runs through k experts (fc1, fc2 and, where there is one, fc3); only chosen experts are read."""
     quantized = node.kind.endswith("QMoE")
@@ -161,6 +169,7 @@ RULES: dict[str, CostRule] = {
     "QLinearConv": _quantized_conv,
     "QLinearMatMul": _quantized_matmul,
     "RNN": _recurrent(RNN_FLOPS),
+    "com.microsoft:DynamicQuantizeLSTM": _quantized_lstm,
     "com.microsoft:DynamicQuantizeMatMul": _dynamic_quantized_matmul,
     "com.microsoft:FusedConv": _fused_conv,
     "com.microsoft:FusedGemm": _gemm,
@@ -168,9 +177,14 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:FusedMatMulActivation": _fused_matmul,
     "com.microsoft:GemmFastGelu": _matmul_gelu,
     "com.microsoft:MatMulBnb4": _matmul_nbits,
+    "com.microsoft:MatMulInteger16": _matmul,
     "com.microsoft:MatMulIntegerToFloat": _scaled_matmul,
     "com.microsoft:MatMulNBits": _matmul_nbits,
     "com.microsoft:MoE": _mixture_of_experts,
+    "com.microsoft:NhwcConv": _conv,
+    "com.microsoft:NhwcFusedConv": _fused_conv,
     "com.microsoft:QGemm": _quantized_gemm,
     "com.microsoft:QMoE": _mixture_of_experts,
+    "com.microsoft:TransposeMatMul": _fused_matmul,
+    "com.microsoft.nchwc:Conv": _fused_conv,
 }

@@ -39,11 +39,13 @@ _MORE = {
     "com.microsoft:BiasGelu": 6,
     "com.microsoft:BiasSplitGelu": 7,
     "com.microsoft:ComplexMul": 3,  # four multiplications, two additions for two numbers
+    "com.microsoft:ComplexMulConj": 3,
     "com.microsoft:DequantizeLinear": 2,
     "com.microsoft:QLinearAdd": 8,  # both operands dequantized, added, the sum quantized
     "com.microsoft:QLinearLeakyRelu": 7,
     "com.microsoft:QLinearMul": 8,
     "com.microsoft:QLinearSigmoid": 9,
+    "com.microsoft:QLinearWhere": 4,  # the operand chosen is scaled anew: shift, scale, round, shift
     "com.microsoft:QuantizeLinear": 3,
     "com.microsoft:QuickGelu": 6,  # x · sigmoid(α·x)
 }

@@ -14,7 +14,8 @@ _BOOKKEEPING = (
 )
 _MOVES = (
     "Col2Im ConstantOfShape Concat ConcatFromSequence DepthToSpace Expand EyeLike MaxUnpool OneHot Pad "
-    "ReverseSequence SpaceToDepth Split SplitToSequence TensorScatter Tile Transpose Trilu com.microsoft:QLinearConcat"
+    "ReverseSequence SpaceToDepth Split SplitToSequence TensorScatter Tile Transpose Trilu com.microsoft:QLinearConcat "
+    "com.microsoft.nchwc:ReorderInput com.microsoft.nchwc:ReorderOutput"
 )
 
 VIEWS = frozenset(_VIEWS.split())
@@ -67,6 +68,13 @@ def _rotary(node: NodeView) -> NodeCost:
     return NodeCost(flops=3 * node.input(0).count)
 
 
+def _gather_blocks(node: NodeView) -> NodeCost:
+    """Read the quantised rows that are taken; each number is shifted and scaled."""
+    table, rows = node.input(0), node.output()
+    packed = table.bytes * rows.count // max(1, table.count)
+    return NodeCost(flops=2 * rows.count, reads=packed + node.input(1).bytes)
+
+
 RULES: dict[str, CostRule] = {
     **dict.fromkeys([*VIEWS, *_BOOKKEEPING.split()], _nothing),
     **dict.fromkeys(_MOVES.split(), _move),
@@ -81,4 +89,5 @@ RULES: dict[str, CostRule] = {
     "ScatterElements": _scatter,
     "ScatterND": _scatter,
     "Slice": _part,
+    "com.microsoft:GatherBlockQuantized": _gather_blocks,
 }

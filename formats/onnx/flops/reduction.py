@@ -17,7 +17,7 @@ def _pool(per_tap: int) -> CostRule:
         kernel = node.integers("kernel_shape")
         if not kernel:
             raise MalformedNode(f"{node.kind} has no kernel_shape")
-        channels_last = node.integer("channels_last", 0)
+        channels_last = node.integer("channels_last", 0) or node.kind.endswith("NhwcMaxPool")
         x = node.input(0).shape
         sizes = x[1:-1] if channels_last else x[2:]
         taps = math.prod(min(window, size) for window, size in zip(kernel, sizes, strict=True))
@@ -158,6 +158,14 @@ RULES: dict[str, CostRule] = {
     "Unique": _sort,
     "Upsample": _resize,
     "com.microsoft:Inverse": _inverse,
+    "com.microsoft:MaxpoolWithMask": _pool(2),
+    "com.microsoft:NhwcMaxPool": _pool(1),
     "com.microsoft:QLinearAveragePool": _pool(1),
     "com.microsoft:QLinearGlobalAveragePool": per_input_element(1),
+    "com.microsoft:QLinearReduceMean": _reduce(2, 4),  # shift, sum; divide, scale, round, shift
+    "com.microsoft.nchwc:AveragePool": _pool(1),
+    "com.microsoft.nchwc:GlobalAveragePool": _reduce(1, 1),
+    "com.microsoft.nchwc:GlobalMaxPool": _reduce(1),
+    "com.microsoft.nchwc:MaxPool": _pool(1),
+    "com.microsoft.nchwc:Upsample": _resize,
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import onnx
 from onnx import numpy_helper
@@ -31,13 +31,24 @@ class Assembly:
     ----------
     units
         In topological order.
+    open_at
+        First outputs of nodes with a branch that cannot run with the sizes of the plan: what loads a stage with such a
+        node must not know them.
     """
 
-    def __init__(self, contents: Contents, units: Sequence[Unit], scope: Scope, descriptions: Descriptions) -> None:
+    def __init__(
+        self,
+        contents: Contents,
+        units: Sequence[Unit],
+        scope: Scope,
+        descriptions: Descriptions,
+        open_at: Collection[str] = (),
+    ) -> None:
         self._contents = contents
         self._units = units
         self._scope = scope
         self._descriptions = descriptions
+        self._open_at = open_at
         self._functions = {function_key(function): function for function in contents.model.functions}
 
     def model(self, needs: Needs, inputs: Sequence[str], outputs: Sequence[str]) -> onnx.ModelProto:
@@ -66,10 +77,15 @@ class Assembly:
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
                 for tensor in graph.initializer
             )
-        made = {name for i in needs.units for name in self._units[i].outputs} - {*outputs}
+        made_at = {name for i in needs.units for name in self._units[i].outputs}
+        made = made_at - {*outputs}
         for info in whole.value_info:
             if info.name in made:
                 graph.value_info.append(self._descriptions.value_info(info.name))
+        if made_at & {*self._open_at}:
+            for info in (*graph.input, *graph.output, *graph.value_info):
+                for dim in info.type.tensor_type.shape.dim:
+                    dim.Clear()
         return model
 
     def whole(self) -> onnx.ModelProto:

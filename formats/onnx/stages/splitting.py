@@ -9,12 +9,13 @@ caller replace are constants in a stage.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
 import onnx
 
+from mtpp.formats.onnx.left_out import only_branches
 from mtpp.formats.onnx.reader import Reading
 from mtpp.formats.onnx.stages.assembly import Assembly
 from mtpp.formats.onnx.stages.contents import Contents, contents_of
@@ -24,6 +25,7 @@ from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
 from mtpp.formats.onnx.stages.units import PlacedOp, Unit, Units, units_of
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import parameter_names
+from mtpp.formats.onnx.value_ranges import ranges_of
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageInput, StageOutput
 
 
@@ -118,6 +120,8 @@ class _Cutting:
         self._contents = contents
         self._scope = reading.scope
         self._source = source
+        self._limits = ranges_of(reading)
+        self._open_at = only_branches(reading)
         self._graph = contents.model.graph
         self._data_files = DataFiles(contents.tensors(), folder, source)
         stored = contents.initializers.keys() | parameter_names(self._graph)
@@ -157,14 +161,14 @@ class _Cutting:
             for stage, members in self._members.items()
         )
         return Split(
-            inputs=tuple(described(name) for name in self._model_inputs),
+            inputs=tuple(replace(described(name), limits=self._limits.get(name)) for name in self._model_inputs),
             outputs=tuple(described(name) for name in self._results),
             stages=stages,
             direct=tuple((name, name) for name in self._results if name in self._model_inputs),
             data_files=self._data_files,
             calls_kept=self._found.calls_kept,
             calls_inlined=self._found.calls_inlined,
-            _assembly=Assembly(self._contents, self._units, self._scope, self._descriptions),
+            _assembly=Assembly(self._contents, self._units, self._scope, self._descriptions, self._open_at),
             _needs=needs,
         )
 

@@ -123,7 +123,7 @@ def test_inputs_by_name_and_sizes_that_change(models: Any, torch: Any) -> None:
     found = mtpp.read(module, args=(ids,), dynamic_shapes=sizes, dims={"ids:0": 2})
     assert sum(found.graph.work) == sum(fixed.graph.work)
     assert found.dims == {"ids:0": 2}
-    with pytest.raises(mtpp.InputError, match="is not fixed; set it with dims ids:0=4"):
+    with pytest.raises(mtpp.InputError, match=r"'ids:0' \(batch, as exported\); set dims={'ids:0': 4}"):
         mtpp.read(module, args=(ids,), dynamic_shapes=sizes)
 
 

@@ -11,7 +11,7 @@ import pytest
 from mtpp.datasets import sample_path
 from mtpp.errors import InputError
 from mtpp.formats.io import source
-from mtpp.formats.io.folder import files_of, has_graph_suffix, may_be_graph
+from mtpp.formats.io.folder import files_of, has_graph_suffix, may_be_graph, model_at
 
 SAMPLE = sample_path("resnet50")
 
@@ -83,3 +83,31 @@ def test_drawings_and_tables_are_no_graphs(tmp_path: Path) -> None:
         assert not may_be_graph(tmp_path / name)
     (tmp_path / "d.txt").write_text("<graphml/>")
     assert may_be_graph(tmp_path / "d.txt")
+
+
+def test_a_folder_is_its_only_model(tmp_path: Path) -> None:
+    """Weights, tokenizers and configurations beside it do not count; a folder ``onnx`` inside is looked into."""
+    assert model_at(str(tmp_path / "absent.onnx")) == str(tmp_path / "absent.onnx")
+    for name in ("tokenizer.json", "config.json", "model.onnx_data"):
+        (tmp_path / name).touch()
+    with pytest.raises(InputError, match="is a folder without a model; give a file"):
+        model_at(str(tmp_path))
+    (tmp_path / "onnx").mkdir()
+    (tmp_path / "onnx" / "model.onnx").touch()
+    assert model_at(str(tmp_path)) == str(tmp_path / "onnx" / "model.onnx")
+    (tmp_path / "program.pt2").touch()
+    assert model_at(str(tmp_path)) == str(tmp_path / "program.pt2")
+    (tmp_path / "model.ONNX.gz").touch()
+    assert model_at(str(tmp_path)) == str(tmp_path / "model.ONNX.gz")
+
+
+def test_a_folder_of_several_models_names_them(tmp_path: Path) -> None:
+    """Which of them is meant cannot be told."""
+    for i in range(10):
+        (tmp_path / f"m{i}.onnx").touch()
+    with pytest.raises(InputError) as caught:
+        model_at(str(tmp_path))
+    assert str(caught.value) == (
+        f"{tmp_path}: holds 10 models: {', '.join(f'm{i}.onnx' for i in range(8))}, … 2 more; "
+        "give the path of one of them"
+    )

@@ -134,7 +134,9 @@ def test_a_value_that_grows_in_a_loop_has_no_static_size(reading):
     )
     nodes = [node("Loop", ["M", "", "x"], ["y"], name="loop", body=body)]
     model = reading.model(nodes, {"x": [2, 8]}, ["y"], constants={"M": np.int64(4)})
-    with pytest.raises(InputError, match=r"Loop 'loop': tensor 'y' has an unknown dimension \(axis 0\); .*dims y:0=1"):
+    with pytest.raises(
+        InputError, match=r"1 size is open: 'y:0' \(depends on data, from Loop 'loop'\); set dims={'y:0': 1}"
+    ):
         reading.read(model)
     assert reading.read(model, dims={"y:0": 10}).metadata["outputs"][0]["bytes"] == 320
 
@@ -297,3 +299,78 @@ def test_functions_that_explode_are_refused(reading):
         reading.graph(
             [node("F40", ["x"], ["y"], domain="local")], {"x": [8]}, ["y"], domains=["local"], functions=functions
         )
+
+
+@pytest.fixture
+def two_rates(reading):
+    """Return a model of two branches, by a rate: windows of 256 samples or of 128, of which one frame may be left."""
+
+    def branch(name: str, size: int) -> onnx.GraphProto:
+        stored = [
+            helper.make_tensor(f"{name}_W", FLOAT, [4, 1, size], [0.1] * (4 * size)),
+            helper.make_tensor(f"{name}_axis", INT64, [1], [2]),
+        ]
+        nodes = [
+            node("Conv", ["u", f"{name}_W"], [f"{name}_c"], strides=[size]),
+            node("Squeeze", [f"{name}_c", f"{name}_axis"], [f"{name}_s"]),
+            node("Add", [f"{name}_s", f"{name}_g"], [f"{name}_y"]),
+        ]
+        nodes[2].input[1] = "g" if size == 128 else f"{name}_s"
+        return _graph(nodes, [], [f"{name}_y"], stored)
+
+    nodes = [
+        node("Unsqueeze", ["x", "one"], ["u"], name="u"),
+        node("Neg", ["v"], ["g"], name="g"),
+        node("Equal", ["rate", "fast"], ["is_fast"], name="is_fast"),
+        node("If", ["is_fast"], ["y"], name="choose", then_branch=branch("t", 256), else_branch=branch("e", 128)),
+    ]
+    inputs = {"x": ["b", "samples"], "v": [1, 4], "rate": (INT64, [])}
+    return reading.model(nodes, inputs, ["y"], constants={"one": np.array([1]), "fast": np.int64(16000)})
+
+
+def test_a_branch_that_cannot_run_with_the_sizes_is_left_out(reading, two_rates):
+    """The other one is counted, and said to be; what either captures and stores stays with the op."""
+    graph = reading.read(two_rates, dims={"b": 1, "samples": 300})
+    assert graph.metadata["assumptions"] == ["choose: else_branch cannot run with these sizes: then_branch counted"]
+    assert graph.metadata["macs"] == 4 * 256
+    assert _consumers(graph, "g") == ["choose"]
+    assert _consumers(graph, "u") == ["choose"]
+    both = reading.read(two_rates, dims={"b": 1, "samples": 256}).metadata  # 128 leaves two frames
+    assert both["assumptions"] == graph.metadata["assumptions"]
+    small = reading.read(two_rates, dims={"b": 1, "samples": 200})
+    assert small.metadata["assumptions"] == ["choose: then_branch cannot run with these sizes: else_branch counted"]
+    assert small.metadata["macs"] == 4 * 128
+    axis = 8  # settled where a branch is walked over, and no parameter
+    assert graph.param_bytes[-1] == small.param_bytes[-1] == 4 * (4 * 256 + 4 * 128) + axis
+
+
+def test_a_model_no_branch_of_which_can_run_is_refused(reading, two_rates):
+    """The first branch says what does not fit."""
+    with pytest.raises(InputError, match=r"Conv 't_c': .*the window 256 does not fit into 100"):
+        reading.read(two_rates, dims={"b": 1, "samples": 100})
+
+
+def test_sizes_with_which_both_branches_run_are_proposed_first(reading, two_rates):
+    """None are here: then one branch is left out, and that is said."""
+    graph = reading.read(two_rates, dims={"*": "auto"})
+    assert graph.metadata["dims"]["b"] == 1
+    assert len(graph.metadata["assumptions"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "shape", "weights", "words"),
+    [
+        ("Conv", {}, [1, 1, 2, 8], {"W": [4, 1, 3, 3]}, "the window 3×3 does not fit into 2×8"),
+        ("Conv", {"dilations": [4, 4]}, [1, 1, 8, 8], {"W": [4, 1, 3, 3]}, "the window 3×3 does not fit into 8×8"),
+        ("Pad", {"mode": "reflect"}, [1, 3], {}, "3 elements cannot be reflected from 3 (axis 1)"),
+    ],
+)
+def test_what_onnx_runtime_refuses_is_refused(reading, kind, attributes, shape, weights, words):
+    """Windows without a place and reflections of what is not there: shape inference lets both pass."""
+    operands = ["x", *(weights or ["pads"])]
+    model = reading.model(
+        [node(kind, operands, ["y"], **attributes)], {"x": shape}, ["y"], weights, {"pads": np.array([0, 0, 0, 3])}
+    )
+    with pytest.raises(InputError) as caught:
+        reading.read(model)
+    assert words in str(caught.value)

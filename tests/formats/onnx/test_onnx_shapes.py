@@ -28,20 +28,20 @@ def test_a_symbolic_dimension_takes_the_size_given(reading):
 
 
 def test_a_missing_size_names_the_input_the_dimension_and_the_flag(reading):
-    """The message can be acted upon, and lists what else will be asked for."""
+    """The message can be acted upon, and lists all that is open at once."""
     model = reading.model([node("Add", ["x", "z"], ["y"])], {"x": ["batch", 8], "z": ["batch", "n", 8]}, ["y"])
     with pytest.raises(InputError) as caught:
         reading.read(model)
     assert str(caught.value) == (
-        "model.onnx: graph input: tensor 'x' has an unknown dimension 'batch' (axis 0); "
-        "set it with dims batch=1 (likewise: n)"
+        "model.onnx: 2 sizes are open: 'batch' (batch, axis 0 of 'x' and axis 0 of 'z'), 'n' (tokens, axis 1 of 'z'); "
+        "set dims={'batch': 1, 'n': 128}, or dims=\"auto\""
     )
 
 
 def test_an_unnamed_dimension_of_an_input_is_given_by_its_axis(reading):
     """INPUT:AXIS stands in for a name; the name itself may hold colons."""
     model = reading.model([node("Relu", ["x:0"], ["y"])], {"x:0": [None, 8]}, ["y"])
-    with pytest.raises(InputError, match=r"tensor 'x:0' has an unknown dimension \(axis 0\); .*dims x:0:0=1"):
+    with pytest.raises(InputError, match=r"open: 'x:0:0' \(batch\); set dims={'x:0:0': 1}"):
         reading.read(model)
     assert _bytes(reading.read(model, dims={"x:0:0": 2}), "y") == 64
 
@@ -57,7 +57,8 @@ def test_a_size_that_depends_on_data_is_given_by_tensor_and_axis(reading):
     with pytest.raises(InputError) as caught:
         reading.read(model)
     assert str(caught.value) == (
-        "model.onnx: NonZero 'find': tensor 'where' has an unknown dimension (axis 1); set it with dims where:1=1"
+        "model.onnx: 1 size is open: 'where:1' (depends on data, from NonZero 'find'); "
+        "set dims={'where:1': 32}, or dims=\"auto\""
     )
     assert _bytes(reading.read(model, dims={"where:1": 6}), "t") == 8 * 6 * 2
 
@@ -66,7 +67,7 @@ def test_a_symbol_declared_inside_fixes_a_size_that_depends_on_data(reading):
     """An exporter's own name for such a size works as a flag."""
     nodes = [node("NonZero", ["x"], ["where"]), node("Cast", ["where"], ["y"], to=TensorProto.FLOAT)]
     model = reading.model(nodes, {"x": [8]}, ["y"], value_info={"where": (TensorProto.INT64, [1, "hits"])})
-    with pytest.raises(InputError, match=r"unknown dimension 'hits' .*dims hits=1"):
+    with pytest.raises(InputError, match=r"'hits' \(depends on data, axis 1 of 'where', .*dims={'hits': 8}"):
         reading.read(model)
     assert _bytes(reading.read(model, dims={"hits": 5}), "y") == 20
 

@@ -21,7 +21,10 @@ DOCUMENT: dict[str, Any] = {
     "ticks_per_unit": 1,
     "bottleneck": 9,
     "work": 12,
-    "inputs": [{"name": "x", "dtype": "float32", "shape": [1, 3]}, {"name": "u", "dtype": "int64", "shape": [None]}],
+    "inputs": [
+        {"name": "x", "dtype": "float32", "shape": [1, 3]},
+        {"name": "u", "dtype": "int64", "shape": [None], "limits": [0, 76]},
+    ],
     "outputs": [{"name": "z", "dtype": "float32", "shape": [1, 3]}, {"name": "u", "dtype": "int64", "shape": [None]}],
     "stages": [
         {
@@ -89,6 +92,10 @@ def test_what_is_written_reads_back(tmp_path: Path) -> None:
         ("/k", "8", "/k"),
         ("/version", 2, "/version"),
         ("/inputs/1/name", "x", "/inputs/1/name"),
+        ("/inputs/1/limits", [3], "/inputs/1/limits"),
+        ("/inputs/1/limits", [3, 2], "/inputs/1/limits"),
+        ("/inputs/1/limits", [0, "9"], "/inputs/1/limits/1"),
+        ("/inputs/1/limits", [0, 2**62], "/inputs/1/limits"),
         ("/stages/0/extra", 1, "/stages/0"),
     ],
 )

@@ -135,8 +135,8 @@ def test_symbolic_sizes() -> None:
         assert graph.metadata["dims"] == {key: 6, "u0": 5}
     assert int(graph.tensor_bytes[0]) == 4 * 12 * 4
     for dims, words in (
-        ({}, "the size 's7' is not fixed; set it with dims x:0=4 dims u0=1"),
-        ({"s7": 4}, "the size 'u0' is not fixed"),
+        ({}, "'x:0' (batch, as exported), 'u0' (depends on data); set dims={'x:0': 4, 'u0': 1}"),
+        ({"s7": 4}, "'u0' (depends on data)"),
         ({"s7": 1, "u0": 1}, "exported for sizes from 2 to 64"),
         ({"s7": 65, "u0": 1}, "exported for sizes from 2 to 64"),
         ({"s7": 4, "x:0": 5}, "'s7' is 4 and 5"),
@@ -147,6 +147,19 @@ def test_symbolic_sizes() -> None:
             read(SYMBOLIC, dims=dims)
         assert words in str(caught.value)
     assert read(SYMBOLIC, dims={"s7": 4, "u0": 3, "batch": 5}, spare_dims=True).graph.op_count == 2
+
+
+def test_sizes_that_are_not_named() -> None:
+    """Proposed ones are those that it was exported with, and said to be so; one size may be that of all others."""
+    proposed = read(SYMBOLIC, dims={"*": "auto"}).graph.metadata
+    assert (proposed["dims"], proposed["proposed_dims"]) == ({"x:0": 4, "u0": 1}, ["x:0", "u0"])
+    some = read(SYMBOLIC, dims={"s7": 6, "*": "auto"}).graph.metadata
+    assert (some["dims"], some["proposed_dims"]) == ({"s7": 6, "u0": 1}, ["u0"])
+    same = read(SYMBOLIC, dims={"*": 3}).graph.metadata
+    assert same["dims"] == {"x:0": 3, "u0": 3}
+    assert "proposed_dims" not in same
+    with pytest.raises(InputError, match="dims x:0: the program was exported for sizes from 2 to 64"):
+        read(SYMBOLIC, dims={"*": 65})
 
 
 def test_graphs_of_modes_are_inlined_and_conditions_are_one_op() -> None:

@@ -173,6 +173,10 @@ def test_what_the_document_chose_is_shown_and_held_to_the_user_s(plan: dict[str,
     assert other["bandwidth"][1].endswith(", it has to be 25 GB/s")
     assert other["memory"][1] == "the plan says fast memory none, it has to be 1 MiB"
     assert other["dims"][1] == "the plan says batch = 2, it has to be 1"
+    plan["model"]["proposed_dims"] = ["batch"]
+    assert rows({}, {})["dims"] == (None, "batch = 2 (proposed)")
+    plan["model"]["proposed_dims"] = ["height"]
+    assert rows({}, {})["dims"] == ("false", "the plan says that 'height' was proposed, and nothing of its size")
 
 
 @pytest.mark.parametrize(

@@ -130,7 +130,7 @@ def test_inputs_that_do_not_fit_are_refused(tmp_path: Path, arrays: dict[str, np
 
 def test_a_symbolic_input_needs_its_size(tmp_path: Path) -> None:
     """What only the user can say is asked for."""
-    with pytest.raises(InputError, match="dims batch=1"):
+    with pytest.raises(InputError, match=r"set dims=\{'batch': 1\}"):
         profiled(chain(), tmp_path)
 
 

@@ -95,7 +95,7 @@ def _check_model(value: Any, path: Path) -> None:
     if value.get("kind") == "layers":
         record(layers)(value, path)
     else:
-        record({**graph, "system": anything}, {"costs_sha256": sha256})(value, path)
+        record({**graph, "system": anything}, {"costs_sha256": sha256, "proposed_dims": array(text)})(value, path)
 
 
 _SCHEDULE = record(

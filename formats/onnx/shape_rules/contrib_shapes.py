@@ -22,7 +22,12 @@ STANDARD_TWINS = {
     "com.microsoft:FusedConv": ("Conv", 3),
     "com.microsoft:FusedGemm": ("Gemm", 3),
     "com.microsoft:GemmFastGelu": ("MatMul", 2),
+    "com.microsoft:GatherND": ("GatherND", 2),
+    "com.microsoft:GridSample": ("GridSample", 2),
+    "com.microsoft:MatMulInteger16": ("MatMulInteger", 2),
     "com.microsoft:MaxpoolWithMask": ("MaxPool", 1),
+    "com.microsoft:Pad": ("Pad", 3),
+    "com.microsoft:Range": ("Range", 3),
     "com.microsoft:Trilu": ("Trilu", 2),
 }
 """Fused ops shaped like the first inputs of a standard op with the same attributes."""
@@ -165,6 +170,39 @@ def _quantized_concat(node: NodeView) -> Types:
     return [TensorType(parts[0].dtype, tuple(shape))]
 
 
+def _quantized_lstm(node: NodeView) -> Types:
+    """All steps, the last hidden state and the last cell state, as LSTM; weights are inputs × gates."""
+    x, recurrence = node.input(0), node.input(2)
+    directions, hidden = recurrence.shape[0], node.integer("hidden_size", recurrence.shape[1])
+    state = TensorType(x.dtype, (directions, x.shape[1], hidden))
+    return [TensorType(x.dtype, (x.shape[0], directions, x.shape[1], hidden)), state, state]
+
+
+def _quantized_mean(node: NodeView) -> Types:
+    """Reduce the axes named, all of them where none are."""
+    x = node.input(0)
+    named = node.integers("axes") or list(range(x.rank))
+    axes = {axis % x.rank for axis in named}
+    keep = node.integer("keepdims", 1)
+    return [TensorType(x.dtype, tuple(1 if a in axes else n for a, n in enumerate(x.shape) if keep or a not in axes))]
+
+
+def _quantized_where(node: NodeView) -> Types:
+    """Read the condition, then X and Y, each with its scale and zero point."""
+    condition, x, y = node.input(0), node.input(1), node.input(4)
+    return [TensorType(x.dtype, broadcast([condition.shape, x.shape, y.shape]))]
+
+
+def _gathered_blocks(node: NodeView) -> Types:
+    """Rows of a table quantised in blocks, in the type of its scales."""
+    table, indices, scales = node.input(0), node.input(1), node.input(2)
+    axis = node.integer("gather_axis", 0) % table.rank
+    packed = 8 // node.integer("bits", 4) if table.dtype == TensorProto.UINT8 else 1
+    shape = [*table.shape]
+    shape[node.integer("quantize_axis", 1) % table.rank] *= packed
+    return [TensorType(scales.dtype, (*shape[:axis], *indices.shape, *shape[axis + 1 :]))]
+
+
 def _dequantized(node: NodeView) -> Types:
     return [TensorType(node.input(1).dtype, node.input(0).shape)]
 
@@ -186,12 +224,15 @@ _RULES: dict[str, ShapeRule] = {
     "BiasSoftmax": _same,
     "BiasSplitGelu": _split_gelu,
     "ComplexMul": _broadcast,
+    "ComplexMulConj": _broadcast,
     "DequantizeLinear": _dequantized,
+    "DynamicQuantizeLSTM": _quantized_lstm,
     "DynamicQuantizeMatMul": _float_matmul,
     "EmbedLayerNormalization": _embed_layer_normalization,
     "FastGelu": _same,
     "FusedMatMul": _fused_matmul,
     "FusedMatMulActivation": _fused_matmul,
+    "GatherBlockQuantized": _gathered_blocks,
     "Gelu": _same,
     "GroupNorm": _same,
     "GroupQueryAttention": _group_query_attention,
@@ -209,8 +250,10 @@ _RULES: dict[str, ShapeRule] = {
     "QLinearGlobalAveragePool": _global_pool,
     "QLinearLeakyRelu": _same,
     "QLinearMul": _broadcast_quantized,
+    "QLinearReduceMean": _quantized_mean,
     "QLinearSigmoid": _same,
     "QLinearSoftmax": _same,
+    "QLinearWhere": _quantized_where,
     "QMoE": _same,
     "QuantizeLinear": _quantized,
     "QuickGelu": _same,
@@ -219,4 +262,5 @@ _RULES: dict[str, ShapeRule] = {
     "SkipGroupNorm": lambda node: [node.input(0), node.input(0)],
     "SkipLayerNormalization": _skip_normalised,
     "SkipSimplifiedLayerNormalization": _skip_normalised,
+    "TransposeMatMul": _fused_matmul,
 }

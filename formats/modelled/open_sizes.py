@@ -1,0 +1,112 @@
+"""Sizes that a model leaves open: what each stands for, what would fit, and the error that lists them all."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.size_roles import Role
+
+FLAG = "‹dims›"
+AUTO_FLAG = "‹auto_dims›"
+
+_PLACES_SHOWN = 2
+
+
+@dataclass(frozen=True)
+class OpenSize:
+    """A size that neither the model nor the caller says.
+
+    Attributes
+    ----------
+    key
+        What a caller names it by.
+    places
+        Tensors and axes that have it.
+    proposal
+        A size that fits; None where none is known.
+    note
+        What else is known of sizes that fit, such as ``in steps of 32``.
+    """
+
+    key: str
+    places: tuple[tuple[str, int], ...]
+    role: Role
+    proposal: int | None = None
+    note: str = ""
+
+    def told(self) -> str:
+        """Return what it stands for, for people."""
+        own = {f"{tensor}:{axis}" for tensor, axis in self.places}
+        texts = [str(self.role)]
+        if self.places and own != {self.key}:
+            places = [f"axis {axis} of {tensor!r}" for tensor, axis in self.places[:_PLACES_SHOWN]]
+            more = len(self.places) - len(places)
+            texts.append(" and ".join(places) + (f" and {more} more" if more else ""))
+        if self.note:
+            texts.append(self.note)
+        return f"{self.key!r} ({', '.join(texts)})"
+
+
+class UnknownSize(InputError):
+    """A tensor's size that neither the model nor the user says: running the model tells it (exit code 2).
+
+    Attributes
+    ----------
+    misfit
+        Whether the operands that are known do not fit the operator, so that no size of this tensor would help.
+    """
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        source: str | None = None,
+        where: str | None = None,
+        remedy: str | None = None,
+        misfit: bool = False,
+    ) -> None:
+        super().__init__(problem, source=source, where=where, remedy=remedy)
+        self.misfit = misfit
+
+
+class OpenSizes(UnknownSize):
+    """Every size that a model leaves open, with what would fit (exit code 2).
+
+    Parameters
+    ----------
+    why_none
+        What stood in the way where nothing that was tried fits.
+    """
+
+    longest = 100_000
+    """Characters of the message: it holds a command line, which must be whole."""
+
+    def __init__(self, sizes: Sequence[OpenSize], source: str, why_none: str = "") -> None:
+        self.sizes = tuple(sizes)
+        count = "1 size is" if len(sizes) == 1 else f"{len(sizes)} sizes are"
+        problem = f"{count} open: {', '.join(one.told() for one in sizes)}"
+        if why_none:
+            problem += f"; no sizes were found that fit ({why_none})"
+        super().__init__(problem, source=source, remedy=self._remedy("‹dims›"))
+
+    def told(self, name_of: Callable[[str], str]) -> str:
+        """Return the line with what to write, as the caller writes it: flags, or a parameter of Python."""
+        self.remedy = self._remedy(name_of("dims"))
+        return super().told(name_of)
+
+    def _remedy(self, flag: str) -> str:
+        fitting = {one.key: one.proposal for one in self.sizes if one.proposal is not None}
+        complete = len(fitting) == len(self.sizes)
+        if flag.startswith("-"):
+            shown = [f"{flag} {shlex.quote(f'{one.key}={one.proposal or _ASK}')}" for one in self.sizes]
+            return f"set {'it' if len(shown) == 1 else 'them'}: {' '.join(shown)}" + (
+                f", or take what is proposed: {AUTO_FLAG} auto" if complete else ""
+            )
+        sizes = ", ".join(f"{one.key!r}: {one.proposal or _ASK}" for one in self.sizes)
+        return f"set {flag}={{{sizes}}}" + (f', or {flag}="auto"' if complete else "")
+
+
+_ASK = "…"

@@ -1,0 +1,150 @@
+"""A parsed model whose sizes may be open, and walks over it with sizes that are given or proposed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import onnx
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.op_record import GraphRecord
+from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
+from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
+from mtpp.formats.onnx.inline import inline_functions
+from mtpp.formats.onnx.loading import opset_versions, parse_model
+from mtpp.formats.onnx.scope import Known, Scope
+from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
+from mtpp.formats.onnx.shapes import ShapeInference
+from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, ValueType, partial_type
+from mtpp.formats.onnx.topology import parameter_names, reads
+from mtpp.formats.onnx.walk import Walk
+from mtpp.inference.system import System
+
+if TYPE_CHECKING:
+    from mtpp.formats.onnx.proposals.fit import Fit
+
+
+@dataclass(frozen=True)
+class Walked:
+    """What walking over a model gave.
+
+    Attributes
+    ----------
+    proposed
+        Keys of the sizes that nobody gave.
+    """
+
+    dimensions: Dimensions
+    scope: Scope
+    record: GraphRecord
+    proposed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class OpenModel:
+    """A model with its local functions inlined, tensors above 64 KiB without contents."""
+
+    model: onnx.ModelProto
+    source: str
+
+    @classmethod
+    def parsed(cls, data: bytes, source: str) -> OpenModel:
+        """Parse a serialized model.
+
+        Raises
+        ------
+        InputError
+            If it is broken.
+        """
+        return cls(inline_functions(parse_model(data, source), source), source)
+
+    @cached_property
+    def parameters(self) -> Collection[str]:
+        """Names of the initializers of the main graph."""
+        return parameter_names(self.model.graph)
+
+    def walked(self, terms: SizeTerms, system: System, *, spare: bool = False, propose_sizes: bool = True) -> Walked:
+        """Walk over the model with the sizes given, and with proposed ones if that is asked for.
+
+        Parameters
+        ----------
+        spare
+            Whether sizes for what the model does not have are left aside.
+        propose_sizes
+            Whether the error for open sizes tells all of them, with sizes that fit.
+
+        Raises
+        ------
+        OpenSizes
+            If sizes stay open, or nothing that was proposed fits.
+        InputError
+            If the model is broken, or does not fit the sizes given.
+        """
+        graph = self.model.graph
+        try:
+            return self._walk(terms, system, spare=spare)
+        except OpenTensor as error:
+            take = are_proposed(terms)
+            if error.misfit or not (take or propose_sizes):
+                raise
+            named = Dimensions(graph, self.parameters, named_sizes(terms), self.source, spare=spare).given
+
+        from mtpp.formats.onnx.proposals import propose
+
+        def attempt(sizes: Mapping[str, int], fit: Fit) -> InputError | None:
+            try:
+                self._walk(sizes, system, fit=fit)
+            except InputError as failed:
+                return failed
+            return None
+
+        sizes = propose(graph, self.parameters, named, self.source, attempt, take=take)
+        # Walked over once more, as any reader does that is given these sizes: a trial is stricter.
+        return replace(self._walk({**named, **sizes}, system), proposed=tuple(sizes))
+
+    def _walk(self, terms: SizeTerms, system: System, *, spare: bool = False, fit: Fit | None = None) -> Walked:
+        model, graph = self.model, self.model.graph
+        dimensions = Dimensions(graph, self.parameters, terms, self.source, spare=spare)
+        scope = Scope()
+        self._define_inputs(dimensions, scope)
+        inference = ShapeInference(opset_versions(model), model.ir_version, channel_block(graph))
+        record = Walk(system, inference, dimensions, self.source, fit).graph(graph, scope)
+        return Walked(dimensions, scope, record)
+
+    def _define_inputs(self, dimensions: Dimensions, scope: Scope) -> None:
+        """Make the graph's inputs known; one whose shape is open must not be read by any node."""
+        graph = self.model.graph
+        unknown: list[tuple[str, PartialType | OpaqueType]] = []
+        for value in graph.input:
+            if value.name in self.parameters:
+                continue
+            kind = partial_type(value.type)
+            known: ValueType | None
+            if isinstance(kind, PartialType):
+                kind = dimensions.applied(value.name, kind, others=value.name in self._used)
+                known = kind.complete()
+            else:
+                known = kind
+            if isinstance(kind, OpaqueType) or known is None:
+                unknown.append((value.name, kind))
+            else:
+                scope.define(value.name, Known(known, scope.level))
+        for name, kind in unknown:
+            if name not in self._used:
+                continue
+            if isinstance(kind, PartialType):
+                raise dimensions.unknown(name, kind, "graph input")
+            raise InputError(
+                f"tensor {name!r} is a {kind.what}, which has no static size",
+                source=self.source,
+                where="graph input",
+                remedy="cut the model after it",
+            )
+
+    @cached_property
+    def _used(self) -> frozenset[str]:
+        """Names of all tensors that a node reads."""
+        return frozenset(name for node in self.model.graph.node for name in reads(node))

@@ -1,0 +1,214 @@
+"""Search for sizes with which a model can be read: trials, each varying what the op at which one ended depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import onnx
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes
+from mtpp.formats.modelled.size_roles import Role
+from mtpp.formats.onnx.dimensions import OpenTensor
+from mtpp.formats.onnx.misfit import is_misfit
+from mtpp.formats.onnx.proposals.fit import Fit
+from mtpp.formats.onnx.proposals.variables import Sizes, Variable, Variables
+
+MOST_NODES = 60_000
+"""Nodes that all trials together may walk over before no more are begun: some seconds."""
+
+_ROUNDS = 6
+_MOST_VARIABLES = 200
+_STEPS = (1, 2, 4, 8, 16, 32, 64)
+_ALONG_TIME = frozenset((Role.SAMPLES, Role.FRAMES))
+_STEPPED = _ALONG_TIME | {Role.DEPTH, Role.HEIGHT, Role.TOKENS, Role.WIDTH}
+
+Attempt = Callable[[Mapping[str, int], Fit], InputError | None]
+"""Walks over the model with sizes; returns why it ended, None where it came to the end."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One walk with sizes."""
+
+    sizes: Sizes
+    fit: Fit
+    error: InputError | None
+
+    @property
+    def fits(self) -> bool:
+        """Whether every node could run."""
+        return self.error is None
+
+
+class _Search:
+    def __init__(
+        self, variables: Variables, given: Mapping[str, int], attempt: Attempt, *, strict: bool = True
+    ) -> None:
+        self.variables = variables
+        self._strict = strict
+        self._given, self._attempt = given, attempt
+        self._walked = 0
+        self._trials: dict[tuple[tuple[str, int], ...], _Trial] = {}
+
+    @property
+    def spent(self) -> bool:
+        """Whether no more trials are to be made."""
+        return self._walked > MOST_NODES
+
+    def run(self) -> _Trial:
+        """Return the best trial: one that fits, if any of those made did."""
+        best = self._settled(self.variables.defaults())
+        for _ in range(_ROUNDS):
+            if best.fits:
+                return self._refined(best)
+            if best.error is None or not is_misfit(best.error) or self.spent:
+                break
+            reached = best.fit.done
+            for group in self.variables.groups_and_members(self.variables.affecting(reached)):
+                best = self._varied(best, group)
+                if best.fits:
+                    break
+            if not best.fits and best.fit.done <= reached:
+                break
+        return best
+
+    def changed(self, trial: _Trial, sizes: Mapping[str, int]) -> _Trial:
+        """Return the trial with some sizes changed, and with what follows from them."""
+        return self._settled(self.variables.completed({**trial.sizes, **sizes}))
+
+    def _settled(self, sizes: Sizes) -> _Trial:
+        """Walk with sizes; those that depend on data are entered as they are met."""
+        while True:
+            tried = self._trial(sizes)
+            error = tried.error
+            if not isinstance(error, OpenTensor) or error.misfit or len(self.variables) > _MOST_VARIABLES:
+                return tried
+            entered = self.variables.enter(error)
+            if not entered:  # its rank, or its element type, is what is not known
+                return tried
+            for group in self.variables.groups(entered):
+                sizes = {**sizes, **self.variables.first(group)}
+
+    def _trial(self, sizes: Sizes) -> _Trial:
+        key = tuple(sorted(sizes.items()))
+        if key not in self._trials:
+            fit = Fit(strict=self._strict)
+            error = self._attempt({**self._given, **sizes}, fit)
+            self._walked += fit.done
+            self._trials[key] = _Trial(sizes, fit, error)
+        return self._trials[key]
+
+    def _varied(self, best: _Trial, group: Sequence[Variable]) -> _Trial:
+        """Return the best trial over the sizes of a group: one that fits, else the one that came farthest."""
+        for tier in self.variables.tiers(group):
+            found = self._best_of(best, tier)
+            if found.fits:
+                return found
+            best = found
+        return best
+
+    def _best_of(self, best: _Trial, tier: Iterable[Mapping[str, int]]) -> _Trial:
+        """Return the best of *best* and trials with the sizes of a tier; the first one of which all comes out even."""
+        for sizes in tier:
+            if self.spent or (best.fits and not any(best.fit.score)):
+                break
+            tried = self.changed(best, sizes)
+            if tried.fits:
+                if not best.fits or tried.fit.score < best.fit.score:
+                    best = tried
+            elif not best.fits and tried.fit.done > best.fit.done:
+                best = tried
+        return best
+
+    def _refined(self, best: _Trial) -> _Trial:
+        """Return a trial of which more comes out even: sizes as common, or windows that end where a wave does."""
+        for group in self.variables.groups():
+            if not any(best.fit.score):
+                break
+            now = {one.key: best.sizes[one.key] for one in group}
+            along_time = group[0].role in _ALONG_TIME
+            if group[0].role in (Role.HEIGHT, Role.WIDTH) or (along_time and any(best.fit.score[:2])):
+                best = self._best_of(best, next((tier for tier in self.variables.tiers(group) if now in tier), ()))
+            if along_time:
+                best = self._best_of(best, _even_sizes(best, group))
+        return best
+
+    def told(self, best: _Trial, *, explore: bool) -> list[OpenSize]:
+        """Return every open size with its proposal; *explore*: also by which steps others would fit."""
+        found = []
+        for one in self.variables:
+            if one.key not in best.sizes:  # open in another trial, and not in this one
+                continue
+            proposal = best.sizes.get(one.key) if best.fits else None
+            note = one.origin or (self._steps(best, one) if explore and best.fits else "")
+            found.append(OpenSize(one.key, tuple(one.places), one.role, proposal, note))
+        return found
+
+    def _steps(self, best: _Trial, one: Variable) -> str:
+        """Say which sizes near a proposal fit as well, where not all of them do."""
+        if one.role not in _STEPPED or self.variables.follows(one) or self.spent:
+            return ""
+        for step in _STEPS:
+            if self.changed(best, {one.key: best.sizes[one.key] + step}).fits:
+                return "" if step == 1 else f"in steps of {step}"
+        return "no other near it fits"
+
+
+def _even_sizes(trial: _Trial, group: Sequence[Variable]) -> list[dict[str, int]]:
+    """Return sizes at which the first window that leaves something over would leave nothing."""
+    if not trial.fit.uneven:
+        return []
+    first = trial.fit.uneven[0]
+    over = first.room % first.stride
+    now = trial.sizes[group[0].key]
+    return [{one.key: size for one in group} for size in (now + first.stride - over, now - over) if size > 0]
+
+
+def propose(
+    graph: onnx.GraphProto,
+    parameters: Collection[str],
+    given: Mapping[str, int],
+    source: str,
+    attempt: Attempt,
+    *,
+    take: bool,
+) -> Sizes:
+    """Return sizes of all that *given* leaves open.
+
+    Parameters
+    ----------
+    graph, parameters
+        The main graph, and the names of its initializers.
+    attempt
+        Walks over the graph with sizes; shows nodes to a :class:`Fit`.
+    take
+        Whether sizes that fit are to be returned; else they are only told.
+
+    Raises
+    ------
+    OpenSizes
+        If nothing that was tried fits, or sizes are only to be told.
+    InputError
+        If something else is wrong with the model.
+
+    Notes
+    -----
+    The same sizes for the same model: what is spent on trials is counted in nodes. A size that fits is one with which
+    every op's operands do; that it is the one the model was made for, nobody says.
+    """
+    search = _Search(Variables(graph, parameters, given), given, attempt)
+    best = search.run()
+    if not best.fits and best.fit.excuses:  # shape inference may be wrong, and the file's own shapes right
+        search = _Search(Variables(graph, parameters, given), given, attempt, strict=False)
+        best = search.run()
+    error = best.error
+    if error is not None:
+        if not len(search.variables) or not (is_misfit(error) or isinstance(error, OpenTensor)):
+            raise error
+        said = ": ".join(part for part in (error.where, error.problem) if part)
+        raise OpenSizes(search.told(best, explore=False), source, said) from None
+    if not take:
+        raise OpenSizes(search.told(best, explore=True), source)
+    return best.sizes

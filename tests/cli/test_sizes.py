@@ -1,0 +1,160 @@
+"""``--dim`` and ``--dims auto`` as a process, in every command that reads a model whose sizes are open."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from processes import run
+
+ONE = "a height"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a model of open sizes, and nothing else."""
+    random = np.random.default_rng(0)
+
+    def stored(name: str, *shape: int) -> onnx.TensorProto:
+        return numpy_helper.from_array(random.normal(size=shape).astype(np.float32), name)
+
+    nodes = [
+        helper.make_node("Conv", ["x", "A"], ["a"], name="one", pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Conv", ["a", "B"], ["b"], name="two", pads=[1] * 4, strides=[2, 2]),
+        helper.make_node("Resize", ["b", "", "up"], ["u"], name="up", mode="nearest"),
+        helper.make_node("Add", ["a", "u"], ["y"], name="sum"),
+    ]
+    weights = [
+        stored("A", 4, 3, 3, 3),
+        stored("B", 4, 4, 3, 3),
+        numpy_helper.from_array(np.array([1, 1, 2, 2], np.float32), "up"),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "pyramid",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 3, ONE, None])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        weights,
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)
+    path: Path = tmp_path_factory.mktemp("sizes")
+    (path / "bed").mkdir()
+    onnx.save(model, path / "bed" / "pyramid.onnx")
+    (path / "bed" / "tokenizer.json").write_text("{}")
+    return path
+
+
+def test_the_line_that_is_printed_can_be_pasted(folder: Path) -> None:
+    """All open sizes stand in it, quoted as a shell needs them; with it the command works."""
+    done = run("partition", "bed/pyramid.onnx", "-k", "2", cwd=folder)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(
+        "error: bed/pyramid.onnx: 3 sizes are open: 'n' (batch, axis 0 of 'x'), 'a height' (height,"
+    )
+    assert done.stderr.count("\n") == 1
+    pasted = shlex.split(done.stderr.partition("set them: ")[2].partition(", or take")[0])
+    assert len(pasted) == 6
+    done = run("partition", "bed/pyramid.onnx", "-k", "2", *pasted, cwd=folder)
+    assert done.returncode == 0
+    assert "dims n = 1, a height = 224, x:3 = 224" in done.stdout
+
+
+def test_proposed_sizes_are_said_everywhere(folder: Path) -> None:
+    """In tables, in JSON, and by what verifies, splits and scores a plan, none of which asks for them again."""
+    done = run("partition", "bed", "-k", "2", "--dims", "auto", "-o", "plan.json", cwd=folder)
+    assert done.returncode == 0
+    assert "dims proposed: n = 1, a height = 224, x:3 = 224; inputs x 1×3×224×224" in done.stdout
+    plan = json.loads((folder / "plan.json").read_text())
+    assert plan["model"]["dims"] == {"n": 1, ONE: 224, "x:3": 224}
+    assert plan["model"]["proposed_dims"] == ["n", ONE, "x:3"]
+    done = run("verify", "plan.json", "--model", "bed", cwd=folder)
+    assert done.returncode == 0
+    assert "n = 1 (proposed), a height = 224 (proposed), x:3 = 224 (proposed)" in done.stdout
+    assert run("split", "bed", "plan.json", "--emit", "cut-names", cwd=folder).returncode == 0
+    done = run("evaluate", "bed", "--assignment", "plan.json", "--format", "json", cwd=folder)
+    assert json.loads(done.stdout)["bottleneck"] == plan["bottleneck"]
+    assert run("convert", "bed", "stages.csv", "--assignment", "plan.json", cwd=folder).returncode == 0
+    inspected = run("inspect", "bed", "--dims", "auto", cwd=folder).stdout
+    assert "n = 1 (proposed), a height = 224 (proposed), x:3 = 224 (proposed)" in inspected
+    for command in (["certify", "bed", "-k", "2"], ["compare", "bed", "-k", "2", "--algorithms", "slice"]):
+        done = run(*command, "--dims", "auto", "--format", "json", cwd=folder)
+        assert done.returncode == 0, done.stderr
+        document = json.loads(done.stdout)
+        about = document["rows"][0] if "certify" in command else document["models"][0]
+        assert about["proposed_dims"] == ["n", ONE, "x:3"]
+    (folder / "table.json").write_text(
+        run("certify", "bed", "-k", "2", "--dims", "auto", "--format", "json", cwd=folder).stdout
+    )
+    done = run("verify", "table.json", cwd=folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "dims n = 1 (proposed)" in done.stdout
+
+
+def test_training_plans_and_bounds_take_proposals(folder: Path) -> None:
+    """The planner of any graph, and bounds alone."""
+    plan = ["plan", "bed/pyramid.onnx", "--planner", "pfeife", "--devices", "2", "--micro-batches", "2"]
+    done = run(*plan, "--dims", "auto", "--format", "json", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    (folder / "training.json").write_text(done.stdout)
+    assert json.loads(done.stdout)["model"]["proposed_dims"] == ["n", ONE, "x:3"]
+    assert run("verify", "training.json", "--model", "bed/pyramid.onnx", cwd=folder).returncode in (0, 3)
+    done = run("bound", "bed/pyramid.onnx", "-k", "2", "--dims", "auto", "--bounds", "simple", cwd=folder)
+    assert "dims proposed: n = 1" in done.stdout
+
+
+def test_one_size_for_all_others(folder: Path) -> None:
+    """A star stands for whatever is not named."""
+    done = run("partition", "bed", "-k", "2", "--dim", "*=64", "--dim", "n=2", "-o", "star.json", cwd=folder)
+    assert done.returncode == 0
+    assert json.loads((folder / "star.json").read_text())["model"]["dims"] == {"n": 2, ONE: 64, "x:3": 64}
+    held = [
+        run("verify", "star.json", "--model", "bed", "--dim", size, "--dim", "n=2", cwd=folder)
+        for size in ("*=64", "*=65")
+    ]
+    assert [done.returncode for done in held] == [0, 1]
+
+
+def test_a_plan_is_held_to_proposals(folder: Path) -> None:
+    """Proposals are made anew for the model, which has to be at hand."""
+    sizes = ["--dim", "n=1", "--dim", "a height=224", "--dim", "x:3=224"]
+    assert run("partition", "bed", "-k", "2", *sizes, "-o", "given.json", "--embed", cwd=folder).returncode == 0
+    assert run("verify", "given.json", "--model", "bed", "--dims", "auto", cwd=folder).returncode == 0
+    done = run("verify", "given.json", "--dims", "auto", cwd=folder)
+    assert done.returncode == 2
+    assert "--dims: are proposed for a file; give the model with --model" in done.stderr
+    done = run("verify", "star.json", "--model", "bed", "--dims", "auto", cwd=folder)
+    assert done.returncode == 1
+    assert "it has to be 1" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--dims", "auto", "--dim", "*=1"],
+            "--dims: auto proposes what --dim *=1 sets already; leave one of them out",
+        ),
+        (["--dims", "all"], "'all' is not 'auto'"),
+        (["--dim", "*=0"], "'*=0' is not NAME=VALUE with a whole number above zero"),
+        (["--dim", "width=3", "--dims", "auto"], "the model has no dimension 'width'; it has: n, a height"),
+        (["--dim", "*=1", "--dim", "*=2"], "'*' is set twice"),
+    ],
+)
+def test_sizes_that_make_no_sense(folder: Path, arguments: list[str], words: str) -> None:
+    """One line each, exit code 2."""
+    done = run("partition", "bed/pyramid.onnx", "-k", "2", *arguments, cwd=folder)
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
+def test_a_graph_with_costs_has_no_sizes_to_propose(folder: Path) -> None:
+    """As with every size for such a file."""
+    assert run("convert", "bed", "graph.json", "--dims", "auto", cwd=folder).returncode == 0
+    done = run("partition", "graph.json", "-k", "2", "--dims", "auto", cwd=folder)
+    assert done.returncode == 2
+    assert "--dim: has no effect on a native graph" in done.stderr

@@ -1,0 +1,100 @@
+"""Ranges of whole numbers for inputs that are made up: rows of tables, lengths, modes, alphabets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+
+from mtpp.formats.onnx import read_with_nodes
+from mtpp.formats.onnx.value_ranges import ranges_of
+from mtpp.inference.system import load_system
+
+node = helper.make_node
+FLOAT, I64, I32, U8, BOOL = (
+    TensorProto.FLOAT,
+    TensorProto.INT64,
+    TensorProto.INT32,
+    TensorProto.UINT8,
+    TensorProto.BOOL,
+)
+
+
+def _ranges(model, dims=None):
+    return ranges_of(read_with_nodes(None, model.SerializeToString(), source="m", dims=dims, system=load_system()))
+
+
+def test_numbers_of_rows_are_those_of_the_smallest_table(reading):
+    """Through casts and reshapes, and of two tables that share indices the smaller one counts."""
+    nodes = [
+        node("Cast", ["ids"], ["wide"], to=I64),
+        node("Unsqueeze", ["wide", "one"], ["apart"]),
+        node("Gather", ["T", "apart"], ["a"]),
+        node("Gather", ["P", "wide"], ["b"], axis=1),
+        node("ReduceSum", ["a"], ["c"]),
+        node("ReduceSum", ["b"], ["d"]),
+        node("Add", ["c", "d"], ["y"]),
+    ]
+    inputs = {"ids": (I32, [2, 5]), "unused": (I64, [3]), "x": [4]}
+    model = reading.model(nodes, inputs, ["y"], {"T": [900, 8], "P": [3, 70]}, {"one": np.array([1])})
+    assert _ranges(model) == {"ids": (0, 69)}
+
+
+def test_no_number_is_larger_than_its_type_holds(reading):
+    """Bytes pick rows of a larger table."""
+    nodes = [node("Cast", ["ids"], ["wide"], to=I64), node("Gather", ["T", "wide"], ["y"])]
+    model = reading.model(nodes, {"ids": (U8, [2, 5])}, ["y"], {"T": [900, 8]})
+    assert _ranges(model) == {"ids": (0, 255)}
+
+
+def test_lengths_are_those_of_what_they_measure(reading):
+    """Of a recurrent layer its steps; by their name, the open axis of another input."""
+    nodes = [
+        node("LSTM", ["x", "W", "R", "", "long"], ["h"], hidden_size=4),
+        node("Cast", ["lengths"], ["l"], to=FLOAT),
+        node("ReduceSum", ["l"], ["s"]),
+        node("Add", ["h", "s"], ["y"]),
+    ]
+    inputs = {"x": ["time", 1, 3], "long": (I32, [1]), "lengths": (I64, [1])}
+    model = reading.model(nodes, inputs, ["y"], {"W": [1, 16, 3], "R": [1, 16, 4]})
+    assert _ranges(model, {"time": 7}) == {"long": (7, 7), "lengths": (7, 7)}
+
+
+def test_a_number_compared_with_one_constant_is_that_constant(reading):
+    """A single number is a mode; many, compared with an alphabet, are letters of it."""
+    nodes = [
+        node("Equal", ["rate", "fast"], ["is_fast"]),
+        node("Equal", ["bytes", "alphabet"], ["hit"]),
+        node("And", ["is_fast", "hit"], ["y"]),
+    ]
+    constants = {"fast": np.int64(16000), "alphabet": np.arange(257)}
+    model = reading.model(nodes, {"rate": (I64, []), "bytes": (I64, [4, 1])}, ["y"], constants=constants)
+    assert _ranges(model) == {"rate": (16000, 16000), "bytes": (0, 256)}
+
+
+@pytest.mark.parametrize(("samples", "rate"), [(16, 16000), (4, 0)])
+def test_a_mode_is_one_whose_branch_can_run(reading, samples, rate):
+    """Equal to the constant for the first branch, another number for the second."""
+
+    def branch(name, size):
+        stored = [helper.make_tensor(f"{name}W", FLOAT, [1, 1, size], [1.0] * size)]
+        nodes = [node("Conv", ["x", f"{name}W"], [f"{name}c"]), node("Flatten", [f"{name}c"], [f"{name}f"]),
+                 node("MatMul", [f"{name}f", f"{name}M"], [f"{name}y"])]  # fmt: skip
+        stored.append(helper.make_tensor(f"{name}M", FLOAT, [1, 2], [1.0, 1.0]))
+        return helper.make_graph(nodes, name, [], [helper.make_empty_tensor_value_info(f"{name}y")], stored)
+
+    nodes = [
+        node("Equal", ["rate", "fast"], ["is_fast"]),
+        node("Squeeze", ["is_fast"], ["condition"]),
+        node("If", ["condition"], ["y"], then_branch=branch("t", 16), else_branch=branch("e", 4)),
+    ]
+    inputs = {"x": [1, 1, samples], "rate": (I64, [1])}
+    model = reading.model(nodes, inputs, ["y"], constants={"fast": np.int64(16000)})
+    assert _ranges(model) == {"rate": (rate, rate)}
+
+
+def test_masks_over_tokens_let_all_of_them_through(reading):
+    """Rows that are masked as a whole have no mean, and no softmax."""
+    nodes = [node("Cast", ["attention_mask"], ["y"], to=FLOAT)]
+    assert _ranges(reading.model(nodes, {"attention_mask": (I64, [1, 8])}, ["y"])) == {"attention_mask": (1, 1)}
+    assert _ranges(reading.model(nodes, {"attention_mask": (BOOL, [1, 8])}, ["y"])) == {}
