@@ -1,4 +1,4 @@
-"""Every block of the manual for Python runs as it stands."""
+"""Every block of the pages for Python that imports mtpp runs as it stands."""
 
 from __future__ import annotations
 
@@ -13,7 +13,13 @@ from processes import ROOT, environment, environment_with_libraries
 
 from mtpp.datasets import sample_path
 
-BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
+PAGES = (ROOT / "docs" / "python.md", ROOT / "docs" / "pytorch.md")
+BLOCKS = [
+    block
+    for page in PAGES
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    if "import mtpp" in block
+]
 COMMANDS = (
     *("partition", "verify", "bound", "certify", "compare", "evaluate", "inspect", "convert", "profile", "split"),
     *("run_pipeline", "plan_training", "simulate", "generate", "warmup"),
