@@ -34,27 +34,25 @@ class ResultPage:
     html
         Text of the page, which needs no other file.
     verification
-        Verdicts on what the result claims; None for a simulation that nothing was held against.
+        Verdicts on what the result claims.
     """
 
     html: str
-    verification: Verification | None
+    verification: Verification
 
     @property
     def passed(self) -> bool:
         """Whether every claim was checked and holds."""
-        return self.verification is not None and self.verification.passed
+        return self.verification.passed
 
     @property
     def false(self) -> bool:
         """Whether something that the result claims is false."""
-        return self.verification is not None and self.verification.verdict is Verdict.FALSE
+        return self.verification.verdict is Verdict.FALSE
 
     @property
     def said(self) -> str:
         """What is proven, and what is merely claimed, in a sentence."""
-        if self.verification is None:
-            return "a simulation that nothing was held against"
         return self.verification.sentence
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -202,31 +200,32 @@ def result_page(request: VerifyRequest, observer: Observer, *, named: Any) -> Re
     return ResultPage(page_html(page), verification)
 
 
-def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification | None]:
+def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page, Verification]:
     from mtpp.api.reporting.plan_page import plan_report_page, refuse_missing_graph
-    from mtpp.api.reporting.reading import read_result, with_models_at_hand
-    from mtpp.api.verify import verify_document
-    from mtpp.checker.report import Report
-    from mtpp.formats.results.verifiable import is_table, is_training_plan
+    from mtpp.api.reporting.reading import PLAN, SIMULATION, STAGE_GRAPH, read_result, with_models_at_hand
+    from mtpp.api.reporting.simulation_page import simulation_report_page
+    from mtpp.api.reporting.training_page import training_report_page
+    from mtpp.api.verify import Verification, verify_document
+    from mtpp.checker.table_report import TableReport
+    from mtpp.formats.results.verifiable import is_training_plan
+    from mtpp.views.report.table_report import table_page
 
     source, document = read_result(request)
     request = with_models_at_hand(replace(request, result=source))
-    if document["format"] == "mtpp-plan":
+    if document["format"] in (SIMULATION, STAGE_GRAPH):
+        page, found = simulation_report_page(document, source, request, observer)
+        return page, Verification(found).told(named)
+    if document["format"] == PLAN:
         refuse_missing_graph(document, request)
-        observer.note("verifying the plan")
-        verification = verify_document(request, observer).told(named)
-        assert isinstance(verification.report, Report)
-        observer.note("drawing the graph")
-        return plan_report_page(document, verification.report, request), verification
-    if is_table(document):
-        from mtpp.checker.table_report import TableReport
-        from mtpp.views.report.table_report import table_page
-
-        verification = verify_document(request, observer).told(named)
-        assert isinstance(verification.report, TableReport)
-        return table_page(document, verification.report, _name_of(source)), verification
-    assert is_training_plan(document)
-    raise NotImplementedError
+    observer.note("verifying the result")
+    verification = verify_document(request, observer).told(named)
+    found = verification.report
+    observer.note("drawing the page")
+    if isinstance(found, TableReport):
+        return table_page(document, found, _name_of(source)), verification
+    if is_training_plan(document):
+        return training_report_page(document, found, request, observer), verification
+    return plan_report_page(document, found, request), verification
 
 
 def _name_of(source: Source) -> str:

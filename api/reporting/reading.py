@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from mtpp.api.verification.request import VerifyRequest
     from mtpp.formats.io.source import Source
 
-SIMULATION, STAGE_GRAPH = "mtpp-simulation", "mtpp-stage-graph"
-_FORMATS = ("mtpp-plan", "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH)
+PLAN, SIMULATION, STAGE_GRAPH = "mtpp-plan", "mtpp-simulation", "mtpp-stage-graph"
+_FORMATS = (PLAN, "mtpp-certificates", "mtpp-training-plan", SIMULATION, STAGE_GRAPH)
 
 
 def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:

@@ -259,6 +259,16 @@
   for (const name of Object.keys(data.charts)) {
     if (!graph?.levels.some((level) => level.name === name)) await show(name);
   }
+  if (data.gantt) {
+    const root = roots.get("gantt");
+    const name = () => {
+      const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
+      part(root, "micro-batches").visible = data.gantt.typical * scale > 13;
+    };
+    root.x_range.change.connect(name);
+    root.properties.inner_width.change.connect(name);
+    name();
+  }
   if (data.what_if) onChoice("what-if", (chosen) => showBandwidth(roots.get("stages"), chosen));
   if (graph) {
     await draw(chosenOf("graph-level"));

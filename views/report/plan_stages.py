@@ -10,7 +10,7 @@ from mtpp.inference.cost_columns import CostColumns
 from mtpp.units import format_bandwidth, format_bytes, format_share
 from mtpp.views.report.colours import PARTS as PART_COLOURS
 from mtpp.views.report.page import Block, Cell, Chart, Prose, Row, Section, Switch, Table
-from mtpp.views.report.stage_bars import NAMES, bars_height, stage_bars
+from mtpp.views.report.stage_bars import COST_PARTS, NAMES, bars, bars_height
 from mtpp.views.report.stated import StatedPlan
 from mtpp.views.report.what_if import PARTS, Variant
 
@@ -43,14 +43,15 @@ def stages_section(
     listed = [row for row in shown.stages if row["ops"]] if shown.empty_count > _MOST_EMPTY else shown.stages
     rows = [[row[part] for part in PARTS] for row in listed]
     unit = costs.unit or ("cost" if not shown.timed else "")
-    charts["stages"] = stage_bars(
+    charts["stages"] = bars(
         "stages",
         [f"stage {row['index']}" for row in listed],
-        _values(rows, costs),
+        COST_PARTS,
+        _values([row[:-1] for row in rows], costs),
         _texts(rows, costs, shown),
-        bottleneck=_value(shown.bottleneck, costs),
-        bound=_value(shown.lower, costs),
-        unit=f"time ({unit})" if shown.timed else unit,
+        x_label=f"time ({unit})" if shown.timed else unit,
+        first=("bottleneck", _value(shown.bottleneck, costs)),
+        second=("lower bound", _value(shown.lower, costs)),
     ).item()
     blocks: list[Block] = []
     if computed:

@@ -1,14 +1,15 @@
-"""Stages as bars of work, input, output and overflow, against the bottleneck and the lower bound."""
+"""Rows of a chart as bars of several parts: stages or devices, against marks such as the bottleneck and a bound."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from mtpp.views.report.colours import ACCENT, INK, PARTS, SURFACE
 from mtpp.views.report.drawing import Drawing
 
 NAMES = {"work": "work", "input": "in", "output": "out", "overflow": "overflow"}
-"""Parts of a cost, and what tables call them."""
+"""Parts of a stage's cost, and what tables call them."""
 
 _MOST_BARS_HIGH = 900
 _TALLEST, _THINNEST = 34, 7
@@ -16,67 +17,83 @@ _ROOM, _NAMES_HIGH = 84, 36
 """Pixels for the axis and the names of lines, and for the latter."""
 
 
-def bars_height(stages: int) -> int:
-    """Return the pixels of a chart of so many stages."""
-    return _ROOM + max(_THINNEST * stages, min(_TALLEST * stages, _MOST_BARS_HIGH))
+class BarPart(NamedTuple):
+    """A part of all bars: its key, what it is called, and its colour."""
+
+    key: str
+    title: str
+    colour: str
 
 
-def stage_bars(
+COST_PARTS = [BarPart(part, title, PARTS[part]) for part, title in NAMES.items()]
+"""Of the bars of a plan's stages."""
+
+
+def bars_height(rows: int) -> int:
+    """Return the pixels of a chart of so many rows."""
+    return _ROOM + max(_THINNEST * rows, min(_TALLEST * rows, _MOST_BARS_HIGH))
+
+
+def bars(
     name: str,
     labels: Sequence[str],
+    parts: Sequence[BarPart],
     values: Sequence[Sequence[float]],
     texts: Sequence[Sequence[str]],
     *,
-    bottleneck: float,
-    bound: float | None,
-    unit: str,
+    x_label: str,
+    first: tuple[str, float] | None = None,
+    second: tuple[str, float] | None = None,
 ) -> Drawing:
-    """Draw a bar for each stage.
+    """Draw a bar for each row.
 
     Parameters
     ----------
     labels
-        Names of the stages.
+        Names of the rows.
     values, texts
-        Of each stage its work, input, output and overflow, in the unit of the axis and for people.
-    bound
-        The lower bound; None: there is none.
+        Of each row its parts, in the unit of the axis and for people.
+    first, second
+        Names and places of a solid and a dashed line: the bottleneck, and a bound on it.
     """
     count = len(labels)
     row = (bars_height(count) - _ROOM) / max(count, 1)
-    top = -0.5 - _NAMES_HIGH / row
+    top = -0.5 - _NAMES_HIGH / row if count else -1.5
+    longest = max([sum(one) for one in values] + [mark[1] for mark in (first, second) if mark], default=0.0)
     drawing = Drawing(
         name,
         height=bars_height(count),
-        x=(0, max(bottleneck, bound or 0) * 1.04 or 1),
+        x=(0, longest * 1.04 or 1),
         y=(count - 0.4, top),
-        x_label=unit,
+        x_label=x_label,
         rows=labels,
     )
     left = [0.0] * count
-    for p, part in enumerate(NAMES):
-        right = [start + row[p] for start, row in zip(left, values, strict=True)]
+    for p, part in enumerate(parts):
+        right = [start + one[p] for start, one in zip(left, values, strict=True)]
         columns = {
             "left": left,
             "right": right,
             "top": [s - 0.36 for s in range(count)],
             "bottom": [s + 0.36 for s in range(count)],
-            "stage": list(labels),
-            "told": [row[p] for row in texts],
+            "row": list(labels),
+            "told": [one[p] for one in texts],
         }
-        tips = (("stage", "stage"), (NAMES[part], "told"))
-        drawing.boxes(columns, name=f"part-{part}", fill=PARTS[part], edge=SURFACE, tips=tips)
+        tips = (("", "row"), (part.title, "told"))
+        drawing.boxes(columns, name=f"part-{part.key}", fill=part.colour, edge=SURFACE, tips=tips)
         left = right
-    _mark(drawing, "bottleneck", bottleneck, "bottleneck", (top, count), ACCENT, "solid", below=4)
-    if bound is not None:
-        _mark(drawing, "bound", bound, "lower bound", (top, count), INK, "dashed", below=18)
+    if first is not None:
+        _mark(drawing, "bottleneck", first, (top, count), ACCENT, "solid", below=4)
+    if second is not None:
+        _mark(drawing, "bound", second, (top, count), INK, "dashed", below=18)
     return drawing
 
 
 def _mark(
-    drawing: Drawing, name: str, at: float, text: str, ys: tuple[float, float], colour: str, dash: str, *, below: int
+    drawing: Drawing, name: str, mark: tuple[str, float], ys: tuple[float, float], colour: str, dash: str, *, below: int
 ) -> None:
     """Draw a line down the chart, with its name so many pixels below the top."""
+    text, at = mark
     drawing.lines({"xs": [[at, at]], "ys": [list(ys)]}, name=name, colour=colour, width=2, dash=dash)
     drawing.texts(
         {"x": [at], "y": [ys[0]], "text": [text]},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from typing import TYPE_CHECKING, Any
 
 from mtpp.units import format_picoseconds
@@ -163,4 +164,7 @@ class StatedRow(Stated):
 
 
 def _float(value: Any) -> float | None:
-    return None if value is None else float(value)
+    try:
+        return None if value is None else float(value)
+    except OverflowError:  # a document may claim anything
+        return inf
