@@ -221,14 +221,14 @@ def request_of(
     result: object,
     model: Any,
     *,
-    system: Any,
-    dims: Mapping[str, int] | None,
-    costs: Any,
-    time_unit: str | None,
-    shallow: bool,
-    time_limit_s: float | None,
-    memory_limit: int | str | None,
-    max_input_size: int | str | None,
+    system: Any = None,
+    dims: Mapping[str, int] | None = None,
+    costs: Any = None,
+    time_unit: str | None = None,
+    shallow: bool = False,
+    time_limit_s: float | None = None,
+    memory_limit: int | str | None = None,
+    max_input_size: int | str | None = None,
 ) -> VerifyRequest:
     """Return what the parameters of :func:`verify` ask for.
 

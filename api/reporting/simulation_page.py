@@ -53,16 +53,18 @@ def simulation_report_page(
             raise InputError("has no effect on a stage graph", parameter="model", remedy="leave it out")
         simulated: Simulated = simulate(source.data, observer=observer)
         report = _report([Check("figures", True, "simulated for this page")], "simulated for this page")
-        return simulation_page(simulated.document(), report, simulated.record.timeline), report
+        return simulation_page(
+            simulated.document(), report, simulated.record.timeline, "Simulated for this page"
+        ), report
     with attributed(source.display):
         check_simulation(document, ())
     if not request.models:
         why = "no pipeline was given to be simulated again; give it with ‹model›"
         report = _report([Check("figures", None, why)], "")
-        return simulation_page(document, report, None), report
+        return simulation_page(document, report, None, ""), report
     simulated = _again(document, request, observer)
     report = _compared(document, simulated.document())
-    return simulation_page(document, report, simulated.record.timeline), report
+    return simulation_page(document, report, simulated.record.timeline, "Every figure holds, simulated again"), report
 
 
 def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observer) -> Simulated:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from mtpp.views.report.stated import StatedRow
 
 _ROW, _ROOM = 34, 60
-_LONGEST_NAME = 30
 
 _SIGNS = {"ok": "", "unchecked": " ?", "false": " ✗"}
 """What is written behind the ratio of a cell that was not verified."""
@@ -36,7 +35,7 @@ def cell_map_section(
         height=height,
         x=(-0.5, len(counts) - 0.5),
         y=(len(paths) - 0.5, -0.5),
-        rows=[_shortened(labels[path]) for path in paths],
+        rows=[labels[path] for path in paths],
         columns=[f"k = {k}" for k in counts],
     )
     x = [counts.index(row.k) for row in rows]
@@ -65,7 +64,3 @@ def cell_map_section(
         "Bottleneck over lower bound of each cell; ? not checked in full, ✗ verification failed. Click one to see it."
     )
     return Section("map-part", "Ratios", [Chart("cells", caption, height, legend)])
-
-
-def _shortened(name: str) -> str:
-    return name if len(name) <= _LONGEST_NAME else f"{name[:12]}…{name[-(_LONGEST_NAME - 13) :]}"

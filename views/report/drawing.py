@@ -24,6 +24,9 @@ Columns = Mapping[str, Sequence[Any]]
 
 _SCHEMED = {INK, SOFT, LINE, GRID, SURFACE, "accent"}
 _FONT = "system-ui, sans-serif"
+_LONGEST_NAME = 34
+"""Characters of a row's or a column's name, at most."""
+
 _IDENTIFIER = re.compile(r"p\d+")
 
 
@@ -127,7 +130,9 @@ class Drawing:
                 one.tags += [f"major_tick_line_color={LINE}"]
             if names is not None:
                 axis.ticker = FixedTicker(ticks=list(range(len(names))), minor_ticks=[])
-                axis.major_label_overrides = {i: PlainText(text=terminal_safe(one)) for i, one in enumerate(names)}
+                axis.major_label_overrides = {
+                    i: PlainText(text=_shortened(terminal_safe(one))) for i, one in enumerate(names)
+                }
                 axis.major_tick_line_color = None
                 for one in axis:
                     one.tags.remove(f"major_tick_line_color={LINE}")
@@ -274,6 +279,11 @@ class Drawing:
         glyph.selection_glyph = None
         if clicked:
             self._figure.add_tools(TapTool(renderers=[glyph], visible=False))
+
+
+def _shortened(name: str) -> str:
+    """Leave out the middle of a name that would leave no room for the chart."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME // 2]}…{name[1 - _LONGEST_NAME // 2 :]}"
 
 
 def _renumbered(item: dict[str, Any]) -> dict[str, Any]:

@@ -261,9 +261,11 @@
   }
   if (data.gantt) {
     const root = roots.get("gantt");
+    const { x, y, text, widths } = data.gantt;
     const name = () => {
       const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
-      part(root, "micro-batches").visible = data.gantt.typical * scale > 13;
+      const fits = widths.map((width, i) => i).filter((i) => widths[i] * scale > 7 * text[i].length + 4);
+      put(root, "micro-batches", { x: fits.map((i) => x[i]), y: fits.map((i) => y[i]), text: fits.map((i) => text[i]) });
     };
     root.x_range.change.connect(name);
     root.properties.inner_width.change.connect(name);

@@ -28,7 +28,7 @@ _SHOWN = (
 _MOST_CHANNELS, _MOST_ON_PATH = 64, 200
 
 
-def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timeline | None) -> Page:
+def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timeline | None, proven: str) -> Page:
     """Return the report on a well-formed simulation.
 
     Parameters
@@ -37,6 +37,8 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
         What was found when the pipeline was simulated again.
     timeline
         Its passes; None where no pipeline is at hand.
+    proven
+        What is said first if every claim holds.
     """
     charts: dict[str, Any] = {}
     data: dict[str, Any] = {}
@@ -57,7 +59,7 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
     return Page(
         title=document["name"],
         kind="simulated training iteration",
-        verdict=plan_verdict(report, "Every figure holds, simulated again"),
+        verdict=plan_verdict(report, proven),
         figures=_figures(document, times, by_device=by_device),
         sections=sections,
         charts=charts,

@@ -58,8 +58,7 @@ def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str
             "text": [bar.label for _, bar in named],
         }
         chart.texts(texts, name="micro-batches", colour=ON_FILL, size=11, align="center")
-        lengths = sorted(bar.end - bar.start for _, bar in named)
-        data["gantt"] = {"typical": lengths[len(lengths) // 2] / ticks}
+        data["gantt"] = {**texts, "widths": [(bar.end - bar.start) / ticks for _, bar in named]}
     if timeline.critical:
         critical = {
             "xs": [[one.start / ticks, one.end / ticks] for one in timeline.critical],

@@ -52,6 +52,8 @@ class TrainingTimes:
 
     def describe(self, ticks: Fraction | float) -> str:
         """Write a time for people."""
+        if not ticks:
+            return "0"
         return format_picoseconds(float(ticks)) if self.timed else f"{float(ticks) / self.ticks_per_unit:,.6g}"
 
 
@@ -141,10 +143,10 @@ def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[l
 
 _COLUMNS: Mapping[str, tuple[str, str]] = {
     "device": ("device", "count"),
-    "data_parallel": ("data parallel", "count"),
-    "tensor_parallel": ("tensor parallel", "count"),
+    "data_parallel": ("replicas", "count"),
+    "tensor_parallel": ("devices each", "count"),
     "devices": ("devices", "count"),
-    "micro_batch": ("samples of a micro-batch", "count"),
+    "micro_batch": ("samples", "count"),
     "forwards_backwards": ("kFkB", "count"),
     "in_flight": ("in flight", "count"),
     "forward_ticks": ("forward", "ticks"),
@@ -161,16 +163,17 @@ _COLUMNS: Mapping[str, tuple[str, str]] = {
 
 def _table(document: Mapping[str, Any], times: TrainingTimes) -> Table:
     stages = document["stages"]
-    keys = [key for key in _COLUMNS if stages and key in stages[0]]
+    keys = [key for key in _COLUMNS if any(row.get(key) is not None for row in stages)]
+    keys = [key for key in keys if key != "tensor_parallel" or any(row[key] != 1 for row in stages)]
     header = ("stage", "layers", "first layer", "last layer", *(_COLUMNS[key][0] for key in keys))
     rows = []
     for s, row in enumerate(stages):
         layers = row["layers"]
         names = [str(layers[0]), str(layers[-1])] if layers else ["–", "–"]
         cells = [Cell(str(s), s), Cell(f"{len(layers):,}", len(layers)), *map(Cell, names)]
-        cells += [_cell(row[key], _COLUMNS[key][1], document, times) for key in keys]
+        cells += [_cell(row.get(key), _COLUMNS[key][1], document, times) for key in keys]
         rows.append(Row(cells, {"stage": str(s)}))
-    caption = "Stages, as the plan says; times are of one micro-batch"
+    caption = "Stages, as the plan says; samples and times are of one micro-batch, memory of a device"
     return Table("stage-table", caption, header, rows, left=(2, 3), sortable=True)
 
 
