@@ -60,7 +60,7 @@ def command(
     malformed FILE.
     """
     from mtpp.api.output import write_text_atomically
-    from mtpp.api.report import check_report, result_page
+    from mtpp.api.reporting.report import check_report, result_page
     from mtpp.cli.options.verify_terms import verify_request
     from mtpp.cli.terminal.console import Console
     from mtpp.cli.terminal.output import write_stdout

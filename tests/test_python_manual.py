@@ -16,7 +16,7 @@ from mtpp.datasets import sample_path
 BLOCKS = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "python.md").read_text(encoding="utf-8"), re.DOTALL)
 COMMANDS = (
     *("partition", "verify", "bound", "certify", "compare", "evaluate", "inspect", "convert", "profile", "split"),
-    *("run_pipeline", "plan_training", "simulate", "generate", "warmup"),
+    *("run_pipeline", "plan_training", "simulate", "report", "generate", "warmup"),
 )
 
 

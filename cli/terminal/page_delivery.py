@@ -18,7 +18,7 @@ def check_page(path: str) -> None:
     InputError
         If it cannot.
     """
-    from mtpp.api.report import check_report
+    from mtpp.api.reporting.report import check_report
     from mtpp.errors import InputError
 
     if path == "-":
@@ -29,7 +29,7 @@ def check_page(path: str) -> None:
 
 def deliver_page(plan: PartitionPlan, model: Model, path: str, console: Console, *, shallow: bool) -> None:
     """Verify a plan and write its report; *shallow* leaves exhaustive searches out."""
-    from mtpp.api.report import result_page
+    from mtpp.api.reporting.report import result_page
     from mtpp.api.verify import request_of
     from mtpp.cli.flags import flag_of
 

@@ -1,4 +1,4 @@
-"""Where a plan comes from: the model, the system and the search, as its document says."""
+"""Origin of a plan: the model, the system and the search, as its document records them."""
 
 from __future__ import annotations
 

@@ -195,7 +195,7 @@ def page_html(page: Page) -> str:
     environment = Environment(
         loader=FunctionLoader(_own), autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=False
     )
-    return environment.get_template("page.html.jinja").render(
+    text = environment.get_template("page.html.jinja").render(
         page=page,
         style=Markup(_own("page.css")),
         data=Markup(json_for_script({**page.data, "charts": page.charts})),
@@ -203,11 +203,12 @@ def page_html(page: Page) -> str:
         script=Markup(scripts[1]),
         script_sources=Markup(" ".join(map(_source_of, scripts))),
     )
+    return f"{text}\n"
 
 
 def json_for_script(value: Any) -> str:
     """Return JSON that may stand in a script of a page, whatever its texts hold."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_shown_texts(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     for character, escape in _ESCAPES.items():
         text = text.replace(character, escape)
     return text
@@ -216,6 +217,15 @@ def json_for_script(value: Any) -> str:
 def _shown(value: Any) -> Any:
     """Return what an expression of the template shows: names with signs that would reorder a line are spelt out."""
     return terminal_safe(value) if type(value) is str else value
+
+
+def _shown_texts(value: Any) -> Any:
+    """Return data whose texts are as the template would show them."""
+    if isinstance(value, str):
+        return terminal_safe(value)
+    if isinstance(value, dict):
+        return {key: _shown_texts(one) for key, one in value.items()}
+    return [_shown_texts(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def _own(name: str) -> str:

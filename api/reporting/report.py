@@ -88,9 +88,9 @@ def check_report(path: str | None, parameter: str = "path") -> None:
     from mtpp.views.report.layered import require_igraph
     from mtpp.views.report.page import require_jinja
 
+    require_jinja()  # Bokeh needs it as well
     require_bokeh()
     require_igraph()
-    require_jinja()
     if path is None:
         return
     check_output(path)
