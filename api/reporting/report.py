@@ -213,8 +213,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     source, document = read_result(request)
     request = with_models_at_hand(replace(request, result=source))
     if document["format"] in (SIMULATION, STAGE_GRAPH):
-        page, found = simulation_report_page(document, source, request, observer)
-        return page, Verification(found).told(named)
+        page, held = simulation_report_page(document, source, request, observer)
+        return page, Verification(held).told(named)
     if document["format"] == PLAN:
         refuse_missing_graph(document, request)
     observer.note("verifying the result")

@@ -81,7 +81,7 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
     contents = [None if not hasattr(one, "data") else _parsed(one.data) for one in given]
     place = next((i for i, one in enumerate(contents) if is_training_plan(one)), 0)
     others = [one for i, one in enumerate(given) if i != place]
-    plan = contents[place]
+    plan: Any = contents[place]
     extra: dict[str, Any] = {} if request.read_as.time_unit is None else {"time_unit": request.read_as.time_unit}
     if is_training_plan(plan) and not is_split_plan(plan):
         if not others:
@@ -91,7 +91,8 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
             first = document["stages"][0]["micro_batch"] // max(1, plan["stages"][0]["data_parallel"])
             extra |= {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
     pipeline = given[place]
-    return simulate(pipeline.data if hasattr(pipeline, "data") else pipeline, observer=observer, **extra)
+    again: Simulated = simulate(pipeline.data if hasattr(pipeline, "data") else pipeline, observer=observer, **extra)
+    return again
 
 
 def _parsed(data: bytes) -> Any:

@@ -43,7 +43,7 @@ def cell_map_section(
     texts = [
         ratio_text(row.ratio) + _SIGNS[str(found.verdict)] for row, found in zip(rows, reports, strict=True)
     ]  # fmt: skip
-    columns = {
+    columns: dict[str, Any] = {
         "left": [one - 0.48 for one in x],
         "right": [one + 0.48 for one in x],
         "top": [one - 0.46 for one in y],

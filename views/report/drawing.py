@@ -8,7 +8,7 @@ that the page's security policy can allow none: what charts do, the page's scrip
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bokeh.model import Model
     from bokeh.models import GlyphRenderer
 
-Columns = Mapping[str, Sequence[Any]]
+Columns = dict[str, Any]
 """Columns of a source: equally long, numbers, texts or lists of numbers."""
 
 _SCHEMED = {INK, SOFT, LINE, GRID, SURFACE, "accent"}
@@ -251,7 +251,7 @@ class Drawing:
         """Return what BokehJS draws, as JSON takes it: the same for the same chart."""
         from bokeh.embed import json_item
 
-        item: dict[str, Any] = json_item(self._figure, self.name)  # type: ignore[assignment]
+        item: dict[str, Any] = json_item(self._figure, self.name)
         return _renumbered(item)
 
     def _source(self, columns: Columns, name: str) -> Any:

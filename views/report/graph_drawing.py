@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import Any
 from unicodedata import east_asian_width
 
 from mtpp.formats.graphs.stage_colours import stage_colour
@@ -42,11 +43,11 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
     drawing = Drawing(name, height=HEIGHT, x=(bounds[0], bounds[2]), y=(bounds[3], bounds[1]), axes=False, zoom="both")
     largest = max((one.size_bytes or 0 for one in flows if one.crosses), default=0)
     for crosses in (False, True):
-        look = {"colour": ACCENT if crosses else LINE, "width": "width", "alpha": "alpha"}
+        look: dict[str, Any] = {"colour": ACCENT if crosses else LINE, "width": "width", "alpha": "alpha"}
         suffix = "-crossing" if crosses else ""
         curves = {e: c for e, c in drawn.curves.items() if flows[e].crosses == crosses}
         keys = ("x0", "y0", "x1", "y1", "cx0", "cy0", "cx1", "cy1")
-        places = {key: [round(c[i]) for c in curves.values()] for i, key in enumerate(keys)}
+        places: dict[str, Any] = {key: [round(c[i]) for c in curves.values()] for i, key in enumerate(keys)}
         drawing.curves(places | _weights(flows, curves, largest), name=f"curves{suffix}", **look)
         lines = {e: points for e, points in drawn.lines.items() if flows[e].crosses == crosses}
         drawing.lines(
@@ -63,7 +64,7 @@ def graph_drawing(name: str, level: Level, work: Sequence[str]) -> tuple[Drawing
     )
     left = [round(x - BOX_WIDTH / 2) for x, _ in drawn.places]
     top = [round(y - BOX_HEIGHT / 2) for _, y in drawn.places]
-    boxes = {
+    boxes: dict[str, Any] = {
         "left": left,
         "right": [x + BOX_WIDTH for x in left],
         "top": top,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from mtpp.views.report.colours import ACCENT, INK, PARTS, SURFACE
 from mtpp.views.report.drawing import Drawing
@@ -71,7 +71,7 @@ def bars(
     left = [0.0] * count
     for p, part in enumerate(parts):
         right = [start + one[p] for start, one in zip(left, values, strict=True)]
-        columns = {
+        columns: dict[str, Any] = {
             "left": left,
             "right": right,
             "top": [s - 0.36 for s in range(count)],

@@ -52,7 +52,7 @@ def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str
     chart.boxes(columns, name="passes", edge=SURFACE, edge_width=0.5, tips=(("", "pass"), ("", "time")))
     named = [(r, bar) for r, found in enumerate(merged[: len(timeline.rows)]) for bar, _ in found if bar.label]
     if named and len(named) <= _MOST_NAMED:
-        texts = {
+        texts: dict[str, Any] = {
             "x": [(bar.start + bar.end) / 2 / ticks for _, bar in named],
             "y": [r - 0.07 for r, _ in named],
             "text": [bar.label for _, bar in named],
@@ -60,7 +60,7 @@ def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str
         chart.texts(texts, name="micro-batches", colour=ON_FILL, size=11, align="center")
         data["gantt"] = {**texts, "widths": [(bar.end - bar.start) / ticks for _, bar in named]}
     if timeline.critical:
-        critical = {
+        critical: dict[str, Any] = {
             "xs": [[one.start / ticks, one.end / ticks] for one in timeline.critical],
             "ys": [[one.row + 0.36, one.row + 0.36] for one in timeline.critical],
         }
@@ -125,7 +125,7 @@ def _kept_section(timeline: Timeline, unit: str, ticks: int, charts: dict[str, A
                 columns["top"].append(r + 0.45 - 0.9 * kept / most)
                 columns["kept"].append(str(kept))
     chart.boxes(columns, name="kept", fill=_KEPT, edge=_KEPT, edge_width=0.5, tips=(("in flight", "kept"),))
-    peaks_at = {"x": [0] * len(peaks), "y": list(range(len(peaks))), "text": [""] * len(peaks)}
+    peaks_at: dict[str, Any] = {"x": [0] * len(peaks), "y": list(range(len(peaks))), "text": [""] * len(peaks)}
     chart.texts(peaks_at, name="peaks", colour=INK)
     charts["in-flight"] = chart.item()
     caption = "Micro-batches whose activations are kept, which is what memory goes to over time; all rows to one scale"

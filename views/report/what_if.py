@@ -14,7 +14,7 @@ from mtpp.inference.instance import Instance
 from mtpp.inference.objective import stage_costs
 from mtpp.inference.partition import Partition
 from mtpp.inference.system import System, override
-from mtpp.units import PICOSECONDS
+from mtpp.units import PICOSECONDS, Exact
 
 FACTORS = ((1, 2, "× ½"), (1, 1, "as planned"), (2, 1, "× 2"))
 """Numerator and denominator of each bandwidth over that of the plan, and what to call it."""
@@ -88,8 +88,8 @@ def bytes_over_link(graph: CostGraph, system: System) -> CostGraph:
     return replace(graph, transfer=transfer)
 
 
-def _ticks(given: object, unit: int) -> int:
-    exact = Fraction(given) * unit  # type: ignore[call-overload]
+def _ticks(given: Exact, unit: int) -> int:
+    exact = Fraction(given) * unit
     return -(-exact.numerator // exact.denominator)
 
 
