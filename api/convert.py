@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
@@ -12,6 +13,9 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.formats.graphs.graph_format import GraphFormat
 
+MODEL_EXPLORER = "model-explorer"
+"""Name of the format of node data, which needs the nodes of the model's file besides the plan."""
+
 
 def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: str = "plan") -> GraphFormat:
     """Return the format to write in.
@@ -19,7 +23,7 @@ def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: st
     Parameters
     ----------
     output
-        Path, whose suffix decides unless *to_format* does.
+        Path, whose suffix decides unless *to_format* does; JSON with stages is node data for Model Explorer.
     stages
         Whether stages are to be shown.
     parameter
@@ -35,6 +39,8 @@ def writer_of(output: str, to_format: str | None, *, stages: bool, parameter: st
     from mtpp.formats.graphs.registry import FORMATS
 
     writer = writer_for(output, to_format)
+    if stages and to_format is None and writer.name == "native" and PurePath(output.removesuffix(".gz")).suffix:
+        writer = writer_for(output, MODEL_EXPLORER)
     if stages and writer.write_stages is None:
         others = " or ".join(candidate.name for candidate in FORMATS if candidate.write_stages)
         raise InputError(
@@ -105,6 +111,11 @@ def converted_text(
     if plan is None:
         assert writer.write is not None
         return writer.write(model.graph)
+    if writer.name == MODEL_EXPLORER:
+        from mtpp.api.inputs.explorer_nodes import explorer_nodes
+        from mtpp.formats.results.model_explorer import write_model_explorer
+
+        return write_model_explorer(plan, *explorer_nodes(model))
     assert writer.write_stages is not None
     return writer.write_stages(plan)
 
@@ -128,8 +139,8 @@ def convert(
     path
         File to write, whole or not at all; a name that ends in ``.gz`` is compressed. None: none is written.
     to
-        Name of the format, such as "native", "node-link", "graphml", "dot" or "csv"; by default the suffix of *path*
-        decides.
+        Name of the format, such as "native", "node-link", "graphml", "dot", "csv" or "model-explorer"; by default the
+        suffix of *path* decides, and with *plan* JSON is for Model Explorer.
     plan
         Stages to show: a plan, or anything that :func:`mtpp.evaluate` takes as an assignment.
     modules

@@ -202,6 +202,41 @@ def verify(
     >>> [row.claim for row in mtpp.verify(document, model).rows if row.verdict == "false"]
     ['bottleneck']
     """
+    request = request_of(
+        result,
+        model,
+        system=system,
+        dims=dims,
+        costs=costs,
+        time_unit=time_unit,
+        shallow=shallow,
+        time_limit_s=time_limit_s,
+        memory_limit=memory_limit,
+        max_input_size=max_input_size,
+    )
+    return verify_document(request, listener(observer)).told(str)
+
+
+def request_of(
+    result: object,
+    model: Any,
+    *,
+    system: Any = None,
+    dims: SizeTerms | str | None = None,
+    costs: Any = None,
+    time_unit: str | None = None,
+    shallow: bool = False,
+    time_limit_s: float | None = None,
+    memory_limit: int | str | None = None,
+    max_input_size: int | str | None = None,
+) -> VerifyRequest:
+    """Return what the parameters of :func:`verify` ask for.
+
+    Raises
+    ------
+    InputError
+        If one is of the wrong type.
+    """
     from mtpp.api.inputs.document_source import document_source
     from mtpp.api.inputs.model import Model
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
@@ -224,9 +259,9 @@ def verify(
         memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
         trusted_size=in_memory or largest is not None,
     )
-    if largest is not None:
-        request = replace(request, max_model_bytes=largest, max_result_bytes=largest)
-    return verify_document(request, listener(observer)).told(str)
+    if largest is None:
+        return request
+    return replace(request, max_model_bytes=largest, max_result_bytes=largest)
 
 
 def verify_document(request: VerifyRequest, observer: Observer) -> Verification:

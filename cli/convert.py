@@ -54,7 +54,8 @@ def command(
     """Write MODEL as a graph with costs to OUTPUT (a name ending in .gz is compressed; - is standard output).
 
     The work of ONNX ops is modelled on the system chosen here and becomes part of the graph. With --assignment,
-    GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, and CSV a row for each op.
+    GraphML and node-link nodes have a stage and a colour, DOT has a cluster for each stage, CSV a row for each op, and
+    JSON is node data for Model Explorer.
     """
     from mtpp.api.convert import check_drawing, converted_text, writer_of
     from mtpp.api.output import check_output, write_text_atomically

@@ -34,6 +34,7 @@ COMMANDS = {
     "bound": "Prove what no partition into k stages can beat.",
     "certify": "Partition many models and prove how good the partitions are, in one table.",
     "verify": "Check a plan or a table of certificates from scratch, proofs included.",
+    "report": "Make a page of a result to look at: what is proven, stages, the graph, schedules.",
     "evaluate": "Score a partition that was made by hand or by another tool.",
     "inspect": "Show what a model is made of and what its ops cost.",
     "convert": "Write a model as a graph with costs, in another format.",

@@ -9,7 +9,7 @@ import click
 
 from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.completing import ALGORITHMS, names_completion
-from mtpp.cli.options.file_types import MODEL, OUTPUT
+from mtpp.cli.options.file_types import MODEL, OUTPUT, REPORT
 from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
 
 if TYPE_CHECKING:
@@ -40,12 +40,22 @@ INTERRUPTED = 130
 @click.option("--require-ratio", type=FiniteRange(min=1), metavar="R", help="Exit 1 if no ratio ≤ R is proven.")
 @click.option("--require-optimal", is_flag=True, help="Exit 1 unless the plan is proven optimal.")
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
+@click.option(
+    "--report", type=REPORT, metavar="FILE",
+    help="Make a page to look at, as `mtpp report` does; with --time-limit, no search is run again for it.",
+)  # fmt: skip
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
 @click.pass_context
 def command(
-    ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Unpack[PartitionOptions]
+    ctx: click.Context,
+    /,
+    model: str,
+    output: str | None,
+    report: str | None,
+    output_format: str,
+    **options: Unpack[PartitionOptions],
 ) -> None:
     """Cut MODEL into k pipeline stages and prove how good the cut is.
 
@@ -59,6 +69,7 @@ def command(
     from mtpp.cli.options.shared import read_model
     from mtpp.cli.terminal.clock import deadline_from_start
     from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.page_delivery import check_page, deliver_page
     from mtpp.cli.terminal.plan_delivery import deliver_plan, unmet_requirements
     from mtpp.host.process_age import process_age_s
     from mtpp.host.stop_reason import StopReason
@@ -68,6 +79,8 @@ def command(
         raise click.UsageError("give either -k or --max-bottleneck", ctx)
     if output not in (None, "-"):
         check_output(output)
+    if report is not None:
+        check_page(report)
     console = Console(quiet=options["quiet"], verbose=options["verbose"])
     with reading(model, deadline_from_start(limit_s)):
         read = read_model(model, options, console.warn)
@@ -77,6 +90,8 @@ def command(
     request = replace(request, deadline=deadline_from_start(searching_s(limit_s, read.graph.op_count)))
     plan = find_partition(request, console, prepared)
     deliver_plan(plan, console, output, output_format, embed=options["embed"])
+    if report is not None:
+        deliver_page(plan, read, report, console, shallow=limit_s is not None or plan.stopped == StopReason.INTERRUPTED)
     if plan.stopped == StopReason.INTERRUPTED:
         ctx.exit(INTERRUPTED)
     unmet = unmet_requirements(plan, options["require_ratio"], optimal=options["require_optimal"])

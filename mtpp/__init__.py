@@ -45,6 +45,7 @@ _EXPORTS = {
     "plan_training": "mtpp.api.plan_training",
     "profile": "mtpp.api.profile",
     "read": "mtpp.api.inputs.reading",
+    "report": "mtpp.api.reporting.report",
     "run_pipeline": "mtpp.api.run_pipeline",
     "run_training": "mtpp.api.training.run_training",
     "simulate": "mtpp.api.simulate",
@@ -95,6 +96,7 @@ __all__ = [
     "plan_training",
     "profile",
     "read",
+    "report",
     "run_pipeline",
     "run_training",
     "simulate",
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from mtpp.api.partition import partition
     from mtpp.api.plan_training import plan_training
     from mtpp.api.profile import profile
+    from mtpp.api.reporting.report import report
     from mtpp.api.run_pipeline import run_pipeline
     from mtpp.api.simulate import simulate
     from mtpp.api.split import split

@@ -191,6 +191,14 @@ def test_only_one_module_imports_numba(checkout: Path) -> None:
     assert users == [checkout / "solvers" / "jit.py"]
 
 
+@pytest.mark.parametrize(("library", "module"), [("bokeh", "drawing"), ("igraph", "layered"), ("jinja2", "page")])
+def test_only_one_module_imports_what_pages_are_made_with(checkout: Path, library: str, module: str) -> None:
+    """Each library of reports lives in one place, which imports it when it is needed."""
+    users = [path for _, path in _modules(checkout) if any(f"{m}.".startswith(f"{library}.") for m in _imports(path))]
+    assert users == [checkout / "views" / "report" / f"{module}.py"]
+    assert library not in _top_level_imports(users[0])
+
+
 def test_help_imports_nothing_heavy(checkout: Path) -> None:
     """``mtpp --help`` and ``mtpp --version`` load click and no numerical library."""
     code = (

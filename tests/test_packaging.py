@@ -63,7 +63,7 @@ def test_lowest_versions_are_the_declared_ones(checkout: Path) -> None:
     held = dict(line.split("==") for line in done.stdout.splitlines())
     expected: dict[str, list[int]] = {}
     for text in _requirements(checkout):
-        name, begin = re.match(r"([a-z-]+)\s*>=\s*([0-9.]+)", text).groups()  # type: ignore[union-attr]
+        name, begin = re.match(r"([a-z0-9-]+)\s*>=\s*([0-9.]+)", text).groups()  # type: ignore[union-attr]
         expected[name] = max(expected.get(name, []), _numbers(begin))
     assert {name: _numbers(number) for name, number in held.items()} == expected
     for text in _requirements(checkout):

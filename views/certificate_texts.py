@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from mtpp.units import format_picoseconds
 
@@ -14,7 +14,19 @@ if TYPE_CHECKING:
 NONE = "–"
 
 
-def model_labels(rows: Sequence[CertificateRow]) -> dict[str, str]:
+class NamedGraph(Protocol):
+    """Row of a table: the name of its graph, and the file that it was read from."""
+
+    @property
+    def model(self) -> str:
+        """Name of the graph."""
+
+    @property
+    def path(self) -> str:
+        """File."""
+
+
+def model_labels(rows: Sequence[NamedGraph]) -> dict[str, str]:
     """Return what the graph in each file is called: by its name where no other graph has it, else by its file."""
     names = {row.path: row.model for row in rows}
     count = Counter(names.values())

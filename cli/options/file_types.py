@@ -186,6 +186,7 @@ MODEL = InputFile("a model", folder=MODELS)
 
 FOLDER_OF_STAGES = InputFile("the folder of stages", folder=STAGES)
 DOCUMENT = InputFile("the document")
+RESULT = InputFile("the result")
 ASSIGNMENT = InputFile("an assignment")
 ASSIGNMENT_OR_ALGORITHM = InputFile("an assignment", unless=is_algorithm, names=_algorithms)
 COSTS = InputFile("the file of costs")
@@ -196,6 +197,7 @@ TOPOLOGY = InputFile("the topology")
 PIPELINE = InputFile("the pipeline")
 
 OUTPUT = OutputFile()
+REPORT = OutputFile()
 OUTPUT_FOLDER = OutputFile(folder=True)
 """A folder, or a file where that is none yet."""
 

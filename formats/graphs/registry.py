@@ -14,7 +14,7 @@ from mtpp.formats.graphs import (
     tensorflow_cost_graph,
 )
 from mtpp.formats.graphs.graph_format import Content, GraphFormat, ReadOptions
-from mtpp.formats.results import stage_csv
+from mtpp.formats.results import model_explorer, stage_csv
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.system import load_system
 
@@ -175,6 +175,9 @@ FORMATS = (
     ),
     GraphFormat(
         name="csv", suffixes=(".csv",), recognises=lambda content: False, write_stages=stage_csv.write_stage_csv
+    ),
+    GraphFormat(
+        name="model-explorer", suffixes=(), recognises=lambda content: False, write_stages=model_explorer.write_stages
     ),
     GraphFormat(
         name="pipedream",

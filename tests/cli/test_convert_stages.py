@@ -8,6 +8,7 @@ import json
 from pathlib import Path
 
 import networkx as nx
+import onnx
 import pytest
 from processes import run
 
@@ -35,6 +36,44 @@ def test_every_format_shows_the_stages(chain_file: Path, assignment: Path, tmp_p
     assert written["dot"].read_text().count("subgraph cluster_") == 3
     rows = list(csv.DictReader(io.StringIO(written["csv"].read_text())))
     assert {row["op"]: int(row["stage"]) for row in rows} == _STAGES
+
+
+def test_node_data_for_model_explorer(checkout: Path, tmp_path: Path) -> None:
+    """JSON with stages names the nodes of the model, with the stage and its colour for each."""
+    model = checkout / "datasets" / "samples" / "resnet50.onnx"
+    assert run("partition", model, "-k", "4", "-o", tmp_path / "plan.json", "-q").returncode == 0
+    assert run("convert", model, tmp_path / "overlay.json", "--assignment", tmp_path / "plan.json").returncode == 0
+    plan = json.loads((tmp_path / "plan.json").read_text())
+    ((graph, data),) = json.loads((tmp_path / "overlay.json").read_text()).items()
+    assert graph == onnx.load(model, load_external_data=False).graph.name
+    assert {op: one["value"] for op, one in data["results"].items()} == {
+        op: f"stage {stage}" for op, stage in plan["assignment"].items()
+    }
+    colours = {(one["value"], one["bgColor"]) for one in data["results"].values()}
+    assert len(colours) == 4
+
+
+def test_nodes_without_names_are_numbered(tmp_path: Path) -> None:
+    """A node without a name is known by its place in the file, as the adapter for ONNX has it."""
+    one = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [8])
+    other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [8])
+    nodes = [
+        onnx.helper.make_node("Constant", [], ["c"], value_float=1.0),
+        onnx.helper.make_node("Add", ["x", "c"], ["a"]),
+        onnx.helper.make_node("Relu", ["a"], ["y"], name="last"),
+    ]
+    onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "tiny", [one], [other])), tmp_path / "m.onnx")
+    assert run("partition", tmp_path / "m.onnx", "-k", "2", "-o", tmp_path / "p.json", "-q").returncode == 0
+    assert run("convert", tmp_path / "m.onnx", tmp_path / "o.json", "--assignment", tmp_path / "p.json").returncode == 0
+    assert set(json.loads((tmp_path / "o.json").read_text())["tiny"]["results"]) == {"<node_1>", "last"}
+
+
+def test_graphs_with_costs_are_no_models_of_model_explorer(chain_file: Path, assignment: Path, tmp_path: Path) -> None:
+    """One line says what to give, and nothing is written."""
+    done = run("convert", chain_file, tmp_path / "o.json", "--assignment", assignment)
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "Model Explorer does not open it" in done.stderr
+    assert not (tmp_path / "o.json").exists()
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ BLOCKS = [
 ]
 COMMANDS = (
     *("partition", "verify", "bound", "certify", "compare", "evaluate", "inspect", "convert", "profile", "split"),
-    *("run_pipeline", "plan_training", "simulate", "generate", "warmup"),
+    *("run_pipeline", "plan_training", "simulate", "report", "generate", "warmup"),
 )
 
 

@@ -1,0 +1,132 @@
+"""Report on a simulation: its figures, and its passes where the pipeline is given to be simulated again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.api.reporting.reading import STAGE_GRAPH
+from mtpp.checker.report import Check, Report
+from mtpp.checker.tier import Tier
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.api.observer import Observer
+    from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule
+    from mtpp.api.verification.request import VerifyRequest
+    from mtpp.formats.io.source import Source
+    from mtpp.views.report.page import Page
+
+    Simulated = SimulatedPipeline | SimulatedSchedule
+
+_RECORDED = ("format", "version", "name", "time_unit", "ticks_per_unit")
+_NAMES = {
+    "iteration": ("iteration_ticks", "iteration_time", "samples_per_s"),
+    "phases": ("warm_up_ticks", "steady_ticks", "cool_down_ticks"),
+    "bubbles": ("bubble_share",),
+    "size": ("mini_batch", "depth", "micro_batches"),
+    "rows": ("stages", "devices"),
+    "channels": ("channels",),
+    "critical path": ("critical_path",),
+}
+"""Claims of a simulation, and the keys that make them."""
+
+
+def simulation_report_page(
+    document: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
+) -> tuple[Page, Report]:
+    """Return the page of a simulation or of a stage graph, which is simulated, and what holds of it.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or the pipeline that was given cannot be read or simulated.
+    """
+    from mtpp.api.simulate import simulate
+    from mtpp.formats.io.json_shape import attributed
+    from mtpp.formats.results.simulation_shape import check_simulation
+    from mtpp.views.report.simulation_report import simulation_page
+
+    if document["format"] == STAGE_GRAPH:
+        if request.models:
+            raise InputError("has no effect on a stage graph", parameter="model", remedy="leave it out")
+        simulated: Simulated = simulate(source.data, observer=observer)
+        report = _report([Check("figures", True, "simulated for this page")], "simulated for this page")
+        return simulation_page(
+            simulated.document(), report, simulated.record.timeline, "Simulated for this page"
+        ), report
+    with attributed(source.display):
+        check_simulation(document, ())
+    if not request.models:
+        why = "no pipeline was given to be simulated again; give it with ‹model›"
+        report = _report([Check("figures", None, why)], "")
+        return simulation_page(document, report, None, ""), report
+    simulated = _again(document, request, observer)
+    report = _compared(document, simulated.document())
+    return simulation_page(document, report, simulated.record.timeline, "Every figure holds, simulated again"), report
+
+
+def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observer) -> Simulated:
+    """Simulate the pipeline that the caller gives, a plan with its model."""
+    from mtpp.api.simulate import simulate
+    from mtpp.checker.training.versions import is_split_plan, is_version_2
+    from mtpp.formats.io.source import read_source
+    from mtpp.formats.results.verifiable import is_training_plan
+
+    given: list[Any] = []
+    for one in request.models:
+        found = one if isinstance(one, str) else one.again if one.again is not None else one.training
+        given.append(read_source(found, max_bytes=request.max_model_bytes) if isinstance(found, str) else found)
+    contents = [None if not hasattr(one, "data") else _parsed(one.data) for one in given]
+    place = next((i for i, one in enumerate(contents) if is_training_plan(one)), 0)
+    others = [one for i, one in enumerate(given) if i != place]
+    plan: Any = contents[place]
+    extra: dict[str, Any] = {} if request.read_as.time_unit is None else {"time_unit": request.read_as.time_unit}
+    if is_training_plan(plan) and not is_split_plan(plan):
+        if not others:
+            raise InputError("the pipeline is a plan for a model", parameter="model", remedy="give its model as well")
+        extra["model"] = others[0].data if hasattr(others[0], "data") else others[0]
+        if not is_version_2(plan):
+            first = document["stages"][0]["micro_batch"] // max(1, plan["stages"][0]["data_parallel"])
+            extra |= {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
+    pipeline = given[place]
+    again: Simulated = simulate(pipeline.data if hasattr(pipeline, "data") else pipeline, observer=observer, **extra)
+    return again
+
+
+def _parsed(data: bytes) -> Any:
+    from mtpp.formats.io.json_text import parse_json
+
+    return parse_json(data, "‹model›") if data.lstrip()[:1] == b"{" else None
+
+
+def _compared(document: Mapping[str, Any], again: Mapping[str, Any]) -> Report:
+    """Hold a simulation against the same pipeline simulated again."""
+    if document["version"] != again["version"]:
+        problem = f"version {document['version']}, the pipeline gives version {again['version']}"
+        return _report([Check("pipeline", False, problem)], "")
+    checks = [Check("pipeline", *_same(document, again, _RECORDED))]
+    for name, keys in _NAMES.items():
+        if present := [key for key in keys if key in again or key in document]:
+            checks.append(Check(name, *_same(document, again, present)))
+    return _report(checks, "every figure is what simulating the pipeline again gives")
+
+
+def _same(document: Mapping[str, Any], again: Mapping[str, Any], keys: Any) -> tuple[bool, str]:
+    for key in keys:
+        stated, due = _plain(document.get(key)), _plain(again.get(key))
+        if stated != due:
+            if isinstance(due, list):
+                return False, f"{key.replace('_', ' ')} are not those of the pipeline"
+            return False, f"the file says {stated} of {key}, it is {due}"
+    return True, "the same, simulated again"
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with numbers as JSON gives them, so that exact decimals and floats compare."""
+    return json.loads(json.dumps(value, default=float))
+
+
+def _report(checks: list[Check], proven: str) -> Report:
+    return Report(tuple(checks), Tier.NONE, None, False, proven)

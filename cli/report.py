@@ -1,0 +1,79 @@
+"""``mtpp report``."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+import click
+
+from mtpp.cli.flags import flag_of
+from mtpp.cli.options.file_types import COSTS, MODEL, REPORT, RESULT
+from mtpp.cli.options.limits import memory_limit_option
+from mtpp.cli.options.shared import FiniteRange, noise_options, reading_options
+from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
+
+FALSE = 1
+"""Exit code."""
+
+
+@click.command("report")
+@click.argument("result", type=RESULT, metavar="FILE")
+@click.option(
+    "-o", "--output", type=REPORT, metavar="PAGE", required=True, help="HTML file to write, whole or not at all."
+)
+@click.option(
+    "--model", "models", type=MODEL, multiple=True, metavar="PATH",
+    help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable. "
+    "The pipeline of a simulation, and its model.",
+)  # fmt: skip
+@click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
+@click.option(
+    "--deep/--shallow", default=True, show_default=True, help="Run exhaustive searches again, or leave them out."
+)
+@click.option(
+    "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
+    help="Seconds from the start of the process; what is not checked by then is unchecked.",
+)  # fmt: skip
+@memory_limit_option()
+@held_to_options()
+@reading_options()
+@click.option(
+    "--max-input-size", metavar="SIZE", show_default="2GiB for models, 256MiB for FILE", help="Refuse larger inputs."
+)
+@noise_options()
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    result: str,
+    output: str,
+    models: tuple[str, ...],
+    **options: Unpack[VerifyOptions],
+) -> None:
+    """Make a page to look at of FILE: a plan, a table of certificates, a training plan or a simulation.
+
+    The page is one HTML file that opens offline: what `mtpp verify` says of each claim, the stages against the
+    bottleneck and the bound, the graph in the colours of its stages, the same assignment under other bandwidths, the
+    cells and bounds of a table, schedules over time. What is unchecked says so.
+
+    Exit codes: 0 the page was written; 1 it was written, and says first that something is false; 2 bad usage or a
+    malformed FILE.
+    """
+    from mtpp.api.output import write_text_atomically
+    from mtpp.api.reporting.report import check_report, result_page
+    from mtpp.cli.options.verify_terms import verify_request
+    from mtpp.cli.terminal.console import Console
+    from mtpp.cli.terminal.output import write_stdout
+
+    if [result, options["costs"], *models].count("-") > 1:
+        raise click.UsageError("only one of result, model and costs can be standard input", ctx)
+    check_report(None if output == "-" else output, "output")
+    console = Console(quiet=options["quiet"], verbose=options["verbose"])
+    made = result_page(verify_request(result, models, options), console, named=flag_of)
+    if output == "-":
+        write_stdout(made.html)
+    else:
+        write_text_atomically(output, made.html)
+        console.say(f"{output}: {made.said}")
+    if made.false:
+        ctx.exit(FALSE)

@@ -1,0 +1,128 @@
+"""Pages of tables, training plans and simulations in a browser: what they show is what the documents say."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from headless import Browser
+
+import mtpp
+from mtpp.api.generate import generate_multi_branch
+from mtpp.formats.training.native import write_training_model
+from mtpp.views.report.timeline_section import in_flight
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.fixture(scope="module")
+def tabled(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, Any]]:
+    """Return the page of a table of certificates, and the table."""
+    path = tmp_path_factory.mktemp("table") / "page.html"
+    models = [str(mtpp.datasets.sample_path("resnet50"))]
+    table = mtpp.certify(models, [2, 4, 8])
+    assert mtpp.report(table, path, models).passed
+    return path, table.document()
+
+
+def test_cells_are_those_of_the_table(browser: Browser, tabled: tuple[Path, dict[str, Any]]) -> None:
+    """The map has a box for each cell with its ratio, and the table sorts."""
+    path, table = tabled
+    browser.open(path)
+    cells = browser.columns("cells", "cells")
+    assert cells["k"] == [str(row["k"]) for row in table["rows"]]
+    assert cells["ratio"] == ["1"] * 3
+    keys = browser.run(
+        "return [...document.getElementById('cell-table').tBodies[0].rows]"
+        ".map((row) => [row.cells[5].dataset.key, row.cells[7].dataset.key])"
+    )
+    assert keys == [[str(row["upper"]), str(row["lower"])] for row in table["rows"]]
+    browser.driver.find_elements("css selector", "#cell-table thead button")[5].click()
+    shown = [int(row[2]) for row in browser.table("cell-table")]
+    assert shown == [row["k"] for row in sorted(table["rows"], key=lambda row: row["upper"])]
+    assert (browser.complaints(), browser.hosts()) == ([], [])
+
+
+def test_ladders_are_those_of_the_chosen_cell(browser: Browser, tabled: tuple[Path, dict[str, Any]]) -> None:
+    """A click on a cell of the map, or on its line, shows all its bounds in the order tried."""
+    path, table = tabled
+    browser.open(path)
+    row = table["rows"][2]
+    browser.run(
+        "Bokeh.documents.map((one) => one.roots()[0]).find((one) => one.name === 'cells').renderers"
+        ".find((one) => one.name === 'cells').data_source.selected.indices = [2];"
+    )
+    browser.wait("document.getElementById('ladder-title').dataset.cell === '2'")
+    rungs = browser.columns("ladder", "rungs")
+    assert rungs["name"] == list(row["bounds"])
+    unit = 10**6  # µs
+    assert rungs["right"] == pytest.approx([(value or 0) / unit for value in row["bounds"].values()])
+    browser.driver.find_element("css selector", '#cell-table tr[data-cell="0"]').click()
+    browser.wait("document.getElementById('ladder-title').dataset.cell === '0'")
+    assert browser.columns("ladder", "rungs")["name"] == list(table["rows"][0]["bounds"])
+    assert browser.complaints() == []
+
+
+def test_training_plans(browser: Browser, tmp_path: Path) -> None:
+    """A plan of a schedule shows its passes at their times, its critical path, and its devices."""
+    model = json.loads(mtpp.convert(ROOT / "datasets" / "samples" / "resnet50.onnx"))
+    plan = mtpp.plan_training(model, planner="pfeife", devices=3, micro_batches=4)
+    page = mtpp.report(plan, tmp_path / "page.html", model)
+    assert not page.false
+    browser.open(tmp_path / "page.html", dark=True)
+    simulated = mtpp.simulate(plan)
+    passes = browser.columns("gantt", "passes")
+    starts = {name: left for name, left in zip(passes["pass"], passes["left"], strict=True) if "→" not in name}
+    assert starts == pytest.approx({name: start / 10**6 for name, start in simulated.starts.items()})
+    critical = browser.columns("gantt", "critical")["xs"]
+    assert len(critical) == sum("→" not in name for name in simulated.critical_path)
+    assert critical[-1][1] == pytest.approx(simulated.iteration_ticks / 10**6)
+    peaks = [max(kept for _, kept in in_flight(row)) for row in simulated.record.timeline.rows]
+    assert peaks == [device.peak_in_flight for device in simulated.devices]
+    assert max(map(int, browser.columns("in-flight", "kept")["kept"])) == max(peaks)
+    devices = plan.document()["devices"]
+    assert [row[0] for row in browser.table("device-table")] == [str(device["index"]) for device in devices]
+    assert (browser.complaints(), browser.hosts()) == ([], [])
+
+
+@pytest.mark.parametrize("planner", ["piper", "graphpipe"])
+def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None:
+    """Plans of the other planners show their stages, and their iterations simulated."""
+    model = json.loads(write_training_model(generate_multi_branch("mmt", branches=2, layers=2)))
+    given: dict[str, Any] = {"devices": 4, "memory": "16GiB", "bandwidth": "12.5GB/s", "planner": planner}
+    given |= {"max_micro_batches": 8} if planner == "piper" else {"batch_size": 16}
+    plan = mtpp.plan_training(model, **given)
+    page = mtpp.report(plan, tmp_path / "page.html", model)
+    assert not page.false
+    browser.open(tmp_path / "page.html")
+    stages = plan.document()["stages"]
+    assert [row[1] for row in browser.table("stage-table")] == [str(len(stage["layers"])) for stage in stages]
+    assert len(browser.columns("gantt", "passes")["left"]) > 2 * len(stages)
+    assert browser.columns("memory", "part-memory")["right"] == [stage["memory_bytes"] / 2**20 for stage in stages]
+    assert (browser.complaints(), browser.hosts()) == ([], [])
+
+
+def test_simulations(browser: Browser, tmp_path: Path) -> None:
+    """A simulation is held against its pipeline; alone it is unchecked, and changed it is false."""
+    pipeline = ROOT / "examples" / "three-towers.json"
+    simulated = mtpp.simulate(pipeline)
+    document = simulated.document()
+    assert mtpp.report(document, tmp_path / "page.html", pipeline).passed
+    browser.open(tmp_path / "page.html")
+    rows = browser.table("stage-table")
+    assert [row[1] for row in rows] == [stage["name"] for stage in document["stages"]]
+    passes = browser.columns("gantt", "passes")
+    synchronised = len(document["stages"])
+    drawn = [name for name, top in zip(passes["pass"], passes["top"], strict=True) if top < len(rows) - 0.5]
+    assert len(drawn) - synchronised == sum(2 * stage["micro_batches"] for stage in document["stages"])
+    assert (browser.complaints(), browser.hosts()) == ([], [])
+    alone = mtpp.report(document, tmp_path / "alone.html")
+    assert alone.verification.verdict == "unchecked"
+    browser.open(tmp_path / "alone.html")
+    assert browser.run("return document.body.dataset.verdict") == "unchecked"
+    document["iteration_ticks"] += 1
+    changed = mtpp.report(document, None, pipeline)
+    assert [row.claim for row in changed.verification.rows if row.verdict == "false"] == ["iteration"]
+    assert mtpp.report(pipeline).passed

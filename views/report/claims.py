@@ -1,0 +1,62 @@
+"""Verdicts of a verification as a table, and as what a report says first."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from mtpp.checker.report import Check, Report, Verdict
+from mtpp.checker.table_report import TableReport
+from mtpp.views.report.page import MARKS, Cell, PageVerdict, Row, Section, Table
+
+_MOST_REASONS = 12
+
+
+def claims_section(checks: Sequence[Check]) -> Section:
+    """Return what ``mtpp verify`` says of each claim; what a document merely records has no verdict."""
+    rows = [
+        Row(
+            [
+                verdict_cell(check.verdict),
+                Cell(check.name),
+                Cell(check.detail),
+            ]
+        )
+        for check in checks
+    ]
+    caption = "What mtpp verify says of each claim; lines with – are what the file records or chose itself"
+    table = Table("claims", caption, ("verdict", "claim", "detail"), rows, left=(0, 1, 2))
+    return Section("checked", "What was checked", [table])
+
+
+def verdict_cell(verdict: Verdict | None) -> Cell:
+    """Return a cell with a verdict and its sign; ``–`` for what is no claim."""
+    return Cell("–") if verdict is None else Cell(f"{MARKS[str(verdict)]} {verdict}", state=str(verdict))
+
+
+def plan_verdict(report: Report, proven: str) -> PageVerdict:
+    """Return what is said first of a result; *proven* is its headline if every claim holds."""
+    if report.verdict is Verdict.FALSE:
+        false = [f"{one.name}: {one.detail}" for one in report.checks if one.verdict is Verdict.FALSE]
+        return PageVerdict("false", "Verification failed: do not rely on these figures", report.sentence(), false)
+    if report.verdict is Verdict.UNCHECKED:
+        open_ = [f"{one.name}: {one.detail}" for one in report.checks if one.verdict is Verdict.UNCHECKED]
+        return PageVerdict("unchecked", "Not checked in full", report.sentence(), open_)
+    return PageVerdict("ok", proven, report.sentence())
+
+
+def table_verdict(report: TableReport, proven: str) -> PageVerdict:
+    """Return what is said first of a table; *proven* is its headline if every row holds."""
+    headlines = {
+        Verdict.FALSE: "Verification failed: do not rely on the rows named here",
+        Verdict.UNCHECKED: "Not checked in full",
+        Verdict.OK: proven,
+    }
+    reasons = []
+    if report.verdict is not Verdict.OK:
+        for name, row in report.named():
+            wrong = [f"{one.name}: {one.detail}" for one in row.checks if one.verdict is report.verdict]
+            reasons += [f"{name}{wrong[0]}"] if wrong else []
+        reasons += [f"{one.name}: {one.detail}" for one in report.means if one.verdict is report.verdict]
+    if len(reasons) > _MOST_REASONS:
+        reasons = [*reasons[:_MOST_REASONS], f"and {len(reasons) - _MOST_REASONS:,} more, see below"]
+    return PageVerdict(str(report.verdict), headlines[report.verdict], report.sentence(), reasons)

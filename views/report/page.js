@@ -1,0 +1,294 @@
+"use strict";
+(async () => {
+  const byId = (name) => document.getElementById(name);
+  const data = JSON.parse(byId("mtpp-data").textContent);
+  const roots = new Map();
+
+  // --- colours that follow the reader's scheme ---------------------------------------------------------------------
+  const colourOf = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+  function paint(root) {
+    for (const model of root.references()) {
+      for (const tag of model.tags ?? []) {
+        const [property, name] = String(tag).split("=");
+        const now = model[property];
+        model[property] = now !== null && typeof now === "object" ? { value: colourOf(name) } : colourOf(name);
+      }
+    }
+  }
+  const repaint = () => { for (const root of roots.values()) paint(root); };
+  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
+    window.matchMedia(query).addEventListener("change", repaint);
+  }
+
+  // --- charts ------------------------------------------------------------------------------------------------------
+  const part = (root, name) => root.renderers.find((one) => one.name === name);
+  const columns = (root, name) => part(root, name).data_source;
+  const put = (root, name, changed) => { const source = columns(root, name); source.data = { ...source.data, ...changed }; };
+  async function show(name) {
+    if (!roots.has(name)) {
+      const before = Bokeh.documents.length;
+      await Bokeh.embed.embed_item(data.charts[name], name);
+      const root = Bokeh.documents[before].roots()[0];
+      roots.set(name, root);
+      paint(root);
+    }
+    return roots.get(name);
+  }
+  const clicked = (root, name, told) => {
+    const source = columns(root, name);
+    source.selected.properties.indices.change.connect(() => {
+      const [index] = source.selected.indices;
+      if (index !== undefined) { told(index); source.selected.indices = []; }
+    });
+  };
+  const element = (tag, text, attributes = {}) => {
+    const made = document.createElement(tag);
+    if (text !== undefined) made.textContent = text;
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    return made;
+  };
+  const chosenOf = (name) => Number(document.querySelector(`input[name="${name}"]:checked`).value);
+  const onChoice = (name, told) => byId(name)?.addEventListener("change", () => told(chosenOf(name)));
+
+  // --- tables ------------------------------------------------------------------------------------------------------
+  function sortBy(table, column, heading) {
+    const rising = heading.getAttribute("aria-sort") !== "ascending";
+    for (const one of table.querySelectorAll("thead th")) one.removeAttribute("aria-sort");
+    heading.setAttribute("aria-sort", rising ? "ascending" : "descending");
+    const keyOf = (row) => {
+      const cell = row.cells[column];
+      const number = Number(cell.dataset.key ?? "none");
+      return Number.isNaN(number) ? cell.dataset.key ?? cell.textContent : number;
+    };
+    const order = (a, b) => (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), "en", { numeric: true }));
+    const rows = [...table.tBodies[0].rows].map((row) => [keyOf(row), row]);
+    rows.sort(([a], [b]) => (rising ? order(a, b) : order(b, a)));
+    table.tBodies[0].append(...rows.map(([, row]) => row));
+  }
+  for (const table of document.querySelectorAll("table.sortable")) {
+    table.querySelectorAll("thead th").forEach((heading, column) => {
+      heading.querySelector("button").addEventListener("click", () => sortBy(table, column, heading));
+    });
+  }
+
+  // --- stages under other bandwidths -------------------------------------------------------------------------------
+  function showBandwidth(root, chosen) {
+    const { parts, variants, proven } = data.what_if;
+    const variant = variants[chosen];
+    const left = variant.values.map(() => 0);
+    parts.forEach((name, p) => {
+      const right = left.map((from, s) => from + variant.values[s][p]);
+      put(root, name, { left: [...left], right, told: variant.texts.map((row) => row[p]) });
+      right.forEach((to, s) => { left[s] = to; });
+    });
+    const proved = chosen === proven;
+    put(root, "bottleneck", { xs: [[variant.bottleneck, variant.bottleneck]] });
+    put(root, "bottleneck-name", { x: [variant.bottleneck] });
+    for (const name of ["bound", "bound-name"]) if (part(root, name)) part(root, name).visible = proved;
+    root.x_range.end = Math.max(variant.bottleneck, data.what_if.variants[proven].bottleneck) * 1.04;
+    for (const row of byId("stage-table").tBodies[0].rows) {
+      const texts = variant.texts[Number(row.dataset.shown)];
+      const keys = variant.ticks[Number(row.dataset.shown)];
+      texts.forEach((text, p) => {
+        const cell = row.cells[data.what_if.first_column + p];
+        cell.textContent = text;
+        cell.dataset.key = keys[p];
+      });
+      row.dataset.worst = String(Number(row.dataset.stage) === variant.slowest);
+    }
+    byId("what-if-note").textContent = variant.note;
+  }
+
+  // --- the graph ---------------------------------------------------------------------------------------------------
+  const graph = data.graph;
+  const tensorLine = (t, other) => {
+    const tensor = graph.tensors[t];
+    const line = element("li", `${tensor.name} · ${tensor.size}`);
+    if (other.length) {
+      line.append(tensor.crosses ? " · crosses stages" : "", element("br"));
+      for (const op of other.slice(0, 12)) line.append(opButton(op), " ");
+      if (other.length > 12) line.append(`and ${other.length - 12} more`);
+    }
+    return line;
+  };
+  const opButton = (op) => {
+    const button = element("button", `${graph.ops.names[op]} (stage ${graph.ops.stages[op]})`, { type: "button" });
+    button.addEventListener("click", () => find(op));
+    return button;
+  };
+  function facts(rows) {
+    const list = element("dl");
+    for (const [name, value] of rows) list.append(element("dt", name), element("dd", value));
+    return list;
+  }
+  function tellOp(op) {
+    const { names, kinds, stages, work, params } = graph.ops;
+    const made = graph.tensors.map((_, t) => t).filter((t) => graph.tensors[t].producer === op);
+    const read = graph.tensors.map((_, t) => t).filter((t) => graph.tensors[t].consumers.includes(op));
+    const parts = [element("h3", names[op])];
+    const rows = [["stage", String(stages[op])], ["work", work[op]], ["parameters", params[op]]];
+    if (graph.kinds[kinds[op]]) rows.unshift(["operator", graph.kinds[kinds[op]]]);
+    parts.push(facts(rows));
+    for (const [title, tensors, other] of [
+      ["Reads", read, (t) => [graph.tensors[t].producer]],
+      ["Makes", made, (t) => graph.tensors[t].consumers],
+    ]) {
+      if (!tensors.length) continue;
+      const list = element("ul");
+      for (const t of tensors) list.append(tensorLine(t, other(t)));
+      parts.push(element("b", title), list);
+    }
+    byId("graph-details").replaceChildren(...parts);
+    byId("graph-details").dataset.op = names[op];
+  }
+  function tellGroup(level, g) {
+    const group = level.groups[g];
+    const rows = [["stage", String(group.stage)], ["ops", String(group.ops.length)], ["work", group.work], ["parameters", group.params]];
+    const parts = [element("h3", group.name), facts(rows)];
+    if (graph.ops_level !== null) {
+      const open = element("button", "Show its ops", { type: "button" });
+      open.addEventListener("click", async () => { await draw(graph.ops_level); focus(group.ops); });
+      parts.push(open);
+    }
+    const list = element("ul");
+    for (const op of group.ops.slice(0, 40)) { const line = element("li"); line.append(opButton(op)); list.append(line); }
+    if (group.ops.length > 40) list.append(element("li", `and ${group.ops.length - 40} more`));
+    byId("graph-details").replaceChildren(...parts, element("p"), list);
+    byId("graph-details").dataset.op = "";
+  }
+  let drawn = null;
+  const levelRoot = () => roots.get(graph.levels[drawn].name);
+  const wanted = new Map();
+  function setView(root, bounds) {
+    wanted.set(root, bounds);
+    const [left, top, right, bottom] = bounds;
+    const width = root.inner_width || 800, height = root.inner_height || 500;
+    const scale = Math.min(width / (right - left), height / (bottom - top), 1.5);
+    const x = (left + right) / 2, y = (top + bottom) / 2;
+    root.x_range.setv({ start: x - width / scale / 2, end: x + width / scale / 2 });
+    root.y_range.setv({ start: y + height / scale / 2, end: y - height / scale / 2 });
+  }
+  function fitText(root) {
+    const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
+    for (const name of ["labels", "sizes"]) {
+      const one = part(root, name);
+      if (!one) continue;
+      const pixels = (name === "labels" ? 12 : 11) * scale;
+      one.visible = pixels >= 5.5;
+      one.glyph.text_font_size = { value: `${Math.min(pixels, 18).toFixed(1)}px` };
+    }
+    part(root, "boxes").glyph.line_width = { value: scale > 0.35 ? 0.8 : 0 };
+  }
+  async function draw(number) {
+    if (drawn === number) return;
+    drawn = number;
+    graph.levels.forEach((level, l) => { byId(level.name).hidden = l !== number; });
+    document.querySelectorAll('input[name="graph-level"]').forEach((one, l) => { one.checked = l === number; });
+    const level = graph.levels[number];
+    const first = !roots.has(level.name);
+    const root = await show(level.name);
+    if (!first) return;
+    const fit = () => { setView(root, wanted.get(root) ?? level.bounds); fitText(root); };
+    root.x_range.change.connect(() => fitText(root));
+    for (const property of [root.properties.inner_width, root.properties.inner_height]) property.change.connect(fit);
+    fit();
+    clicked(root, "boxes", (index) => {
+      if (number === graph.ops_level) tellOp(level.order[index]);
+      else tellGroup(level, index);
+      mark(root, [index], false);
+    });
+  }
+  function mark(root, boxes, move) {
+    const { left, right, top, bottom } = columns(root, "boxes").data;
+    const take = (column, grown) => boxes.map((b) => column[b] + grown);
+    put(root, "marks", { left: take(left, -5), right: take(right, 5), top: take(top, -5), bottom: take(bottom, 5) });
+    if (move && boxes.length) {
+      const room = boxes.length === 1 ? 330 : 40;
+      const least = (column) => boxes.reduce((found, b) => Math.min(found, column[b]), Infinity);
+      const most = (column) => boxes.reduce((found, b) => Math.max(found, column[b]), -Infinity);
+      setView(root, [least(left) - room, least(top) - room / 2, most(right) + room, most(bottom) + room / 2]);
+    }
+  }
+  const boxOf = graph && graph.ops_level !== null ? new Map(graph.levels[graph.ops_level].order.map((op, box) => [op, box])) : null;
+  const focus = (ops) => mark(levelRoot(), ops.map((op) => boxOf.get(op)), true);
+  async function find(op) {
+    if (graph.ops_level !== null) { await draw(graph.ops_level); focus([op]); }
+    tellOp(op);
+  }
+  function search(text) {
+    const wanted = text.trim().toLowerCase();
+    const found = [];
+    if (wanted) graph.ops.names.forEach((name, op) => { if (name.toLowerCase().includes(wanted)) found.push(op); });
+    byId("graph-matches").textContent = wanted ? `${found.length} of ${graph.ops.names.length}` : "";
+    const lines = found.slice(0, 50).map((op) => {
+      const line = element("li"), button = opButton(op);
+      button.addEventListener("click", () => byId("graph-found").replaceChildren());
+      line.append(button);
+      return line;
+    });
+    byId("graph-found").replaceChildren(...lines);
+  }
+  function zoom(how) {
+    const root = levelRoot();
+    if (how === "fit") { setView(root, graph.levels[drawn].bounds); return; }
+    const factor = how === "in" ? 0.65 : 1 / 0.65;
+    for (const range of [root.x_range, root.y_range]) {
+      const middle = (range.start + range.end) / 2, half = ((range.end - range.start) / 2) * factor;
+      range.setv({ start: middle - half, end: middle + half });
+    }
+  }
+
+  // --- cells of a table of certificates ----------------------------------------------------------------------------
+  function showCell(root, index) {
+    const cell = data.cells[index];
+    const rows = cell.names.map((_, i) => i), zero = rows.map(() => 0);
+    put(root, "rungs", { left: zero, right: cell.values, top: rows.map((i) => i - 0.02), bottom: rows.map((i) => i + 0.36),
+      fill: cell.fills, told: cell.texts, name: cell.names });
+    put(root, "rung-names", { x: zero, y: rows.map((i) => i - 0.24), text: cell.names.map((name, i) => `${name}: ${cell.texts[i]}`) });
+    const upper = cell.upper === null ? [] : [cell.upper];
+    put(root, "upper", { xs: upper.map((x) => [x, x]), ys: upper.map(() => [-1.3, cell.names.length - 0.5]) });
+    put(root, "upper-name", { x: upper, y: upper.map(() => -0.95), text: upper.map(() => cell.upper_text) });
+    root.x_range.end = Math.max(...upper, ...cell.values, 0) * 1.04 || 1;
+    root.below[0].axis_label = cell.unit;
+    byId("ladder-title").textContent = cell.title;
+    byId("ladder-title").dataset.cell = String(index);
+    for (const row of byId("cell-table").tBodies[0].rows) row.dataset.chosen = String(Number(row.dataset.cell) === index);
+  }
+
+  // --- start -------------------------------------------------------------------------------------------------------
+  for (const name of Object.keys(data.charts)) {
+    if (!graph?.levels.some((level) => level.name === name)) await show(name);
+  }
+  if (data.gantt) {
+    const root = roots.get("gantt");
+    const { x, y, text, widths } = data.gantt;
+    const name = () => {
+      const scale = (root.inner_width || 800) / Math.abs(root.x_range.end - root.x_range.start);
+      const fits = widths.map((width, i) => i).filter((i) => widths[i] * scale > 7 * text[i].length + 4);
+      put(root, "micro-batches", { x: fits.map((i) => x[i]), y: fits.map((i) => y[i]), text: fits.map((i) => text[i]) });
+    };
+    root.x_range.change.connect(name);
+    root.properties.inner_width.change.connect(name);
+    name();
+  }
+  if (data.what_if) onChoice("what-if", (chosen) => showBandwidth(roots.get("stages"), chosen));
+  if (graph) {
+    await draw(chosenOf("graph-level"));
+    onChoice("graph-level", draw);
+    byId("graph-search").addEventListener("input", (event) => search(event.target.value));
+    byId("graph-search").addEventListener("keydown", (event) => {
+      if (event.key === "Enter") byId("graph-found").querySelector("button")?.click();
+      if (event.key === "Escape") byId("graph-found").replaceChildren();
+    });
+    document.querySelectorAll(".zoom button").forEach((one) => one.addEventListener("click", () => zoom(one.dataset.zoom)));
+  }
+  if (data.cells) {
+    const ladder = roots.get("ladder");
+    showCell(ladder, data.first_cell);
+    if (roots.has("cells")) clicked(roots.get("cells"), "cells", (index) => showCell(ladder, index));
+    for (const row of byId("cell-table").tBodies[0].rows) {
+      row.addEventListener("click", () => showCell(ladder, Number(row.dataset.cell)));
+    }
+  }
+  document.documentElement.dataset.ready = "true";
+})();

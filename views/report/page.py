@@ -1,0 +1,237 @@
+"""A report as a page: blocks of text, tables and charts, put into HTML by Jinja, of which this is the only importer.
+
+Whatever comes out of a file is text: Jinja escapes it in the page, JSON escapes it in the page's data, and the page's
+security policy runs no script but the two whose hashes it holds, and lets nothing be fetched.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.resources import files
+from typing import Any, ClassVar
+
+from mtpp import __version__
+from mtpp.terminal_safe import terminal_safe
+from mtpp.views.report.drawing import missing, script
+
+_ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
+"""Characters that could end a script, or a line of one."""
+
+MARKS = {"ok": "✓", "false": "✗", "unchecked": "?"}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A cell of a table.
+
+    Attributes
+    ----------
+    key
+        What it is sorted by, and for figures the exact number; None: the text.
+    swatch
+        A colour shown beside the text.
+    state
+        Verdict that the text is: ``ok``, ``false`` or ``unchecked``.
+    """
+
+    text: str
+    key: str | int | float | None = None
+    swatch: str = ""
+    state: str = ""
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table; *marks* are attributes by which the page's script and style know it."""
+
+    cells: Sequence[Cell]
+    marks: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with a caption; columns are right-aligned but for those in *left*."""
+
+    block: ClassVar[str] = "table"
+    name: str
+    caption: str
+    header: Sequence[str]
+    rows: Sequence[Row]
+    left: Sequence[int] = ()
+    sortable: bool = False
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph; the page's script changes the text of one with a name."""
+
+    block: ClassVar[str] = "prose"
+    text: str
+    quiet: bool = False
+    name: str = ""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart, which the page's data holds under the same name; *legend* are colours and what they stand for."""
+
+    block: ClassVar[str] = "chart"
+    name: str
+    caption: str
+    height: int
+    legend: Sequence[tuple[str, str]] = ()
+    hidden: bool = False
+
+
+@dataclass(frozen=True)
+class Switch:
+    """A choice of one of several states of a chart and a table, each with a title."""
+
+    block: ClassVar[str] = "switch"
+    name: str
+    legend: str
+    choices: Sequence[tuple[str, str]]
+    chosen: int
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class GraphLevel:
+    """One way to draw a graph; *name* is that of its chart."""
+
+    name: str
+    title: str
+    count: str
+
+
+@dataclass(frozen=True)
+class GraphView:
+    """The graph, drawn in several ways, with a search and details of what is clicked."""
+
+    block: ClassVar[str] = "graph"
+    levels: Sequence[GraphLevel]
+    chosen: int
+    height: int
+    legend: Sequence[tuple[str, str]]
+    note: str
+
+
+Block = Table | Prose | Chart | Switch | GraphView
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page under a heading."""
+
+    name: str
+    title: str
+    blocks: Sequence[Block]
+
+
+@dataclass(frozen=True)
+class PageVerdict:
+    """What is said first: a state of ``ok``, ``false`` or ``unchecked``, in words, and what it rests on."""
+
+    state: str
+    headline: str
+    sentence: str
+    reasons: Sequence[str] = ()
+
+    @property
+    def mark(self) -> str:
+        """A sign for the state."""
+        return MARKS[self.state]
+
+
+@dataclass(frozen=True)
+class Page:
+    """A report.
+
+    Attributes
+    ----------
+    figures
+        The most important ones: name, value and what explains it.
+    charts
+        Charts by name, as BokehJS draws them.
+    data
+        What else the page's script takes.
+    """
+
+    title: str
+    kind: str
+    verdict: PageVerdict
+    figures: Sequence[tuple[str, str, str]]
+    sections: Sequence[Section]
+    charts: Mapping[str, Any] = field(default_factory=dict)
+    data: Mapping[str, Any] = field(default_factory=dict)
+    version: str = __version__
+
+
+def require_jinja() -> None:
+    """Check that Jinja is installed.
+
+    Raises
+    ------
+    InputError
+        If it is not.
+    """
+    try:
+        import jinja2  # noqa: F401
+    except ImportError as error:
+        raise missing("Jinja", error) from None
+
+
+def page_html(page: Page) -> str:
+    """Return the text of the HTML file: the same for the same page."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
+    from markupsafe import Markup
+
+    # A line that ends in a carriage return would read as another text, and so have another hash.
+    scripts = [script().replace("\r\n", "\n").replace("\r", "\n"), _own("page.js")]
+    environment = Environment(
+        loader=FunctionLoader(_own), autoescape=True, undefined=StrictUndefined, finalize=_shown, trim_blocks=False
+    )
+    text = environment.get_template("page.html.jinja").render(
+        page=page,
+        style=Markup(_own("page.css")),
+        data=Markup(json_for_script({**page.data, "charts": page.charts})),
+        library=Markup(scripts[0]),
+        script=Markup(scripts[1]),
+        script_sources=Markup(" ".join(map(_source_of, scripts))),
+    )
+    return f"{text}\n"
+
+
+def json_for_script(value: Any) -> str:
+    """Return JSON that may stand in a script of a page, whatever its texts hold."""
+    text = json.dumps(_shown_texts(value), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    for character, escape in _ESCAPES.items():
+        text = text.replace(character, escape)
+    return text
+
+
+def _shown(value: Any) -> Any:
+    """Return what an expression of the template shows: names with signs that would reorder a line are spelt out."""
+    return terminal_safe(value) if type(value) is str else value
+
+
+def _shown_texts(value: Any) -> Any:
+    """Return data whose texts are as the template would show them."""
+    if isinstance(value, str):
+        return terminal_safe(value)
+    if isinstance(value, dict):
+        return {key: _shown_texts(one) for key, one in value.items()}
+    return [_shown_texts(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _own(name: str) -> str:
+    return files("mtpp.views.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _source_of(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"

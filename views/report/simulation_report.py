@@ -1,0 +1,154 @@
+"""Report on a simulation: its figures, stages or devices, and its passes over time where they are known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mtpp.inference.cost_columns import CostColumns
+from mtpp.units import format_share
+from mtpp.views.report.claims import claims_section, plan_verdict
+from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Row, Section, Table
+from mtpp.views.report.stage_bars import BarPart, bars, bars_height
+from mtpp.views.report.timeline_section import timeline_sections
+from mtpp.views.report.training_stages import TrainingTimes
+
+if TYPE_CHECKING:
+    from mtpp.checker.report import Report
+    from mtpp.training.timeline import Timeline
+
+_BUSY, _SYNCHRONISATION, _WAITING = "#3b7dd8", "#8a63c9", "#98a3af"
+_SHOWN = (
+    "first_forward_start_ticks",
+    "first_backward_start_ticks",
+    "last_forward_end_ticks",
+    "last_backward_end_ticks",
+)
+_MOST_CHANNELS, _MOST_ON_PATH = 64, 200
+
+
+def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timeline | None, proven: str) -> Page:
+    """Return the report on a well-formed simulation.
+
+    Parameters
+    ----------
+    report
+        What was found when the pipeline was simulated again.
+    timeline
+        Its passes; None where no pipeline is at hand.
+    proven
+        What is said first if every claim holds.
+    """
+    charts: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    times = _times(document)
+    by_device = "devices" in document
+    sections = [claims_section(report.checks), _rows_section(document, times, charts, by_device=by_device)]
+    if timeline is None:
+        said = (
+            "Not drawn: a simulation's file holds figures, no passes. Give the pipeline, and its model, with --model."
+        )
+        sections.append(Section("gantt-part", "Schedule over time", [Prose(said)]))
+    else:
+        sections += timeline_sections(timeline, charts, data)
+    if by_device:
+        sections.append(_path(document))
+    if document["channels"]:
+        sections.append(_channels(document, times))
+    return Page(
+        title=document["name"],
+        kind="simulated training iteration",
+        verdict=plan_verdict(report, proven),
+        figures=_figures(document, times, by_device=by_device),
+        sections=sections,
+        charts=charts,
+        data=data,
+    )
+
+
+def _times(document: Mapping[str, Any]) -> TrainingTimes:
+    upper = Fraction(document["iteration_ticks"])
+    return TrainingTimes("Iteration", "", upper, document["ticks_per_unit"], document["time_unit"] != "1")
+
+
+def _figures(document: Mapping[str, Any], times: TrainingTimes, *, by_device: bool) -> list[tuple[str, str, str]]:
+    if by_device:
+        of_what = f"{document['micro_batches']:,} micro-batches, {document['stages']:,} stages"
+    else:
+        of_what = f"{document['mini_batch']:,} samples, {document['depth']:,} stages deep"
+    figures = [("Iteration", times.describe(document["iteration_ticks"]), of_what)]
+    if document.get("samples_per_s") is not None:
+        figures.append(("Throughput", f"{float(document['samples_per_s']):,.4g}/s", "samples"))
+    rows = "devices" if by_device else "stages"
+    figures.append(("Bubbles", f"{float(document['bubble_share']):.1%}", f"of the iteration, on average over {rows}"))
+    for key, name in (("warm_up_ticks", "Warm-up"), ("steady_ticks", "Steady"), ("cool_down_ticks", "Cool-down")):
+        figures.append((name, times.describe(document[key]), ""))
+    return figures
+
+
+def _rows_section(
+    document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any], *, by_device: bool
+) -> Section:
+    noun = "device" if by_device else "stage"
+    rows = document["devices" if by_device else "stages"]
+    parts = [BarPart("busy", "busy", _BUSY)]
+    if not by_device:
+        parts.append(BarPart("synchronisation", "synchronisation", _SYNCHRONISATION))
+    parts.append(BarPart("bubble", "waiting", _WAITING))
+    values = [[row[f"{part.key}_ticks"] for part in parts] for row in rows]
+    costs = CostColumns.of(times, document["iteration_ticks"])
+    charts["stages"] = bars(
+        "stages",
+        [f"{noun} {row['index']}" for row in rows],
+        parts,
+        [[float(ticks / costs.ticks) for ticks in row] for row in values],
+        [[times.describe(ticks) for ticks in row] for row in values],
+        x_label=f"time ({costs.unit})" if times.timed else "time in the unit of the file",
+        first=("iteration", float(document["iteration_ticks"] / costs.ticks)),
+    ).item()
+    caption = f"What each {noun} does in the iteration"
+    legend = [(part.colour, part.title) for part in parts]
+    blocks: list[Block] = [Chart("stages", caption, bars_height(len(rows)), legend)]
+    names = () if by_device else ("name",)
+    header = (noun, *names, "first F", "first B", "last F ends", "last B ends", "busy", "waiting", "in flight")
+    lines = []
+    for row, parts_of in zip(rows, values, strict=True):
+        cells = [Cell(str(row["index"]), row["index"])]
+        cells += [] if by_device else [Cell(row["name"] or "–")]
+        cells += [Cell(times.describe(row[key]), row[key]) for key in _SHOWN]
+        cells += [Cell(times.describe(parts_of[0]), parts_of[0])]
+        cells.append(Cell(format_share(parts_of[-1], document["iteration_ticks"]), parts_of[-1]))
+        cells.append(Cell(f"{row['peak_in_flight']:,}", row["peak_in_flight"]))
+        lines.append(Row(cells, {noun: str(row["index"])}))
+    said = f"Each {noun}, as the file says: F forward and B backward passes"
+    blocks.append(Table("stage-table", said, header, lines, left=() if by_device else (1,), sortable=True))
+    return Section("stages-part", "Devices" if by_device else "Stages", blocks)
+
+
+def _path(document: Mapping[str, Any]) -> Section:
+    path = document["critical_path"]
+    listed = " ".join(path[:_MOST_ON_PATH])
+    more = f" … {len(path) - _MOST_ON_PATH:,} more" if len(path) > _MOST_ON_PATH else ""
+    said = f"{len(path):,} passes and hand-overs, each of which begins when the one before it ends:"
+    return Section("path", "Critical path", [Prose(said, quiet=True), Prose(f"{listed}{more}")])
+
+
+def _channels(document: Mapping[str, Any], times: TrainingTimes) -> Section:
+    busiest = sorted(document["channels"], key=lambda one: -one["busy_ticks"])[:_MOST_CHANNELS]
+    lines = [
+        Row(
+            [
+                Cell(f"{one['source']} → {one['target']}"),
+                Cell(f"{one['messages']:,}", one["messages"]),
+                Cell(times.describe(one["busy_ticks"]), one["busy_ticks"]),
+                Cell(format_share(one["busy_ticks"], document["iteration_ticks"]), one["busy_ticks"]),
+            ]
+        )
+        for one in busiest
+    ]
+    caption = "Channels, the busiest first"
+    if len(busiest) < len(document["channels"]):
+        caption += f"; {len(document['channels']) - len(busiest):,} more are not listed"
+    header = ("from, to", "messages", "busy", "share of the iteration")
+    return Section("channels-part", "Channels", [Table("channels", caption, header, lines, left=(0,), sortable=True)])

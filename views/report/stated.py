@@ -1,0 +1,170 @@
+"""Plans and rows of tables as their documents state them: whatever contradicts itself can be shown too."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+from mtpp.units import format_picoseconds
+
+if TYPE_CHECKING:
+    from mtpp.inference.system import System
+
+
+def ratio_text(ratio: float | None) -> str:
+    """Write a ratio; one above 1 never reads as 1."""
+    if ratio is None:
+        return "none"
+    text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
+    return "just above 1" if text == "1" and ratio > 1 else text
+
+
+@dataclass(frozen=True)
+class Stated:
+    """What has a bottleneck and a lower bound in ticks, either of which may be false.
+
+    Attributes
+    ----------
+    upper
+        Bottleneck; None where there is no partition.
+    ratio, optimal
+        As stated, whatever the two figures say.
+    """
+
+    k: int
+    time_unit: str
+    ticks_per_unit: int
+    upper: int | None
+    lower: int
+    method: str
+    tier: str
+    ratio: float | None
+    optimal: bool
+
+    @property
+    def timed(self) -> bool:
+        """Whether a tick is a picosecond."""
+        return self.time_unit != "1"
+
+    def describe(self, ticks: float | None) -> str:
+        """Write a number of ticks for people: a time with its unit, or a plain number for an abstract graph."""
+        if ticks is None:
+            return "–"
+        return format_picoseconds(ticks) if self.timed else f"{ticks / self.ticks_per_unit:,.6g}"
+
+
+@dataclass(frozen=True)
+class StatedPlan(Stated):
+    """Figures of a well-formed plan.
+
+    Attributes
+    ----------
+    stages
+        One row per stage, as the document has them.
+    """
+
+    name: str
+    stages: Sequence[Mapping[str, Any]]
+    system: System
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> StatedPlan:
+        """Return what a document says."""
+        from mtpp.inference.system import System
+
+        bound = document["lower_bound"]
+        return cls(
+            k=document["k"],
+            time_unit=document["time_unit"],
+            ticks_per_unit=document["ticks_per_unit"],
+            upper=document["bottleneck"],
+            lower=bound["value"],
+            method=bound["method"],
+            tier=bound["tier"],
+            ratio=_float(document["ratio"]),
+            optimal=document["optimal"],
+            name=document["model"]["name"],
+            stages=document["stages"],
+            system=System.from_document(document["system"]),
+        )
+
+    @property
+    def bottleneck(self) -> int:
+        """The stated bottleneck."""
+        assert self.upper is not None
+        return self.upper
+
+    @property
+    def slowest(self) -> int | None:
+        """The most expensive stage, the first of several; None where no stage is listed."""
+        costs = [row["cost"] for row in self.stages]
+        return self.stages[costs.index(max(costs))]["index"] if costs else None
+
+    @property
+    def empty_count(self) -> int:
+        """Number of stages without ops."""
+        return sum(not row["ops"] for row in self.stages)
+
+
+@dataclass(frozen=True)
+class StatedBound:
+    """A bound that was tried, in ticks; None: it proved nothing. *solved*: more time would not raise it."""
+
+    value: int | None
+    solved: bool
+
+
+@dataclass(frozen=True)
+class StatedRow(Stated):
+    """Figures of a row of a well-formed table.
+
+    Attributes
+    ----------
+    found_by
+        Algorithm that found the partition, if there is one.
+    bounds
+        Those that were tried, by name, in that order.
+    seconds
+        In total; None where the row does not say.
+    """
+
+    model: str
+    path: str
+    sha256: str
+    ops: int
+    tensors: int
+    dims: Mapping[str, int]
+    system: System
+    found_by: str | None
+    bounds: Mapping[str, StatedBound]
+    seconds: float | None
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> StatedRow:
+        """Return what a row says."""
+        from mtpp.inference.system import System
+
+        return cls(
+            **{key: row[key] for key in ("k", "time_unit", "ticks_per_unit", "model", "path", "sha256", "ops")},
+            tensors=row["tensors"],
+            dims=row["dims"],
+            system=System.from_document(row["system"]),
+            upper=row.get("upper"),
+            lower=row["lower"],
+            method=row["lower_method"],
+            tier=row["tier"],
+            ratio=_float(row.get("ratio")),
+            optimal=row.get("optimal", False),
+            found_by=row.get("upper_algorithm"),
+            bounds={name: StatedBound(value, name in row["solved"]) for name, value in row["bounds"].items()},
+            seconds=_float(row["seconds"].get("total")),
+        )
+
+
+def _float(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except OverflowError:  # a document may claim anything
+        return inf

@@ -1,0 +1,161 @@
+"""Report on a table of certificates: cells as a map, bounds as ladders, verdicts row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from mtpp.views.certificate_texts import NONE, model_labels
+from mtpp.views.report.bound_ladders import bound_ladders
+from mtpp.views.report.cell_map import cell_map_section
+from mtpp.views.report.claims import table_verdict, verdict_cell
+from mtpp.views.report.origin import facts_section
+from mtpp.views.report.page import Cell, Page, Row, Section, Table
+from mtpp.views.report.stated import StatedRow, ratio_text
+
+if TYPE_CHECKING:
+    from mtpp.checker.report import Check, Report
+    from mtpp.checker.table_report import TableReport
+
+_HEADER = (
+    "model",
+    "ops",
+    "k",
+    "verdict",
+    "ratio",
+    "bottleneck",
+    "found by",
+    "lower bound",
+    "method",
+    "tier",
+    "seconds",
+)
+
+
+def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> Page:
+    """Return the report on a well-formed table.
+
+    Parameters
+    ----------
+    report
+        What the verifier says of it, row by row.
+    name
+        Of the table.
+    """
+    rows = [StatedRow.of(row) for row in document["rows"]]
+    with_upper = any(row.upper is not None for row in rows)
+    labels = model_labels(rows)
+    charts: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    sections = []
+    if with_upper:
+        sections.append(cell_map_section(rows, labels, report.reports, charts))
+    ladder = bound_ladders(rows, labels, charts, data) if rows else []
+    sections.append(Section("cells-part", "Cells and their bounds", [_cells(rows, labels, report.reports), *ladder]))
+    sections.append(_checked(rows, labels, report))
+    if document["summary"]:
+        sections.append(_means(document["summary"], report.means))
+    sections.append(_origin(rows))
+    optimal = sum(row.optimal for row in rows)
+    proven = f"All {len(rows):,} cells hold" + (f", {optimal:,} of them proven optimal" if with_upper else "")
+    return Page(
+        title=name,
+        kind="table of certificates" if with_upper else "table of lower bounds",
+        verdict=table_verdict(report, proven),
+        figures=_figures(document, rows, report, with_upper=with_upper),
+        sections=sections,
+        charts=charts,
+        data=data,
+    )
+
+
+def _figures(
+    document: Mapping[str, Any], rows: Sequence[StatedRow], report: TableReport, *, with_upper: bool
+) -> list[tuple[str, str, str]]:
+    models, counts = {row.path for row in rows}, sorted({row.k for row in rows})
+    held = sum(str(found.verdict) == "ok" for found in report.reports)
+    figures = [
+        ("Cells", f"{len(rows):,}", f"{len(models):,} models, k = {', '.join(map(str, counts[:8]))}"),
+        ("Verified", f"{held:,}", "every claim of the cell checked again"),
+    ]
+    if with_upper:
+        closed = sum(row.optimal for row in rows)
+        ratios = [row.ratio for row in rows if row.ratio is not None]
+        figures.append(("Optimal", f"{closed:,}", f"of {len(rows):,}, as the table says"))
+        if ratios:
+            figures.append(("Largest ratio", ratio_text(max(ratios)), ""))
+    for summary in document["summary"][:4]:
+        if summary["geomean_ratio"] is not None:
+            figures.append((f"Mean ratio, k = {summary['k']}", f"{float(summary['geomean_ratio']):.4f}", "geometric"))
+    return figures
+
+
+def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequence[Report]) -> Table:
+    lines = []
+    for i, (row, found) in enumerate(zip(rows, reports, strict=True)):
+        cells = [
+            Cell(labels[row.path]),
+            Cell(f"{row.ops:,}", row.ops),
+            Cell(str(row.k), row.k),
+            verdict_cell(found.verdict),
+            Cell(ratio_text(row.ratio), 10.0**9 if row.ratio is None else row.ratio),
+            _ticks(row, row.upper),
+            Cell(row.found_by or NONE),
+            _ticks(row, row.lower),
+            Cell(row.method),
+            Cell(row.tier),
+            Cell(NONE, -1) if row.seconds is None else Cell(f"{row.seconds:,.2f}", row.seconds),
+        ]
+        lines.append(Row(cells, {"cell": str(i), "k": str(row.k), "model": labels[row.path]}))
+    caption = "Click a line to see its bounds below, a heading to sort"
+    return Table("cell-table", caption, _HEADER, lines, left=(0, 3, 6, 8, 9), sortable=True)
+
+
+def _ticks(row: StatedRow, ticks: int | None) -> Cell:
+    return Cell(row.describe(ticks), -1 if ticks is None else ticks)
+
+
+def _checked(rows: Sequence[StatedRow], labels: Mapping[str, str], report: TableReport) -> Section:
+    """Return what the verifier says of each row: how many claims hold, and each that does not."""
+    lines = []
+    for row, found in zip(rows, report.reports, strict=True):
+        held = len([one for one in found.checks if str(one.verdict) == "ok"])
+        others = [one for one in found.checks if one.verdict is not None and str(one.verdict) != "ok"]
+        bound = next(one.detail for one in found.checks if one.name == "lower bound")
+        detail = "; ".join(f"{one.name} {one.verdict}: {one.detail}" for one in others) or f"lower bound: {bound}"
+        cells = [verdict_cell(found.verdict), Cell(labels[row.path]), Cell(str(row.k), row.k)]
+        lines.append(Row([*cells, Cell(str(held), held), Cell(detail)]))
+    caption = "What mtpp verify says of each cell"
+    header = ("verdict", "model", "k", "claims that hold", "detail")
+    return Section(
+        "checked", "What was checked", [Table("claims", caption, header, lines, left=(0, 1, 4), sortable=True)]
+    )
+
+
+def _means(summary: Sequence[Mapping[str, Any]], checks: Sequence[Check]) -> Section:
+    header = ("k", "cells", "closed", "geometric mean of ratios")
+    lines = [
+        Row(
+            [
+                Cell(str(one["k"]), one["k"]),
+                Cell(str(one["cells"]), one["cells"]),
+                Cell(str(one["closed"]), one["closed"]),
+                Cell(NONE if one["geomean_ratio"] is None else f"{float(one['geomean_ratio']):.4f}"),
+            ]
+        )
+        for one in summary
+    ]
+    blocks = [Table("means", "Over all models, as the table says", header, lines)]
+    verdicts = [Row([verdict_cell(one.verdict), Cell(one.name), Cell(one.detail)]) for one in checks]
+    caption = "What mtpp verify says of the means"
+    blocks.append(Table("means-checked", caption, ("verdict", "claim", "detail"), verdicts, left=(0, 1, 2)))
+    return Section("means-part", "Means", blocks)
+
+
+def _origin(rows: Sequence[StatedRow]) -> Section:
+    facts = []
+    for row in {row.path: row for row in rows}.values():
+        dims = "".join(f", {name} = {size}" for name, size in row.dims.items())
+        said = f"{row.model}: {row.ops:,} ops, {row.tensors:,} tensors{dims}, SHA-256 {row.sha256}"
+        facts.append((row.path, f"{said}, system {row.system.describe()}"))
+    return facts_section("origin", "Where it comes from", "Models of the table, as it records them", facts)

@@ -1,0 +1,176 @@
+"""Schedules over time: passes and transfers as a Gantt chart with the critical path, and micro-batches in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from mtpp.training.timeline import BACKWARD, BACKWARD_WEIGHT, FORWARD, Bar, Timeline, TimelineRow
+from mtpp.units import PICOSECONDS
+from mtpp.views.report.colours import ACCENT, INK, ON_FILL, SURFACE
+from mtpp.views.report.drawing import Drawing
+from mtpp.views.report.page import Block, Chart, Prose, Section
+from mtpp.views.training.gantt_colours import CRITICAL, colour, legend
+from mtpp.views.training.timeline_texts import time_text
+
+_MOST_BARS = 12_000
+"""Bars that are drawn one by one; of more, those that are shortest are drawn together."""
+
+_MOST_NAMED = 4_000
+_MOST_CHANNELS = 16
+_ROW, _ROOM = 30, 60
+_KEPT = "#7f93ab"
+
+
+def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str, Any]) -> list[Section]:
+    """Return the sections on a simulated iteration, and add their charts to *charts*."""
+    unit, ticks = _unit(timeline)
+    channels = _busiest(timeline.channels)
+    rows = [*timeline.rows, *channels]
+    merged = [_merged(row.bars, step) for step in [_step(rows)] for row in rows]
+    labels = [row.label for row in timeline.rows] + [f"transfer {row.label}" for row in channels]
+    height = _ROOM + _ROW * len(rows)
+    chart = Drawing(
+        "gantt",
+        height=height,
+        x=(0, timeline.iteration / ticks or 1),
+        y=(len(rows) - 0.5, -0.5),
+        x_label=unit,
+        rows=labels,
+        zoom="x",
+    )
+    columns: dict[str, list[Any]] = {key: [] for key in ("left", "right", "top", "bottom", "fill", "pass", "time")}
+    for r, found in enumerate(merged):
+        for bar, name in found:
+            columns["left"].append(bar.start / ticks)
+            columns["right"].append(bar.end / ticks)
+            columns["top"].append(r - 0.4)
+            columns["bottom"].append(r + (0.26 if r < len(timeline.rows) else 0.0))
+            columns["fill"].append(colour((bar.kind, bar.loop), timeline.loops))
+            columns["pass"].append(name)
+            columns["time"].append(f"{time_text(timeline, bar.start)} to {time_text(timeline, bar.end)}")
+    chart.boxes(columns, name="passes", edge=SURFACE, edge_width=0.5, tips=(("", "pass"), ("", "time")))
+    named = [(r, bar) for r, found in enumerate(merged[: len(timeline.rows)]) for bar, _ in found if bar.label]
+    if named and len(named) <= _MOST_NAMED:
+        texts: dict[str, Any] = {
+            "x": [(bar.start + bar.end) / 2 / ticks for _, bar in named],
+            "y": [r - 0.07 for r, _ in named],
+            "text": [bar.label for _, bar in named],
+        }
+        chart.texts(texts, name="micro-batches", colour=ON_FILL, size=11, align="center")
+        data["gantt"] = {**texts, "widths": [(bar.end - bar.start) / ticks for _, bar in named]}
+    if timeline.critical:
+        critical: dict[str, Any] = {
+            "xs": [[one.start / ticks, one.end / ticks] for one in timeline.critical],
+            "ys": [[one.row + 0.36, one.row + 0.36] for one in timeline.critical],
+        }
+        chart.lines(critical, name="critical", colour=ACCENT, width=4)
+    charts["gantt"] = chart.item()
+    caption = "Passes of each row and the transfers between them; drag to move, Ctrl and the wheel to zoom"
+    if timeline.critical:
+        caption += "; the line below the passes is the critical path"
+    blocks: list[Block] = [
+        Chart("gantt", caption, height, [(c, name) for c, name in legend(timeline) if c != CRITICAL])
+    ]
+    if len(channels) < sum(any(bar.end > bar.start for bar in row.bars) for row in timeline.channels):
+        blocks.append(Prose(f"Of the channels, the {_MOST_CHANNELS} busiest are drawn.", quiet=True))
+    if sum(len(row.bars) for row in rows) > sum(map(len, merged)):
+        blocks.append(Prose("Passes too short to be told apart are drawn together; their hints name them.", quiet=True))
+    return [Section("gantt-part", "Schedule over time", blocks), _kept_section(timeline, unit, ticks, charts)]
+
+
+def in_flight(row: TimelineRow) -> list[tuple[int, int]]:
+    """Return since when how many micro-batches are kept, from the start of a forward pass to the end of a backward one.
+
+    A backward pass in halves frees what it keeps with the second one, that of the weights.
+    """
+    split = any(bar.kind == BACKWARD_WEIGHT for bar in row.bars)
+    freeing = BACKWARD_WEIGHT if split else BACKWARD
+    changes: dict[int, int] = {}
+    for bar in row.bars:
+        if bar.kind == FORWARD:
+            changes[bar.start] = changes.get(bar.start, 0) + 1
+        elif bar.kind in (freeing, BACKWARD):
+            changes[bar.end] = changes.get(bar.end, 0) - 1
+    kept, found = 0, []
+    for at in sorted(changes):
+        kept += changes[at]
+        found.append((at, kept))
+    return found
+
+
+def _kept_section(timeline: Timeline, unit: str, ticks: int, charts: dict[str, Any]) -> Section:
+    """Return the section on the micro-batches whose activations are kept, over time."""
+    steps = [in_flight(row) for row in timeline.rows]
+    peaks = [max((kept for _, kept in one), default=0) for one in steps]
+    most = max(peaks, default=0) or 1
+    height = _ROOM + 40 * len(steps)
+    chart = Drawing(
+        "in-flight",
+        height=height,
+        x=(0, timeline.iteration / ticks or 1),
+        y=(len(steps) - 0.5, -0.5),
+        x_label=unit,
+        rows=[f"{row.short}, at most {peak}" for row, peak in zip(timeline.rows, peaks, strict=True)],
+        zoom="x",
+    )
+    columns: dict[str, list[Any]] = {key: [] for key in ("left", "right", "top", "bottom", "kept")}
+    for r, one in enumerate(steps):
+        ends = [at for at, _ in one[1:]] + [timeline.iteration]
+        for (at, kept), end in zip(one, ends, strict=True):
+            if kept > 0 and end > at:
+                columns["left"].append(at / ticks)
+                columns["right"].append(end / ticks)
+                columns["bottom"].append(r + 0.45)
+                columns["top"].append(r + 0.45 - 0.9 * kept / most)
+                columns["kept"].append(str(kept))
+    chart.boxes(columns, name="kept", fill=_KEPT, edge=_KEPT, edge_width=0.5, tips=(("in flight", "kept"),))
+    peaks_at: dict[str, Any] = {"x": [0] * len(peaks), "y": list(range(len(peaks))), "text": [""] * len(peaks)}
+    chart.texts(peaks_at, name="peaks", colour=INK)
+    charts["in-flight"] = chart.item()
+    caption = "Micro-batches whose activations are kept, which is what memory goes to over time; all rows to one scale"
+    return Section("memory-part", "Memory over time", [Chart("in-flight", caption, height)])
+
+
+def _unit(timeline: Timeline) -> tuple[str, int]:
+    """Return the label of the axis of time, and the ticks in its unit."""
+    if not timeline.timed:
+        return "time in the unit of the file", timeline.ticks_per_unit
+    for unit in ("s", "ms", "µs", "ns"):
+        if timeline.iteration >= 10 * PICOSECONDS[unit]:
+            return f"time ({unit})", PICOSECONDS[unit]
+    return "time (ps)", 1
+
+
+def _busiest(channels: Sequence[TimelineRow]) -> list[TimelineRow]:
+    busy = [sum(bar.end - bar.start for bar in row.bars) for row in channels]
+    shown = sorted((c for c, one in enumerate(busy) if one), key=lambda c: -busy[c])[:_MOST_CHANNELS]
+    return [channels[c] for c in sorted(shown)]
+
+
+def _step(rows: Sequence[TimelineRow]) -> int:
+    """Return the ticks below which bars that follow each other are drawn together: 0 where none has to be."""
+    if sum(len(row.bars) for row in rows) <= _MOST_BARS:
+        return 0
+    step = 1
+    while sum(len(_merged(row.bars, step)) for row in rows) > _MOST_BARS:
+        step *= 2
+    return step
+
+
+def _merged(bars: Sequence[Bar], step: int) -> list[tuple[Bar, str]]:
+    """Return bars with what they are called; those that end within *step* of the first one's start are one."""
+    found: list[tuple[Bar, str]] = []
+    at = 0
+    while at < len(bars):
+        first, last = at, at
+        while last + 1 < len(bars) and bars[last + 1].end - bars[first].start < step:
+            last += 1
+        bar = bars[first]
+        if last > first:
+            name = f"{bar.name} … {bars[last].name} ({last - first + 1} passes)"
+            found.append((bar._replace(label="", end=bars[last].end), name))
+        elif bar.end > bar.start:
+            found.append((bar, bar.name))
+        at = last + 1
+    return found

@@ -1,0 +1,123 @@
+"""Report on a training plan: what is proven, its stages, its schedule over time, and the memory that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from mtpp.views.report.claims import claims_section, plan_verdict
+from mtpp.views.report.origin import facts_section
+from mtpp.views.report.page import Page, Prose, Section
+from mtpp.views.report.stated import ratio_text
+from mtpp.views.report.timeline_section import timeline_sections
+from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
+
+if TYPE_CHECKING:
+    from mtpp.checker.report import Report
+    from mtpp.training.timeline import Timeline
+
+_WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}
+
+
+def training_page(document: Mapping[str, Any], report: Report, timeline: Timeline | None, said: str) -> Page:
+    """Return the report on a well-formed training plan.
+
+    Parameters
+    ----------
+    report
+        What the verifier says of it.
+    timeline
+        Its simulated iteration; None where it cannot be simulated.
+    said
+        What the simulation rests on, or why there is none.
+    """
+    charts: dict[str, Any] = {}
+    data: dict[str, Any] = {}
+    sections = [claims_section(report.checks)]
+    times = TrainingTimes.of(document)
+    if document["feasible"]:
+        sections.append(stages_section(document, times, charts))
+    if timeline is not None:
+        drawn = timeline_sections(timeline, charts, data)
+        if said:
+            drawn[0] = Section(drawn[0].name, drawn[0].title, [Prose(said, quiet=True), *drawn[0].blocks])
+        sections += drawn
+    elif document["feasible"]:
+        sections.append(Section("gantt-part", "Schedule over time", [Prose(f"Not drawn: {said}")]))
+    if document["feasible"] and (memory := memory_section(document, charts)) is not None:
+        sections.append(memory)
+    sections.append(_origin(document))
+    model = document["model"]
+    return Page(
+        title=model["name"],
+        kind=f"training plan of {document.get('planner', 'piper')}",
+        verdict=plan_verdict(report, _headline(document)),
+        figures=_figures(document, times, report),
+        sections=sections,
+        charts=charts,
+        data=data,
+    )
+
+
+def _headline(document: Mapping[str, Any]) -> str:
+    """Return what is proven if every claim holds."""
+    if not document["feasible"]:
+        return "No plan fits" if document.get("proven") else "No plan was found"
+    if document["optimal"]:
+        return "Proven optimal: no plan of those that the rules allow is faster"
+    ratio = document.get("family_ratio", document["ratio"])
+    if ratio is None:
+        return "Verified; nothing is proven about other plans"
+    return f"Proven to be within {max((float(ratio) - 1) * 100, 0.01):.2f} % of the fastest plan that the rules allow"
+
+
+def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) -> list[tuple[str, str, str]]:
+    if not document["feasible"]:
+        return []
+    word = _WORDS[str(report.verdict)]
+    figures = [(times.noun, times.describe(times.upper), times.of_what)]
+    bound = document["lower_bound"]
+    scope = ", of this schedule" if bound.get("scope") == "schedule" else ""
+    figures.append(
+        ("Lower bound", times.describe(_ticks(bound["value"])), f"{bound['method']}, tier {bound['tier']}{scope}")
+    )
+    figures.append(("Ratio", _ratio(document["ratio"]), word))
+    if "family_bound" in document:
+        family = document["family_bound"]
+        figures.append(("Ratio over all schedules", _ratio(document["family_ratio"]), f"{word}; {family['method']}"))
+    for key, name in (("throughput_per_s", "micro-batches"), ("samples_per_s", "samples")):
+        if document.get(key) is not None:
+            figures.append(("Throughput", f"{float(document[key]):,.4g}/s", name))
+    stages = len(document["stages"])
+    devices = document.get("devices_used", document["system"]["devices"])
+    figures.append(("Stages", f"{stages:,}", f"on {devices:,} devices"))
+    return figures
+
+
+def _ratio(value: Any) -> str:
+    return ratio_text(None if value is None else float(value))
+
+
+def _ticks(value: Any) -> Fraction:
+    return Fraction(*value) if isinstance(value, Sequence) else Fraction(value)
+
+
+def _origin(document: Mapping[str, Any]) -> Section:
+    model, system = document["model"], document["system"]
+    facts = [("model", str(model["name"])), ("SHA-256 of its file", str(model["sha256"] or "none"))]
+    facts += [(name.replace("_", " "), _fact(value)) for name, value in system.items() if value is not None]
+    facts += [(name.replace("_", " "), _fact(value)) for name, value in document.get("rules", {}).items()]
+    facts += [("note", str(note)) for note in document.get("notes", ())]
+    facts.append(("ended by", str(document["stopped"])))
+    return facts_section("origin", "Where it comes from", "What the file records of the model and of the search", facts)
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, list | tuple):
+        return (
+            ", ".join(map(_fact, value)) if not any(isinstance(one, dict) for one in value) else f"{len(value)} levels"
+        )
+    return "any" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -1,0 +1,224 @@
+"""Stages of a training plan as bars and as a table, and the memory of each, for every planner."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from mtpp.inference.cost_columns import CostColumns
+from mtpp.units import format_bytes, format_picoseconds, format_share
+from mtpp.views.report.page import Block, Cell, Chart, Row, Section, Table
+from mtpp.views.report.stage_bars import BarPart, bars, bars_height
+
+_COMPUTE, _FORWARD, _BACKWARD, _EDGES, _GRADIENTS, _IDLE = (
+    "#3b7dd8", "#3b7dd8", "#2b9a78", "#c8750f", "#8a63c9", "#98a3af",
+)  # fmt: skip
+_MEMORY = "#3b7dd8"
+_MIB = 2**20
+_FOREVER = 4
+"""A limit of memory that is as many times what is used is not drawn: bars would be too short to read."""
+
+
+@dataclass(frozen=True)
+class TrainingTimes:
+    """What a plan is measured by, in ticks, and how times are written.
+
+    Attributes
+    ----------
+    noun, of_what
+        Name of the figure, and what explains it.
+    """
+
+    noun: str
+    of_what: str
+    upper: Fraction
+    ticks_per_unit: int
+    timed: bool
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> TrainingTimes:
+        """Return what a document says."""
+        timed = document["time_unit"] != "1"
+        if document.get("iteration_ticks") is not None:
+            batches = document.get("micro_batches", document.get("mini_batch"))
+            what = "micro-batches" if "micro_batches" in document else "samples"
+            upper = Fraction(document["iteration_ticks"])
+            return cls("Iteration", f"{batches:,} {what}", upper, document["ticks_per_unit"], timed)
+        stated = document.get("time_per_sample_ticks")
+        upper = Fraction(*stated) if stated else Fraction(0)
+        return cls("Time per micro-batch", "of the slowest stage", upper, document["ticks_per_unit"], timed)
+
+    def describe(self, ticks: Fraction | float) -> str:
+        """Write a time for people."""
+        if not ticks:
+            return "0"
+        return format_picoseconds(float(ticks)) if self.timed else f"{float(ticks) / self.ticks_per_unit:,.6g}"
+
+
+def stages_section(document: Mapping[str, Any], times: TrainingTimes, charts: dict[str, Any]) -> Section:
+    """Return the section, and add its chart to *charts*."""
+    labels, parts, values, caption = _bars(document)
+    costs = CostColumns.of(times, int(times.upper))
+    rows = [[float(Fraction(ticks) / costs.ticks) for ticks in row] for row in values]
+    bound = document["lower_bound"]["value"]
+    lower = Fraction(*bound) if isinstance(bound, Sequence) else Fraction(bound)
+    charts["stages"] = bars(
+        "stages",
+        labels,
+        parts,
+        rows,
+        [[times.describe(ticks) for ticks in row] for row in values],
+        x_label=f"time ({costs.unit})" if times.timed else "time in the unit of the file",
+        first=(times.noun.lower(), float(times.upper / costs.ticks)),
+        second=("lower bound", float(lower / costs.ticks)),
+    ).item()
+    legend = [(part.colour, part.title) for part in parts]
+    blocks: list[Block] = [Chart("stages", caption, bars_height(len(labels)), legend), _table(document, times)]
+    if "devices" in document:
+        blocks.append(_devices(document, times))
+    if document.get("baselines"):
+        blocks.append(_baselines(document, times))
+    return Section("stages-part", "Stages", blocks)
+
+
+def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Section | None:
+    """Return the section on the memory of each device at most, against its limit; None where it is not known."""
+    if "devices" in document:
+        held = {f"device {row['index']}": row["peak_bytes"] for row in document["devices"]}
+    else:
+        held = {f"stage {s}": row["memory_bytes"] for s, row in enumerate(document["stages"])}
+    if not held or any(size is None for size in held.values()):
+        return None
+    limit = document["system"]["memory_bytes"]
+    limits = limit if isinstance(limit, list | tuple) else [limit]
+    drawn = limits[0] if len(set(limits)) == 1 and limits[0] is not None else None
+    if drawn is not None and drawn > _FOREVER * max(held.values()):
+        drawn = None
+    charts["memory"] = bars(
+        "memory",
+        list(held),
+        [BarPart("memory", "memory", _MEMORY)],
+        [[size / _MIB] for size in held.values()],
+        [[format_bytes(size)] for size in held.values()],
+        x_label="memory (MiB)",
+        first=None if drawn is None else ("limit", drawn / _MIB),
+    ).item()
+    allowed = ", ".join(format_bytes(one) for one in dict.fromkeys(limits) if one is not None)
+    caption = f"Memory of a device at most; {f'{allowed} allowed' if allowed else 'no limit was given'}"
+    return Section("peak-part", "Memory at most", [Chart("memory", caption, bars_height(len(held)))])
+
+
+def _bars(document: Mapping[str, Any]) -> tuple[list[str], list[BarPart], list[list[Any]], str]:
+    """Return names, parts and values in ticks of the bars, and what they are."""
+    stages = document["stages"]
+    labels = [f"stage {s}" for s in range(len(stages))]
+    if "devices" in document:
+        parts = [BarPart("busy", "busy", _COMPUTE), BarPart("idle", "idle", _IDLE)]
+        devices = document["devices"]
+        names = [f"device {row['index']}" for row in devices]
+        return names, parts, [[row["busy_ticks"], row["idle_ticks"]] for row in devices], "Each device in an iteration"
+    if "mini_batch" in document:
+        parts = [
+            BarPart("forward", "forward", _FORWARD),
+            BarPart("backward", "backward", _BACKWARD),
+            BarPart("synchronisation", "synchronisation", _GRADIENTS),
+        ]
+        values = []
+        for row in stages:
+            times = Fraction(document["mini_batch"], row["micro_batch"] or 1)
+            passes = [row["forward_ticks"] * times, row["backward_ticks"] * times]
+            values.append([*passes, row["synchronisation_ticks"]])
+        return labels, parts, values, "What each stage computes in an iteration; the rest of it is waiting"
+    parts = [
+        BarPart("compute", "compute", _COMPUTE),
+        BarPart("edges", "tensors from and to other stages", _EDGES),
+        BarPart("gradients", "synchronisation of gradients", _GRADIENTS),
+    ]
+    scale = document["ticks_per_unit"]
+    values = [[Fraction(row[part.key]) * scale for part in parts] for row in stages]
+    return labels, parts, values, "Time of each stage for one micro-batch"
+
+
+_COLUMNS: Mapping[str, tuple[str, str]] = {
+    "device": ("device", "count"),
+    "data_parallel": ("replicas", "count"),
+    "tensor_parallel": ("devices each", "count"),
+    "devices": ("devices", "count"),
+    "micro_batch": ("samples", "count"),
+    "forwards_backwards": ("kFkB", "count"),
+    "in_flight": ("in flight", "count"),
+    "forward_ticks": ("forward", "ticks"),
+    "backward_ticks": ("backward", "ticks"),
+    "handover_ticks": ("hand-over", "ticks"),
+    "synchronisation_ticks": ("synchronisation", "ticks"),
+    "compute": ("compute", "units"),
+    "communication": ("communication", "units"),
+    "time_ticks": ("time", "fraction"),
+    "memory_bytes": ("memory", "bytes"),
+}
+"""Keys of a stage, what its columns are called, and what they hold."""
+
+
+def _table(document: Mapping[str, Any], times: TrainingTimes) -> Table:
+    stages = document["stages"]
+    keys = [key for key in _COLUMNS if any(row.get(key) is not None for row in stages)]
+    keys = [key for key in keys if key != "tensor_parallel" or any(row[key] != 1 for row in stages)]
+    header = ("stage", "layers", "first layer", "last layer", *(_COLUMNS[key][0] for key in keys))
+    rows = []
+    for s, row in enumerate(stages):
+        layers = row["layers"]
+        names = [str(layers[0]), str(layers[-1])] if layers else ["–", "–"]
+        cells = [Cell(str(s), s), Cell(f"{len(layers):,}", len(layers)), *map(Cell, names)]
+        cells += [_cell(row.get(key), _COLUMNS[key][1], document, times) for key in keys]
+        rows.append(Row(cells, {"stage": str(s)}))
+    caption = "Stages, as the plan says; samples and times are of one micro-batch, memory of a device"
+    return Table("stage-table", caption, header, rows, left=(2, 3), sortable=True)
+
+
+def _cell(value: Any, kind: str, document: Mapping[str, Any], times: TrainingTimes) -> Cell:
+    if value is None:
+        return Cell("–", -1)
+    if kind == "count":
+        return Cell(f"{value:,}", value)
+    if kind == "bytes":
+        return Cell(format_bytes(value), value)
+    if kind == "ticks":
+        return Cell(times.describe(value), value)
+    ticks = Fraction(*value) if kind == "fraction" else Fraction(value) * document["ticks_per_unit"]
+    return Cell(times.describe(ticks), float(ticks))
+
+
+def _devices(document: Mapping[str, Any], times: TrainingTimes) -> Table:
+    rows = [
+        Row(
+            [
+                Cell(str(row["index"]), row["index"]),
+                Cell(times.describe(row["busy_ticks"]), row["busy_ticks"]),
+                Cell(times.describe(row["idle_ticks"]), row["idle_ticks"]),
+                Cell(format_share(row["idle_ticks"], float(times.upper)), row["idle_ticks"]),
+                Cell(f"{row['in_flight']:,}", row["in_flight"]),
+                Cell("–", -1)
+                if row["peak_bytes"] is None
+                else Cell(format_bytes(row["peak_bytes"]), row["peak_bytes"]),
+            ],
+            {"device": str(row["index"])},
+        )
+        for row in document["devices"]
+    ]
+    header = ("device", "busy", "idle", "share idle", "in flight", "memory")
+    return Table("device-table", "Devices in an iteration, as the plan says", header, rows, sortable=True)
+
+
+def _baselines(document: Mapping[str, Any], times: TrainingTimes) -> Table:
+    own = float(times.upper)
+    rows = []
+    for row in document["baselines"]:
+        ticks = row["iteration_ticks"]
+        told = [Cell("–", -1)] * 2
+        if ticks is not None:
+            told = [Cell(times.describe(ticks), ticks), Cell(f"{ticks / own:.3f}×" if own else "–")]
+        rows.append(Row([Cell(str(row["name"])), *told, Cell("yes" if row["fits"] else "no")]))
+    header = ("schedule", "iteration", "over the plan's", "fits into memory")
+    return Table("baselines", "Even splits under known schedules, as the plan says", header, rows, left=(0,))
