@@ -46,8 +46,13 @@ def _filled(context: Context, lines: list[str]) -> list[str]:
     return text.split("\n")
 
 
+def _plain(line: str) -> str:
+    """Return a line of help whose asterisks are asterisks, not marks of emphasis."""
+    return line if "``" in line or _OPTION.match(line) else line.replace("*", r"\*")
+
+
 def _process_options(app: Sphinx, context: Context, lines: list[str]) -> None:
-    lines[:] = _filled(context, lines)
+    lines[:] = map(_plain, _filled(context, lines))
     starts = [i for i, line in enumerate(lines) if _OPTION.match(line)]
     if starts:
         found = lines[: starts[0]]
