@@ -32,13 +32,15 @@ def verify_plan_document(plan: Any, source: Source, request: VerifyRequest, obse
     from mtpp.checker.document import check_plan
     from mtpp.checker.plan import verify_plan
     from mtpp.checker.unchecked import unchecked_plan
+    from mtpp.formats.modelled.size_terms import named_sizes
     from mtpp.host.alarm import TimeIsUp
 
     model = next(iter(request.models), None)
     try:
         check_plan(plan, ())
         if request.unfound is not None and "graph" not in plan:
-            return unchecked_plan(plan, request.unfound, system_due=request.system_due, dims_due=request.dims_due)
+            named = named_sizes(request.dims_due)
+            return unchecked_plan(plan, request.unfound, system_due=request.system_due, dims_due=named)
         graph, digest, costs_digest = None, None, None
         costs = costs_for(request)
         if model is not None:

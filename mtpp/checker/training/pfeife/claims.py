@@ -102,8 +102,8 @@ def _is_allowed(loops: int, batch: int, plan: dict[str, Any], line: Line) -> boo
     if loops not in (rules["loops"] or ()) or loops * devices > line.count:
         return False
     if loops == 1:
-        return batch == total
-    return min(devices, total) <= batch <= total and (rules["loop_batches"] == "any" or total % batch == 0)
+        return bool(batch == total)
+    return bool(min(devices, total) <= batch <= total and (rules["loop_batches"] == "any" or total % batch == 0))
 
 
 def allowed_cells(plan: dict[str, Any], line: Line) -> Iterator[tuple[int, int]]:
