@@ -238,15 +238,6 @@ class Drawing:
         self._paint(glyph, "line_color", colour, columns)
         glyph.glyph.line_width, glyph.glyph.line_alpha = width, alpha
 
-    def dots(
-        self, columns: Columns, *, name: str, fill: str = "fill", size: int = 10, tips: Sequence[tuple[str, str]] = ()
-    ) -> None:
-        """Draw dots at ``x``, ``y``."""
-        glyph = self._figure.scatter(x="x", y="y", size=size, source=self._source(columns, name), name=name)
-        self._paint(glyph, "fill_color", fill, columns)
-        self._paint(glyph, "line_color", SURFACE, columns)
-        self._listen(glyph, tips, clicked=False)
-
     def item(self) -> dict[str, Any]:
         """Return what BokehJS draws, as JSON takes it: the same for the same chart."""
         from bokeh.embed import json_item

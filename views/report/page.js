@@ -16,9 +16,18 @@
     }
   }
   const repaint = () => { for (const root of roots.values()) paint(root); };
-  for (const query of ["(prefers-color-scheme: dark)", "print"]) {
-    window.matchMedia(query).addEventListener("change", repaint);
-  }
+  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
+  // Paper is white: charts are drawn anew before the page is printed, at once and not in the next frame.
+  const forPaper = (printing) => {
+    document.documentElement.classList.toggle("paper", printing);
+    repaint();
+    for (const view of Bokeh.index) {
+      for (const one of view.renderer_views?.values() ?? []) one.glyph?.set_visuals?.(one.model.data_source, one.all_indices);
+      view.paint?.();
+    }
+  };
+  window.addEventListener("beforeprint", () => forPaper(true));
+  window.addEventListener("afterprint", () => forPaper(false));
 
   // --- charts ------------------------------------------------------------------------------------------------------
   const part = (root, name) => root.renderers.find((one) => one.name === name);

@@ -84,7 +84,6 @@ class Chart:
     caption: str
     height: int
     legend: Sequence[tuple[str, str]] = ()
-    hidden: bool = False
 
 
 @dataclass(frozen=True)

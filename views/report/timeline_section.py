@@ -7,7 +7,7 @@ from typing import Any
 
 from mtpp.training.timeline import BACKWARD, BACKWARD_WEIGHT, FORWARD, Bar, Timeline, TimelineRow
 from mtpp.units import PICOSECONDS
-from mtpp.views.report.colours import ACCENT, INK, ON_FILL, SURFACE
+from mtpp.views.report.colours import ACCENT, ON_FILL, SURFACE
 from mtpp.views.report.drawing import Drawing
 from mtpp.views.report.page import Block, Chart, Prose, Section
 from mtpp.views.training.gantt_colours import CRITICAL, colour, legend
@@ -27,7 +27,8 @@ def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str
     unit, ticks = _unit(timeline)
     channels = _busiest(timeline.channels)
     rows = [*timeline.rows, *channels]
-    merged = [_merged(row.bars, step) for step in [_step(rows)] for row in rows]
+    step = _step(rows)
+    merged = [_merged(row.bars, step) for row in rows]
     labels = [row.label for row in timeline.rows] + [f"transfer {row.label}" for row in channels]
     height = _ROOM + _ROW * len(rows)
     chart = Drawing(
@@ -125,8 +126,6 @@ def _kept_section(timeline: Timeline, unit: str, ticks: int, charts: dict[str, A
                 columns["top"].append(r + 0.45 - 0.9 * kept / most)
                 columns["kept"].append(str(kept))
     chart.boxes(columns, name="kept", fill=_KEPT, edge=_KEPT, edge_width=0.5, tips=(("in flight", "kept"),))
-    peaks_at: dict[str, Any] = {"x": [0] * len(peaks), "y": list(range(len(peaks))), "text": [""] * len(peaks)}
-    chart.texts(peaks_at, name="peaks", colour=INK)
     charts["in-flight"] = chart.item()
     caption = "Micro-batches whose activations are kept, which is what memory goes to over time; all rows to one scale"
     return Section("memory-part", "Memory over time", [Chart("in-flight", caption, height)])

@@ -1,0 +1,85 @@
+"""Pages of results in Python: whatever a well-formed document says has one, and says first what is false."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import mtpp
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """Yield where figures, names and flags of a document stand, but for those of proofs."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            if key not in ("proof", "lower_proof"):
+                yield from places(one, (*path, key))
+    elif isinstance(value, list):
+        for i, one in enumerate(value):
+            yield from places(one, (*path, i))
+    else:
+        yield path
+
+
+def changed(document: dict[str, Any], drawn: random.Random) -> dict[str, Any]:
+    """Return a document one or two places of which say something else."""
+    copy: dict[str, Any] = json.loads(json.dumps(document))
+    for path in drawn.sample(list(places(copy)), drawn.randint(1, 2)):
+        inside: Any = copy
+        for key in path[:-1]:
+            inside = inside[key]
+        old = inside[path[-1]]
+        if isinstance(old, bool):
+            inside[path[-1]] = not old
+        elif isinstance(old, str):
+            inside[path[-1]] = drawn.choice(["", "x", "<script>"])
+        else:
+            inside[path[-1]] = drawn.choice([0, 1, -1, 2**60, 10**300, 0.5, None])
+    return copy
+
+
+@pytest.mark.parametrize("kind", ["plan", "table", "simulation"])
+def test_changed_documents(kind: str) -> None:
+    """A document that was tampered with is refused as malformed, or has a page; nothing else happens."""
+    sample = mtpp.datasets.sample_path("resnet50")
+    model: Any = mtpp.read(sample)
+    if kind == "plan":
+        document = mtpp.partition(model, 3).document()
+    elif kind == "table":
+        document, model = mtpp.certify([str(sample)], [2]).document(), [str(sample)]
+    else:
+        model = ROOT / "examples" / "three-towers.json"
+        document = mtpp.simulate(model).document()
+    drawn = random.Random(7)
+    verdicts = set()
+    for _ in range(25):
+        tampered = changed(document, drawn)
+        try:
+            page = mtpp.report(tampered, None, model, shallow=True)
+        except mtpp.InputError:
+            continue
+        verdicts.add(str(page.verification.verdict))
+        assert f'data-verdict="{page.verification.verdict}"' in page.html
+    assert "false" in verdicts
+
+
+def test_no_file_but_a_report_is_written_over(tmp_path: Path) -> None:
+    """An earlier report is, and the model and other files stay."""
+    sample = mtpp.datasets.sample_path("resnet50")
+    plan = mtpp.partition(sample, 2)
+    mtpp.report(plan, tmp_path / "page.html", sample)
+    mtpp.report(plan, tmp_path / "page.html", sample)
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(mtpp.InputError, match="is there, and no report of mtpp"):
+        mtpp.report(plan, tmp_path / "mine.txt", sample)
+    assert (tmp_path / "mine.txt").read_text() == "mine"
+    mtpp.report(plan, tmp_path / "page.html.gz", sample)
+    with pytest.raises(mtpp.InputError, match="the plan embeds no graph"):
+        mtpp.report(plan)
