@@ -54,7 +54,7 @@ def unchecked_plan(
     tier = Tier(stated["tier"])
     checks = [
         *system_rows(plan["system"], system_due or {}, _PLAN),
-        *dims_rows(plan["model"]["dims"], dims_due, _PLAN),
+        *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], plan["model"]["ops"]),
         Check(MODEL_FILE, None, why),
     ]

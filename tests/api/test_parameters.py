@@ -52,6 +52,7 @@ def _right(tmp_path: Path) -> dict[str, dict[str, Any]]:
         "plan_training": {"model": model, **TRAINING},
         "profile": {"model": resnet, "repeats": 1, "warmup": 0},
         "read": {"source": path},
+        "report": {"result": plan, "path": tmp_path / "page.html", "model": path},
         "run_pipeline": {"folder": stages, "batches": 1, "warmup": 0},
         "run_training": {"folder": stages, "model": sample_path("gpt2", "pt2")},
         "simulate": {"pipeline": training, "model": model, "batch_size": 840, "micro_batch_size": 1},
