@@ -55,9 +55,9 @@ def test_both_stages_stand_on_a_slim_python() -> None:
 
 
 def test_extras_are_those_of_the_project() -> None:
-    """What partition, verify, split --check and report need; report may come later."""
+    """What partition, verify, split --check and report need."""
     (extras,) = (rest.partition("=")[2] for name, rest in instructions() if name == "ARG" and rest.startswith("EXTRAS"))
-    assert set(extras.split(",")) <= {*PROJECT["project"]["optional-dependencies"], "report"}
+    assert set(extras.split(",")) <= set(PROJECT["project"]["optional-dependencies"])
     assert "run" in extras.split(",")
 
 
