@@ -24,7 +24,7 @@ ENV PATH=/opt/mtpp/bin:${PATH} \
 RUN useradd --create-home --uid 1000 mtpp \
  && install --directory --owner=mtpp --mode=1777 /var/cache/mtpp /work
 USER mtpp
-RUN mtpp warmup --for partition,verify && chmod -R a+rwX /var/cache/mtpp
+RUN mtpp warmup && chmod -R a+rwX /var/cache/mtpp
 WORKDIR /work
 ENTRYPOINT ["mtpp"]
 CMD ["--help"]

@@ -273,7 +273,7 @@ def test_what_is_installed_is_kept(workspace: Path) -> None:
     assert log_of(workspace) == [
         "venv",
         f"-m pip install --quiet --disable-pip-version-check --no-cache-dir {ROOT}[run,report]",
-        "mtpp warmup --for partition,verify",
+        "mtpp warmup",
     ]
     assert first.outputs["cache"]["folder"] == str(workspace.parent / "home" / ".cache" / "mtpp-action")
     second = runner(workspace, k="2", extras="run")
@@ -284,6 +284,6 @@ def test_what_is_installed_is_kept(workspace: Path) -> None:
     third = runner(workspace, k="2", extras="run", report="false")
     third.outputs["fetched"] = {"cache-hit": "false"}
     assert third.run() == 0, third.printed
-    assert log_of(workspace) == ["mtpp warmup --for partition,verify"]
+    assert log_of(workspace) == ["mtpp warmup"]
     assert third.outputs["cache"]["prefix"] != first.outputs["cache"]["prefix"]
     assert re.fullmatch(r"mtpp-Linux-[0-9a-f]{32}-", first.outputs["cache"]["prefix"])
