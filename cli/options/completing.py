@@ -24,7 +24,7 @@ FORMATS = {
         *("native", "placement", "piper", "node-link", "graphml", "pipedream", "tensorflow", "torch-export", "torch"),
         "onnx",
     ),
-    "formats_written": ("native", "node-link", "graphml", "dot", "csv"),
+    "formats_written": ("native", "node-link", "graphml", "dot", "csv", "model-explorer"),
 }
 """Formats of graphs, by the functions of :mod:`mtpp.api.names` that return them."""
 
