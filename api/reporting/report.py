@@ -85,13 +85,9 @@ def check_report(path: str | None, parameter: str = "path") -> None:
         file than an earlier report is there.
     """
     from mtpp.api.output import check_output
-    from mtpp.views.report.drawing import require_bokeh
-    from mtpp.views.report.layered import require_igraph
-    from mtpp.views.report.page import require_jinja
+    from mtpp.views.report.libraries import require_libraries
 
-    require_jinja()  # Bokeh needs it as well
-    require_bokeh()
-    require_igraph()
+    require_libraries()
     if path is None:
         return
     check_output(path)

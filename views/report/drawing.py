@@ -11,12 +11,10 @@ import re
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InputError
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.report.colours import GRID, INK, LINE, SOFT, SURFACE
 
 if TYPE_CHECKING:
-    from bokeh.model import Model
     from bokeh.models import GlyphRenderer
 
 Columns = dict[str, Any]
@@ -28,25 +26,6 @@ _LONGEST_NAME = 34
 """Characters of a row's or a column's name, at most."""
 
 _IDENTIFIER = re.compile(r"p\d+")
-
-
-def require_bokeh() -> None:
-    """Check that Bokeh is installed.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    try:
-        import bokeh.embed  # noqa: F401
-    except ImportError as error:
-        raise missing("Bokeh", error) from None
-
-
-def missing(library: str, error: ImportError) -> InputError:
-    """Return what to say where a library of the extra is not installed."""
-    return InputError(f"a report needs {library} ({error})", remedy="run: pip install 'mtpp[report]'")
 
 
 def script() -> str:
@@ -252,13 +231,12 @@ class Drawing:
         return ColumnDataSource(data=safe, name=name)
 
     def _paint(self, glyph: GlyphRenderer, key: str, value: str, columns: Columns) -> None:
-        """Set a colour of a glyph, and tag it where that follows the scheme; it is the same if the pointer is on it."""
-        kinds: list[Model] = [glyph.glyph]
-        for one in kinds:
-            if value in _SCHEMED:
-                one.tags = [*one.tags, f"{key}={value}"]
-            else:
-                setattr(one, key, {"field": value} if value in columns else value)
+        """Set a colour of a glyph, and tag it where that follows the scheme."""
+        shape = glyph.glyph
+        if value in _SCHEMED:
+            shape.tags = [*shape.tags, f"{key}={value}"]
+        else:
+            setattr(shape, key, {"field": value} if value in columns else value)
 
     def _listen(self, glyph: GlyphRenderer, tips: Sequence[tuple[str, str]], *, clicked: bool) -> None:
         from bokeh.models import HoverTool, TapTool

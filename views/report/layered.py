@@ -4,27 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from mtpp.views.report.drawing import missing
-
 Point = tuple[float, float]
 """Place in a layer, and the layer; one apart."""
 
 _ITERATIONS = 60
 """Rounds that the order of vertices in their layers is improved, at most."""
-
-
-def require_igraph() -> None:
-    """Check that igraph is installed.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    try:
-        import igraph  # noqa: F401
-    except ImportError as error:
-        raise missing("igraph", error) from None
 
 
 def layered(layers: Sequence[int], edges: Sequence[tuple[int, int]]) -> tuple[list[Point], list[list[Point]]]:

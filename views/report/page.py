@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 from mtpp import __version__
 from mtpp.terminal_safe import terminal_safe
-from mtpp.views.report.drawing import missing, script
+from mtpp.views.report.drawing import script
 
 _ESCAPES = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
 """Characters that could end a script, or a line of one."""
@@ -168,20 +168,6 @@ class Page:
     charts: Mapping[str, Any] = field(default_factory=dict)
     data: Mapping[str, Any] = field(default_factory=dict)
     version: str = __version__
-
-
-def require_jinja() -> None:
-    """Check that Jinja is installed.
-
-    Raises
-    ------
-    InputError
-        If it is not.
-    """
-    try:
-        import jinja2  # noqa: F401
-    except ImportError as error:
-        raise missing("Jinja", error) from None
 
 
 def page_html(page: Page) -> str:
