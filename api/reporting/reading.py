@@ -23,16 +23,12 @@ def read_result(request: VerifyRequest) -> tuple[Source, dict[str, Any]]:
     InputError
         If it is something else, or no strict JSON.
     """
+    from mtpp.api.verification.reporting import result_source
     from mtpp.formats.io.json_text import parse_json
-    from mtpp.formats.io.source import read_source
-    from mtpp.formats.results.verifiable import refuse_bloated, verifiable
+    from mtpp.formats.results.verifiable import verifiable
 
-    source = request.result
     remedy = "give what partition, certify, plan or simulate wrote with -o FILE"
-    if isinstance(source, str):
-        source = read_source(source, max_bytes=request.max_result_bytes, expected="a result of mtpp in JSON")
-    if not request.trusted_size:
-        refuse_bloated(source.data, source.display)
+    source = result_source(request)
     if b"{" not in source.data[:64]:
         raise InputError("no result of mtpp: no JSON object", source=source.display, remedy=remedy)
     document = parse_json(source.data, source.display)

@@ -202,7 +202,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     from mtpp.api.reporting.reading import PLAN, SIMULATION, STAGE_GRAPH, read_result, with_models_at_hand
     from mtpp.api.reporting.simulation_page import simulation_report_page
     from mtpp.api.reporting.training_page import training_report_page
-    from mtpp.api.verify import Verification, verify_document
+    from mtpp.api.verification.reporting import report_on, within_time
+    from mtpp.api.verify import Verification
     from mtpp.checker.table_report import TableReport
     from mtpp.formats.results.verifiable import is_training_plan
     from mtpp.views.report.table_report import table_page
@@ -215,7 +216,8 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     if document["format"] == PLAN:
         refuse_missing_graph(document, request)
     observer.note("verifying the result")
-    verification = verify_document(request, observer).told(named)
+    with within_time(request):
+        verification = Verification(report_on(document, source, request, observer)).told(named)
     found = verification.report
     observer.note("drawing the page")
     if isinstance(found, TableReport):

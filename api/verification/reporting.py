@@ -46,15 +46,29 @@ def read_result(request: VerifyRequest) -> tuple[dict[str, Any], Source]:
     InputError
         If it cannot be read, or is none.
     """
+    from mtpp.formats.results.verifiable import read_verifiable
+
+    source = result_source(request)
+    return read_verifiable(source.data, source.display), source
+
+
+def result_source(request: VerifyRequest) -> Source:
+    """Return the bytes of the result that a request is about.
+
+    Raises
+    ------
+    InputError
+        If they cannot be read, or are too many.
+    """
     from mtpp.formats.io.source import read_source
-    from mtpp.formats.results.verifiable import read_verifiable, refuse_bloated
+    from mtpp.formats.results.verifiable import refuse_bloated
 
     source = request.result
     if isinstance(source, str):
-        source = read_source(source, max_bytes=request.max_result_bytes)
+        source = read_source(source, max_bytes=request.max_result_bytes, expected="a result of mtpp in JSON")
     if not request.trusted_size:
         refuse_bloated(source.data, source.display)
-    return read_verifiable(source.data, source.display), source
+    return source
 
 
 def report_on(
