@@ -5,7 +5,7 @@ Part of the independent verifier (:mod:`mtpp.checker.plan`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import Any
 
@@ -97,23 +97,27 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
     return None
 
 
-def _is_allowed(loops: int, batch: int, plan: dict[str, Any], line: Line) -> bool:
-    devices, total, rules = plan["system"]["devices"], plan["micro_batches"], plan["rules"]
-    if loops not in (rules["loops"] or ()) or loops * devices > line.count:
-        return False
-    if loops == 1:
-        return bool(batch == total)
-    return bool(min(devices, total) <= batch <= total and (rules["loop_batches"] == "any" or total % batch == 0))
-
-
 def allowed_cells(plan: dict[str, Any], line: Line) -> Iterator[tuple[int, int]]:
     """Yield all loops and loop batches that were asked for, which may be many."""
-    devices, total = plan["system"]["devices"], plan["micro_batches"]
-    any_batch = plan["rules"]["loop_batches"] == "any"
-    batches = [batch for batch in range(min(devices, total), total + 1) if any_batch or total % batch == 0]
+    single, several = _loop_batches(plan)
     for loops in plan["rules"]["loops"] or ():
-        if loops * devices <= line.count:
-            yield from ((loops, batch) for batch in (batches if loops > 1 else (total,)))
+        if loops * plan["system"]["devices"] <= line.count:
+            yield from ((loops, batch) for batch in (single if loops == 1 else several))
+
+
+def _is_allowed(loops: int, batch: int, plan: dict[str, Any], line: Line) -> bool:
+    single, several = _loop_batches(plan)
+    known = loops in (plan["rules"]["loops"] or ()) and loops * plan["system"]["devices"] <= line.count
+    return known and batch in (single if loops == 1 else several)
+
+
+def _loop_batches(plan: dict[str, Any]) -> tuple[Sequence[int], Sequence[int]]:
+    """Return the loop batches that may stand with one loop, and with several."""
+    devices, total = plan["system"]["devices"], plan["micro_batches"]
+    several: Sequence[int] = range(min(devices, total), total + 1)
+    if plan["rules"]["loop_batches"] != "any":
+        several = [batch for batch in several if total % batch == 0]
+    return (total,), several
 
 
 def _has_one_cell(plan: dict[str, Any], line: Line) -> bool:
