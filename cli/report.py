@@ -7,10 +7,10 @@ from typing import Unpack
 import click
 
 from mtpp.cli.flags import flag_of
-from mtpp.cli.options.file_types import COSTS, MODEL, REPORT, RESULT
+from mtpp.cli.options.file_types import MODEL, REPORT, RESULT
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FiniteRange, noise_options, reading_options
-from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
+from mtpp.cli.options.shared import noise_options, reading_options
+from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
 
 FALSE = 1
 """Exit code."""
@@ -26,20 +26,11 @@ FALSE = 1
     help="The model that a plan is for, if it embeds none. Models of a table, or folders of them; repeatable. "
     "The pipeline of a simulation, and its model.",
 )  # fmt: skip
-@click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
-@click.option(
-    "--deep/--shallow", default=True, show_default=True, help="Run exhaustive searches again, or leave them out."
-)
-@click.option(
-    "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
-    help="Seconds from the start of the process; what is not checked by then is unchecked.",
-)  # fmt: skip
+@checking_options()
 @memory_limit_option()
 @held_to_options()
 @reading_options()
-@click.option(
-    "--max-input-size", metavar="SIZE", show_default="2GiB for models, 256MiB for FILE", help="Refuse larger inputs."
-)
+@result_size_option()
 @noise_options()
 @click.pass_context
 def command(

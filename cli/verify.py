@@ -7,10 +7,10 @@ from typing import Unpack
 
 import click
 
-from mtpp.cli.options.file_types import COSTS, DOCUMENT, MODEL
+from mtpp.cli.options.file_types import DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
-from mtpp.cli.options.shared import FiniteRange, output_options, reading_options
-from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
+from mtpp.cli.options.shared import output_options, reading_options
+from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
 
 
 @click.command("verify")
@@ -24,14 +24,7 @@ from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
     help="Find the model of each FILE, and its measured costs, by SHA-256: among those of --model, in FILE's folder, "
     "and in those above it up to the root of its repository.",
 )  # fmt: skip
-@click.option("--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them.")
-@click.option(
-    "--deep/--shallow", default=True, show_default=True, help="Run exhaustive searches again, or leave them out."
-)
-@click.option(
-    "--time-limit", type=FiniteRange(min=0, min_open=True), metavar="S",
-    help="Seconds from the start of the process; what is not checked by then is unchecked.",
-)  # fmt: skip
+@checking_options()
 @click.option("--accept-unchecked", is_flag=True, help="Exit 0 in place of 3.")
 @click.option(
     "--require-tier", type=click.Choice(["exact", "enumerated", "solver"]), help="Exit 1 if a bound is less trusted."
@@ -39,9 +32,7 @@ from mtpp.cli.options.verify_terms import VerifyOptions, held_to_options
 @memory_limit_option()
 @held_to_options()
 @reading_options()
-@click.option(
-    "--max-input-size", metavar="SIZE", show_default="2GiB for models, 256MiB for FILE", help="Refuse larger inputs."
-)
+@result_size_option()
 @output_options("table", "json")
 @click.pass_context
 def command(

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from mtpp.cli.options.file_types import SYSTEM
+from mtpp.cli.options.file_types import COSTS, SYSTEM
 from mtpp.cli.options.shared import (
+    FiniteRange,
     NoiseOptions,
     ReadingOptions,
     SystemOptions,
@@ -44,6 +45,37 @@ class VerifyOptions(SystemOptions, ReadingOptions, NoiseOptions, SizeOptions):
     max_input_size: str | None
     memory_limit: str | None
     time_limit: float | None
+
+
+def checking_options() -> Callable[[F], F]:
+    """Add ``--costs``, ``--deep/--shallow`` and ``--time-limit``: what is checked, and for how long."""
+    return stack(
+        click.option(
+            "--costs", type=COSTS, metavar="FILE", help="Measured times of the ops, if it was made with them."
+        ),
+        click.option(
+            "--deep/--shallow",
+            default=True,
+            show_default=True,
+            help="Run exhaustive searches again, or leave them out.",
+        ),
+        click.option(
+            "--time-limit",
+            type=FiniteRange(min=0, min_open=True),
+            metavar="S",
+            help="Seconds from the start of the process; what is not checked by then is unchecked.",
+        ),
+    )
+
+
+def result_size_option() -> Callable[[F], F]:
+    """Add ``--max-input-size``."""
+    return click.option(
+        "--max-input-size",
+        metavar="SIZE",
+        show_default="2GiB for models, 256MiB for FILE",
+        help="Refuse larger inputs.",
+    )
 
 
 def held_to_options() -> Callable[[F], F]:
