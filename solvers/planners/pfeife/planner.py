@@ -55,12 +55,11 @@ def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
 
 def _better(one: SplitPlan | NoSplitPlan, other: SplitPlan | NoSplitPlan) -> SplitPlan | NoSplitPlan:
     """Return the faster plan, or of two that do not fit the one that needs less memory."""
-    if isinstance(one, SplitPlan) and isinstance(other, SplitPlan):
-        return min(one, other, key=lambda plan: plan.iteration)
-    if isinstance(one, SplitPlan) or isinstance(other, SplitPlan):
-        return one if isinstance(one, SplitPlan) else other
-    known = [plan for plan in (one, other) if plan.least_memory_bytes is not None]
-    return min(known, key=lambda plan: plan.least_memory_bytes or 0, default=one)
+    plans = [found for found in (one, other) if isinstance(found, SplitPlan)]
+    if plans:
+        return min(plans, key=lambda plan: plan.iteration)
+    unfit = [found for found in (one, other) if isinstance(found, NoSplitPlan)]
+    return min(unfit, key=lambda found: (found.least_memory_bytes is None, found.least_memory_bytes or 0))
 
 
 def _along(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitPlan | NoSplitPlan:
