@@ -158,6 +158,8 @@ def leave(code: int, *, at_once: bool = False) -> NoReturn:
             with suppress(OSError, ValueError, AttributeError):
                 stream.flush()
         os._exit(code)
+    if interrupts.installed():
+        gc.freeze()  # Python looks three times for garbage in all that is left, for a quarter of a second with numba
     interrupts.finish(code)
     sys.exit(code)
 
