@@ -22,7 +22,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     WORK,
 )
 from mtpp.solvers.downsets.kernels.downset_store import keep_downset
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
 from mtpp.solvers.memory.memory_arrays import IN_ORDER, NO_MEMORY
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mtpp.solvers.memory.memory_arrays import GroundArrays
 
 
-@kernel
+@subroutine
 def end_stage(
     base: int,
     depth: int,
@@ -101,7 +101,7 @@ def end_stage(
     return bool(last <= limit)
 
 
-@kernel
+@subroutine
 def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: DownsetScratch) -> bool:
     """Return whether an op that was left out, and that can always leave its stage, fits into this one."""
     transfer, memory = arrays.transfer, arrays.memory
@@ -129,7 +129,7 @@ def _fits_another(depth: int, limit: int, arrays: DownsetArrays, scratch: Downse
     return False
 
 
-@kernel
+@subroutine
 def _peak(of_rest: bool, arrays: DownsetArrays, ground: GroundArrays | None, scratch: DownsetScratch) -> int:
     """Return the working memory of the stage, or with *of_rest* of all that is after it, run in the graph's order."""
     if ground is None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 if TYPE_CHECKING:
     from mtpp.solvers.downsets.downset_arrays import DownsetStore
 
 
-@kernel
+@subroutine
 def keep_downset(new: int, store: DownsetStore) -> bool:
     """Enter downset *new*, whose row and key are filled in, into the table; return whether it was not there before."""
     key = store.keys[new]

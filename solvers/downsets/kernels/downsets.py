@@ -45,7 +45,7 @@ from mtpp.solvers.downsets.kernels.downset_layout import (
     WORK,
 )
 from mtpp.solvers.downsets.kernels.downset_stage import end_stage
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
 from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
@@ -305,7 +305,7 @@ def _descend(
     frames[child + LEAST_COST] = least_cost
 
 
-@kernel
+@subroutine
 def _unpack(
     base: int, limit: int, arrays: DownsetArrays, store: DownsetStore, scratch: DownsetScratch, registers: Int64Array
 ) -> None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.local_search.kernels.moves import legal_stages, memory_after, relocate, toggle_both, transfer_changes
 from mtpp.solvers.orders.kernels.random_stream import next_below, next_float, next_word
 
@@ -124,7 +124,7 @@ def note_move(op: int, state: AssignmentState) -> None:
     state.journal_length[0] = length + 1
 
 
-@kernel
+@subroutine
 def keep_best(state: AssignmentState) -> int:
     """Keep the assignment as the best one; return the number of its slowest stages.
 

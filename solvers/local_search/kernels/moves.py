@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.array_types import Int32Array
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import peak_of_ops
 
@@ -134,14 +134,14 @@ def memory_after(
     )
 
 
-@kernel
+@subroutine
 def toggle_both(op: int, source: int, target: int, moves: MoveArrays, state: AssignmentState) -> None:
     """Let the places of *op* leave *source* and join *target*."""
     toggle_places(op, source, moves.ground, state)
     toggle_places(op, target, moves.ground, state)
 
 
-@kernel
+@subroutine
 def memory_cost(
     op: int, stage: int, param_bytes: int, ground: GroundArrays | None, memory: MemoryArrays, state: AssignmentState
 ) -> int:
@@ -167,7 +167,7 @@ def memory_cost(
     return int(stage_memory_cost(param_bytes, peak, memory))
 
 
-@kernel
+@subroutine
 def toggle_places(op: int, stage: int, ground: GroundArrays | None, state: AssignmentState) -> None:
     """Let the places of *op* join *stage*, or leave it if they are there."""
     if ground is not None and op != NO_OP:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.local_search.kernels.annealing import keep_best, note_move, slowest_stage
 from mtpp.solvers.local_search.kernels.moves import NO_OP, legal_stages, memory_after, move_op, transfer_changes
 
@@ -75,7 +75,7 @@ def _costs_after(
     return source_cost, target_cost
 
 
-@kernel
+@subroutine
 def _single_move(
     slowest: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState
 ) -> tuple[int, int]:
@@ -96,7 +96,7 @@ def _single_move(
     return NO_OP, NO_OP
 
 
-@kernel
+@subroutine
 def _double_move(
     slowest: int, looks: int, most: int, memory: MemoryArrays | None, moves: MoveArrays, state: AssignmentState
 ) -> tuple[int, int, int, int, int]:

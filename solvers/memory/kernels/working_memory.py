@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import SlicingArrays
@@ -211,7 +211,7 @@ def window_peaks(
                 node >>= 1
 
 
-@kernel
+@subroutine
 def _change(leaf: int, begins: int, ends: int, joining: int, change: Int64Array, most: Int64Array) -> int:
     """Add bytes that begin to be live at a leaf's place, and bytes that are no longer live after it.
 
@@ -227,7 +227,7 @@ def _change(leaf: int, begins: int, ends: int, joining: int, change: Int64Array,
     return node >> 1
 
 
-@kernel
+@subroutine
 def _sum_up(node: int, change: Int64Array, most: Int64Array) -> bool:
     """Recompute an inner node from its children; return whether it is another than before."""
     total = change[2 * node] + change[2 * node + 1]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import most_held, stage_memory_cost
 from mtpp.solvers.memory.kernels.working_memory import PeakScratch, peak_scratch, window_peaks
 from mtpp.solvers.memory.memory_arrays import IN_ORDER, RESERVE
@@ -25,7 +25,7 @@ INFEASIBLE = np.iinfo(np.int64).max
 """Stands for "no segmentation has all its costs below the cutoff"."""
 
 
-@kernel
+@subroutine
 def _extend_segments(
     right: int,
     left: int,
@@ -66,7 +66,7 @@ def _extend_segments(
         cost[begin] += added
 
 
-@kernel
+@subroutine
 def _add_memory_in_order(
     order: Int32Array,
     left: int,
@@ -258,7 +258,7 @@ def best_segmentation(order: Int32Array, stage_count: int, cutoff: int, slicing:
     return int(ring[n % width, stage_count])
 
 
-@kernel
+@subroutine
 def _longest_window(order: Int32Array, work: Int64Array, cutoff: int) -> int:
     longest = 0
     left = 0

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 if TYPE_CHECKING:
     from mtpp.solvers.arrays import OrderArrays
@@ -58,12 +58,12 @@ def kahn_order(ordering: OrderArrays, priority: NDArray[np.float64]) -> Int32Arr
     return order
 
 
-@kernel
+@subroutine
 def _before(a: int, b: int, priority: NDArray[np.float64]) -> bool:
     return priority[a] > priority[b] or (priority[a] == priority[b] and a < b)
 
 
-@kernel
+@subroutine
 def _push(heap: Int32Array, size: int, op: int, priority: NDArray[np.float64]) -> int:
     hole = size
     while hole > 0:
@@ -76,7 +76,7 @@ def _push(heap: Int32Array, size: int, op: int, priority: NDArray[np.float64]) -
     return size + 1
 
 
-@kernel
+@subroutine
 def _sink(heap: Int32Array, size: int, op: int, priority: NDArray[np.float64]) -> None:
     hole = 0
     child = 1

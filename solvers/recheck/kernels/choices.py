@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 
 @kernel
@@ -78,7 +78,7 @@ def can_choose(offsets: Int64Array, cost: Int64Array, memory: Int64Array, most_c
     return True
 
 
-@kernel
+@subroutine
 def _by_range(cheap: Int64Array, lean: Int64Array) -> Int64Array:
     """Return the layers, first those whose choice makes the largest difference in memory: the rest can do little."""
     order = np.arange(cheap.shape[0])
@@ -93,7 +93,7 @@ def _by_range(cheap: Int64Array, lean: Int64Array) -> Int64Array:
     return order
 
 
-@kernel
+@subroutine
 def _undominated(left: Int64Array, right: Int64Array) -> Int64Array:
     """Merge two lists of pairs, of rising cost and falling memory, without pairs that another is no worse than."""
     merged = np.empty((left.shape[0] + right.shape[0], 2), np.int64)

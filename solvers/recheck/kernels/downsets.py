@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.memory import overflow, peak_of
 from mtpp.solvers.recheck.kernels.state import (
     BEFORE,
@@ -145,7 +145,7 @@ def search_again(
     return outcome
 
 
-@kernel
+@subroutine
 def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int, level: int) -> bool:
     """Tell whether what is decided leaves both sides within what they may be."""
     cost, rest = nodes[depth, COST], nodes[depth, REST]
@@ -156,7 +156,7 @@ def _may_go_on(claim: ClaimArrays, limits: Limits, nodes: Int64Array, depth: int
     return bool(cost + overflow(nodes[depth, PARAMS] + nodes[depth, PEAK], limits) <= limits.ticks)
 
 
-@kernel
+@subroutine
 def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, nodes: Int64Array, downset: int) -> bool:
     """Set up the search from one downset; return whether there is anything to decide.
 
@@ -247,7 +247,7 @@ def _begin(claim: ClaimArrays, limits: Limits, store: Store, scratch: Scratch, n
     return bool(_may_go_on(claim, limits, nodes, 0, level))
 
 
-@kernel
+@subroutine
 def _join(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> None:
     """Add the ready op on top of the list to the stage."""
     parent = depth - 1
@@ -285,7 +285,7 @@ def _join(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, op: int, dept
     nodes[depth, PASSED] = nodes[parent, PASSED]
 
 
-@kernel
+@subroutine
 def _unjoin(claim: ClaimArrays, scratch: Scratch, op: int) -> None:
     """Undo :func:`_join`."""
     scratch.status[op] = UNDECIDED
@@ -296,7 +296,7 @@ def _unjoin(claim: ClaimArrays, scratch: Scratch, op: int) -> None:
         scratch.missing[claim.after[e]] += 1
 
 
-@kernel
+@subroutine
 def _leave(
     claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int, level: int
 ) -> None:
@@ -349,7 +349,7 @@ def _leave(
     nodes[depth, PASSED] = nodes[parent, PASSED] + 1
 
 
-@kernel
+@subroutine
 def _unleave(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, depth: int) -> None:
     """Undo :func:`_leave`."""
     for i in range(nodes[depth - 1, TRAILED], nodes[depth, TRAILED]):
@@ -360,7 +360,7 @@ def _unleave(claim: ClaimArrays, scratch: Scratch, nodes: Int64Array, depth: int
                 scratch.left_readers[claim.read[e]] -= 1
 
 
-@kernel
+@subroutine
 def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: Int64Array, op: int, depth: int) -> bool:
     """Tell whether a ready op that was left fits into the stage, whatever else may still join it.
 
@@ -389,7 +389,7 @@ def _fits_anyway(claim: ClaimArrays, limits: Limits, scratch: Scratch, nodes: In
     return True
 
 
-@kernel
+@subroutine
 def _accepted(
     claim: ClaimArrays, limits: Limits, ground: GroundArrays, scratch: Scratch, nodes: Int64Array, depth: int
 ) -> bool:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.stages import (
     Choices,
     crossing_edges,
@@ -174,7 +174,7 @@ def fit_stages(
     return looked_at
 
 
-@kernel
+@subroutine
 def _most_in_flight(
     known: int,
     most: int,
@@ -304,7 +304,7 @@ def superstages_as_parts(
     return Parts(start, uses[:n], adds[:n], slack[:n])
 
 
-@kernel
+@subroutine
 def _improves(front: Int32Array, total: int, slack: int, exactly: bool) -> bool:
     """Note a sum of degrees with its slack; return False if one that uses no more devices is as good.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 if TYPE_CHECKING:
     from mtpp.solvers.recheck.arrays import GroundArrays, Limits
@@ -43,7 +43,7 @@ def overflow(held: int, limits: Limits) -> int:
     return ticks + (1 if remainder > 0 else 0)
 
 
-@kernel
+@subroutine
 def peak_of(ground: GroundArrays, scratch: Scratch, wanted: int) -> int:
     """Return the most bytes live over the steps of all ops of one status, run in the graph's order."""
     first, last, touched, change = scratch.first, scratch.last, scratch.touched, scratch.change

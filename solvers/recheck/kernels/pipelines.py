@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.stages import (
     Choices,
     crossing_edges,
@@ -123,7 +123,7 @@ def search_pipelines(
     return looked_at
 
 
-@kernel
+@subroutine
 def _spare(low: int, downsets: Downsets, rules: Rules, fewest: Int32Array) -> tuple[int, int]:
     """Return how many devices are left at most once a downset is placed, and the least s that leaves any."""
     spare, least_s = 0, rules.most_degrees
@@ -135,7 +135,7 @@ def _spare(low: int, downsets: Downsets, rules: Rules, fewest: Int32Array) -> tu
     return spare, least_s
 
 
-@kernel
+@subroutine
 def _add_stage(
     low: int, high: int, left: int, downsets: Downsets, choices: Choices, rules: Rules, fewest: Int32Array
 ) -> None:
@@ -167,7 +167,7 @@ def _add_stage(
                     fewest[high, s + d] = taken
 
 
-@kernel
+@subroutine
 def _most_in_flight(
     low: int,
     high: int,

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.levels import Pairs, Parts, longer
 
 
@@ -143,7 +143,7 @@ def split_layers(
     return SplitRows(low, counts[:counted], sums[:rows], slack[:rows], looked_at)
 
 
-@kernel
+@subroutine
 def _put_before(
     low: int,
     high: int,
@@ -182,7 +182,7 @@ def _put_before(
     return tried, updated
 
 
-@kernel
+@subroutine
 def _first_from(low: int, high: int, pairs: Pairs) -> int:
     """Return the first pair of *high* whose smaller downset is *low* or a later one."""
     left, right = int(pairs.below[high]), int(pairs.below[high + 1])
@@ -195,7 +195,7 @@ def _first_from(low: int, high: int, pairs: Pairs) -> int:
     return left
 
 
-@kernel
+@subroutine
 def _keep_best(
     gained: int,
     rules: SplitRules,

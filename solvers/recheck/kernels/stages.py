@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.choices import can_choose
 
 
@@ -41,7 +41,7 @@ class Choices(NamedTuple):
     sync: Int64Array
 
 
-@kernel
+@subroutine
 def layers_between(low: NDArray[np.uint64], high: NDArray[np.uint64], layers: int) -> Int32Array:
     """Return the layers, of so many in all, that one downset holds and a smaller one does not."""
     found = np.empty(layers, np.int32)
@@ -54,7 +54,7 @@ def layers_between(low: NDArray[np.uint64], high: NDArray[np.uint64], layers: in
     return found[:count]
 
 
-@kernel
+@subroutine
 def crossing_edges(layers: Int32Array, choices: Choices) -> tuple[NDArray[np.bool_], int]:
     """Return for each layer whether it is one of *layers*, and the ticks of all edges with one end among them."""
     inside = np.zeros(choices.edge_offsets.shape[0] - 1, np.bool_)
@@ -68,7 +68,7 @@ def crossing_edges(layers: Int32Array, choices: Choices) -> tuple[NDArray[np.boo
     return inside, edges
 
 
-@kernel
+@subroutine
 def options_of_stage(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Array, Int64Array]:
     """Return the ways of all layers of a stage, one after the other, and where each layer's begin; or nothing."""
     total = 0
@@ -87,7 +87,7 @@ def options_of_stage(layers: Int32Array, offsets: Int64Array) -> tuple[Int64Arra
     return options, begin
 
 
-@kernel
+@subroutine
 def times_of_options(
     layers: Int32Array, inside: NDArray[np.bool_], options: Int64Array, offsets: Int64Array, choices: Choices
 ) -> Int64Array:
@@ -115,7 +115,7 @@ def least_cost(offsets: Int64Array, cost: Int64Array) -> int:
     return total
 
 
-@kernel
+@subroutine
 def has_room(
     in_flight: int,
     choices: Choices,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.recheck.kernels.state import REACHED
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ def reach(store: Store, scratch: Scratch, words: int, level: int) -> bool:
     return True
 
 
-@kernel
+@subroutine
 def _slot(store: Store, downset: NDArray[np.uint64], words: int) -> int:
     """Return the slot of a downset in the hash table, or the free one that it would have."""
     mixed = np.uint64(0)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 LAST_LABEL = 2**62
 """All labels are below."""
@@ -68,7 +68,7 @@ def move(clusters: Clusters, moving: Int32Array, left: int, right: int) -> bool:
     return True
 
 
-@kernel
+@subroutine
 def _unlink(clusters: Clusters, cluster: int) -> None:
     before = clusters.previous[cluster]
     after = clusters.following[cluster]
@@ -76,7 +76,7 @@ def _unlink(clusters: Clusters, cluster: int) -> None:
     clusters.previous[after] = before
 
 
-@kernel
+@subroutine
 def unite(clusters: Clusters, kept: int, gone: int) -> None:
     """Let *kept*, at its place in the order, take in the members of *gone*."""
     _unlink(clusters, gone)

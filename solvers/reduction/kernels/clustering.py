@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.reduction.kernels.cluster_order import Clusters, find, move, unite
 
 _BLOCKED = -1
@@ -109,7 +109,7 @@ def number_clusters(clusters: Clusters, group_of: Int32Array) -> None:
         cluster = clusters.following[cluster]
 
 
-@kernel
+@subroutine
 def _fits(clusters: Clusters, a: int, b: int, limits: ClusterLimits) -> bool:
     return bool(
         clusters.size[a] + clusters.size[b] <= limits.size
@@ -118,7 +118,7 @@ def _fits(clusters: Clusters, a: int, b: int, limits: ClusterLimits) -> bool:
     )
 
 
-@kernel
+@subroutine
 def _join(
     clusters: Clusters, tail: int, head: int, successors: Edges, predecessors: Edges, found: Int32Array,
     seen: Int32Array, stamp: int,
@@ -135,7 +135,7 @@ def _join(
     return False
 
 
-@kernel
+@subroutine
 def _reached(
     clusters: Clusters, start: int, stop: int, sign: int, neighbours: Edges, found: Int32Array, seen: Int32Array,
     stamp: int,

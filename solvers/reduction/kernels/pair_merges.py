@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 DOWN, UP = 0, 1
 """Which way an op moves: to an op that reads from it, or to one that it reads from."""
@@ -125,7 +125,7 @@ def nearest(graph: MergeArrays, op: int, way: int) -> tuple[int, bool]:
     return best, only and best >= 0
 
 
-@kernel
+@subroutine
 def _shared(graph: MergeArrays, op: int, leader: int) -> int:
     """Return the transfers of the tensors of *op* that *leader* has too, twice if nobody else has them."""
     total = 0
@@ -147,7 +147,7 @@ def _shared(graph: MergeArrays, op: int, leader: int) -> int:
     return total
 
 
-@kernel
+@subroutine
 def _beyond(graph: MergeArrays, op: int, leader: int, way: int, search: Search, number: int, steps: int) -> bool:
     """Tell whether all other neighbours of *op* on that side lie beyond *leader*; False if that takes too long."""
     left = 0
@@ -191,7 +191,7 @@ def _beyond(graph: MergeArrays, op: int, leader: int, way: int, search: Search, 
     return False
 
 
-@kernel
+@subroutine
 def _root(root: Int32Array, op: int) -> int:
     """Return the op that stays at the end of the moves that begin with *op*; halves the way."""
     while root[op] != op:

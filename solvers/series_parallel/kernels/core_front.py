@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import NEVER, stage_memory_cost
 from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
@@ -144,7 +144,7 @@ def core_stages(items: CoreItems, most_work: int, terms: Terms) -> Int64Array:
     return found[:count]
 
 
-@kernel
+@subroutine
 def _moved_by(items: CoreItems, item: int, inside: Int64Array, made: NDArray[np.bool_], added: bool) -> int:
     """Add an item to a stage whose items all come before it, or take the last one away (not *added*).
 
@@ -263,13 +263,13 @@ def core_front(
     return found[:count], origin[:count], links[: begins[state_count]], lossy or thin
 
 
-@kernel
+@subroutine
 def _reads(flags: int) -> int:
     """Return the flags of the head for tensors that have flags of the tail."""
     return flags << 1
 
 
-@kernel
+@subroutine
 def _doubled(rows: Int64Array) -> Int64Array:
     grown = np.empty((2 * len(rows), rows.shape[1]), dtype=np.int64)
     for i in range(len(rows)):

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.memory.kernels.stage_memory import stage_memory_cost
 from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 
@@ -102,7 +102,7 @@ def fits(cost: int, param_bytes: int, cutoff: int, memory: MemoryArrays) -> bool
     return bool(cost + stage_memory_cost(param_bytes, memory.reserve_bytes, memory) < cutoff)
 
 
-@kernel
+@subroutine
 def _precedes(points: Int64Array, i: int, j: int) -> bool:
     for column in range(6):
         if points[i, column] != points[j, column]:
@@ -222,7 +222,7 @@ def nondominated(points: Int64Array, count: int, charges: Int64Array, limited: b
     return kept[:size]
 
 
-@kernel
+@subroutine
 def _dominates(points: Int64Array, x: int, y: int, charges: Int64Array) -> bool:
     more = points[x, FLAGS] & ~points[y, FLAGS]
     return bool(
@@ -245,14 +245,14 @@ def thinned(kept: Int64Array, most: int) -> Int64Array:
     return chosen
 
 
-@kernel
+@subroutine
 def affordable(point: Int64Array, outside: int, charges: Int64Array, terms: Terms) -> bool:
     """Return whether what is outside, and what the open stages pay, fits into the stages that are not closed."""
     open_cost = point[TAIL] + point[HEAD] + charged(point[FLAGS], 0, charges) + charged(point[FLAGS], 1, charges)
     return bool(outside + open_cost <= (terms.stages - point[CLOSED]) * (terms.cutoff - 1))
 
 
-@kernel
+@subroutine
 def hopeful(point: Int64Array, outside: int, charges: Int64Array, ends: Ends, terms: Terms) -> bool:
     """Return whether a point may be part of a cut below the cutoff.
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.memory.memory_arrays import NO_MEMORY
 from mtpp.solvers.series_parallel.kernels.pareto_fronts import (
     BUFFER,
@@ -64,7 +64,7 @@ class Series(NamedTuple):
     head_flag: int
 
 
-@kernel
+@subroutine
 def _descending(fronts: Int64Array, begin: int, end: int) -> Int64Array:
     """Return the rows from *begin* to *end* by what the tail's stage pays, the most first."""
     keys = np.zeros((end - begin, 6), dtype=np.int64)
@@ -73,7 +73,7 @@ def _descending(fronts: Int64Array, begin: int, end: int) -> Int64Array:
     return in_order(keys, end - begin) + begin
 
 
-@kernel
+@subroutine
 def _grouped(live: Int64Array, charges: Int64Array) -> tuple[Int64Array, Int64Array, int]:
     """Return the points by what the open stage pays, the least first; the group of each, and the number of groups.
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel, pipeline_cost, workspace
 
 _LAYER, _OPTION, _SPLIT, _MERGE = 0.55, 0.75, 0.88, 0.96
@@ -47,6 +47,23 @@ def _neighbour_stage(model: AnnealedModel, stage: Int64Array, layer: int, near: 
     return int(stage[np.random.randint(len(stage))])
 
 
+@subroutine
+def _copy(
+    stage: Int64Array,
+    option: Int64Array,
+    choice: Int64Array,
+    to_stage: Int64Array,
+    to_option: Int64Array,
+    to_choice: Int64Array,
+) -> None:
+    """Copy a pipeline."""
+    for s in range(len(option)):
+        to_option[s] = option[s]
+    for v in range(len(stage)):
+        to_stage[v] = stage[v]
+        to_choice[v] = choice[v]
+
+
 @kernel
 def anneal_stages(
     model: AnnealedModel,
@@ -81,89 +98,96 @@ def anneal_stages(
     work = workspace(len(option), len(model.edges))
     marked = np.zeros(layers, dtype=np.int64)
     number = np.zeros(len(option), dtype=np.int64)
-    cost = pipeline_cost(model, stage, option, choice, stages, work)
-    best_stage, best_option, best_choice, best_stages, best = stage.copy(), option.copy(), choice.copy(), stages, cost
-    old_stage, old_option, old_choice = stage.copy(), option.copy(), choice.copy()
-    for step in range(steps):
-        temperature = cost * hot * (cold / hot) ** (step / steps)
-        old_stage[:], old_option[:], old_choice[:], old_stages = stage, option, choice, stages
-        v = np.random.randint(layers)
-        kind = np.random.random()
-        own = stage[v]
-        if kind < _LAYER:
-            other = _neighbour_stage(model, stage, v, _NEAR_LAYER)
-            if other == own:
-                continue
-            if np.random.random() < 0.5:
-                stage[v] = other
-            else:
+    best_stage, best_option, best_choice, best_stages = stage.copy(), option.copy(), choice.copy(), stages
+    old_stage, old_option, old_choice, old_stages = stage.copy(), option.copy(), choice.copy(), stages
+    best_order = work.order.copy()
+    cost = best = np.inf
+    # The first turn rates the pipeline as it came: the function that rates it is long, and compiled into each call.
+    for step in range(-1, steps):
+        if step >= 0:
+            _copy(stage, option, choice, old_stage, old_option, old_choice)
+            old_stages = stages
+            v = np.random.randint(layers)
+            kind = np.random.random()
+            own = stage[v]
+            if kind < _LAYER:
+                other = _neighbour_stage(model, stage, v, _NEAR_LAYER)
+                if other == own:
+                    continue
+                if np.random.random() < 0.5:
+                    stage[v] = other
+                else:
+                    _mark_side(model, stage, v, np.random.random() < 0.5, marked)
+                    for u in range(layers):
+                        if marked[u]:
+                            stage[u] = other
+            elif kind < _OPTION:
+                option[own] = np.random.randint(options)
+                if np.random.random() < 0.5:
+                    option[stage[np.random.randint(layers)]] = np.random.randint(options)
+            elif kind < _SPLIT:
+                if stages >= most:
+                    continue
                 _mark_side(model, stage, v, np.random.random() < 0.5, marked)
+                if np.random.random() < _ALONE:
+                    marked[:] = 0
+                    marked[v] = 1
                 for u in range(layers):
                     if marked[u]:
-                        stage[u] = other
-        elif kind < _OPTION:
-            option[own] = np.random.randint(options)
-            if np.random.random() < 0.5:
-                option[stage[np.random.randint(layers)]] = np.random.randint(options)
-        elif kind < _SPLIT:
-            if stages >= most:
-                continue
-            _mark_side(model, stage, v, np.random.random() < 0.5, marked)
-            if np.random.random() < _ALONE:
-                marked[:] = 0
-                marked[v] = 1
-            for u in range(layers):
-                if marked[u]:
-                    stage[u] = stages
-            option[stages] = np.random.randint(options) if np.random.random() < 0.5 else 0
-            if option[own] > 0 and np.random.random() < 0.5:
-                option[own] -= 1
-            stages += 1
-        elif kind < _MERGE:
-            other = _neighbour_stage(model, stage, v, _NEAR_STAGE)
-            if other == own:
-                continue
-            for u in range(layers):
-                if stage[u] == own:
-                    stage[u] = other
-            if np.random.random() < 0.5:
-                option[other] = np.random.randint(options)
-        else:
-            c = np.random.randint(model.choices[v])
-            if np.random.random() < 0.5:
+                        stage[u] = stages
+                option[stages] = np.random.randint(options) if np.random.random() < 0.5 else 0
+                if option[own] > 0 and np.random.random() < 0.5:
+                    option[own] -= 1
+                stages += 1
+            elif kind < _MERGE:
+                other = _neighbour_stage(model, stage, v, _NEAR_STAGE)
+                if other == own:
+                    continue
                 for u in range(layers):
-                    if stage[u] == own and c < model.choices[u]:
-                        choice[u] = c
+                    if stage[u] == own:
+                        stage[u] = other
+                if np.random.random() < 0.5:
+                    option[other] = np.random.randint(options)
             else:
-                choice[v] = c
-        number[:stages] = 0
-        for u in range(layers):
-            number[stage[u]] = 1
-        left = 0
-        for s in range(stages):
-            if number[s]:
-                number[s] = left
-                option[left] = option[s]
-                left += 1
-        if left < stages:
+                c = np.random.randint(model.choices[v])
+                if np.random.random() < 0.5:
+                    for u in range(layers):
+                        if stage[u] == own and c < model.choices[u]:
+                            choice[u] = c
+                else:
+                    choice[v] = c
+            number[:stages] = 0
             for u in range(layers):
-                stage[u] = number[stage[u]]
-            stages = left
+                number[stage[u]] = 1
+            left = 0
+            for s in range(stages):
+                if number[s]:
+                    number[s] = left
+                    option[left] = option[s]
+                    left += 1
+            if left < stages:
+                for u in range(layers):
+                    stage[u] = number[stage[u]]
+                stages = left
         new = pipeline_cost(model, stage, option, choice, stages, work)
-        if new <= cost or np.random.random() < math.exp((cost - new) / temperature):
+        temperature = cost * hot * (cold / hot) ** (step / steps)
+        if step < 0 or new <= cost or np.random.random() < math.exp((cost - new) / temperature):
             cost = new
             if cost < best:
-                best_stage[:], best_option[:], best_choice[:], best_stages, best = stage, option, choice, stages, cost
+                _copy(stage, option, choice, best_stage, best_option, best_choice)
+                best_stages, best = stages, cost
+                for i in range(stages):
+                    best_order[i] = work.order[i]
         else:
-            stage[:], option[:], choice[:], stages = old_stage, old_option, old_choice, old_stages
+            _copy(old_stage, old_option, old_choice, stage, option, choice)
+            stages = old_stages
     if best >= IMPOSSIBLE:
         return best, best_stages
-    pipeline_cost(model, best_stage, best_option, best_choice, best_stages, work)
     for i in range(best_stages):
-        number[work.order[i]] = i
+        number[best_order[i]] = i
     for u in range(layers):
         stage[u] = number[best_stage[u]]
+        choice[u] = best_choice[u]
     for s in range(best_stages):
         option[number[s]] = best_option[s]
-    choice[:] = best_choice
     return best, best_stages

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.looped_rows import looped_rows
 from mtpp.solvers.planners.pfeife.kernels.ordered_passes import ordered_passes
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import WIDEST, move_split
@@ -109,7 +109,7 @@ def anneal_together(
     return best, best_excess
 
 
-@kernel
+@subroutine
 def _scheduled(arrays: SplitArrays, table: Int32Array, place: Int32Array, micro_batch: Int32Array) -> SplitArrays:
     """Return the arrays of another schedule of the same stages and micro-batches."""
     return SplitArrays(
@@ -133,7 +133,7 @@ def _scheduled(arrays: SplitArrays, table: Int32Array, place: Int32Array, micro_
     )
 
 
-@kernel
+@subroutine
 def _places(rows: Int32Array, order: Int64Array, stages: int, micro_batches: int) -> tuple[Int32Array, Int32Array]:
     """Return the place of each pass in the precedence order, and the micro-batch of each in that order."""
     place = np.full((stages, 4, micro_batches), -1, dtype=np.int32)
@@ -145,7 +145,7 @@ def _places(rows: Int32Array, order: Int64Array, stages: int, micro_batches: int
     return place, micro_batch
 
 
-@kernel
+@subroutine
 def _move_warm_up(warm_up: Int64Array, least: Int64Array, most: int) -> bool:
     """Let a device, or all up to one or from one on, begin its backward passes a pass later or earlier."""
     devices = len(warm_up)
@@ -165,7 +165,7 @@ def _move_warm_up(warm_up: Int64Array, least: Int64Array, most: int) -> bool:
     return moved
 
 
-@kernel
+@subroutine
 def _excess(
     arrays: SplitArrays, memory: MemoryArrays, rows: Int32Array, row_start: Int64Array, split: Int64Array
 ) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 
 
 @kernel
@@ -43,7 +43,7 @@ def looped_rows(micro_batches: int, loops: int, loop_batch: int, warm_up: Int64A
     return rows
 
 
-@kernel
+@subroutine
 def _set_pass(
     row: Int32Array,
     number: int,

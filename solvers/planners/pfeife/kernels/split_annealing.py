@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, excess_bytes
@@ -83,7 +83,7 @@ def anneal_split(
     return best, best_excess
 
 
-@kernel
+@subroutine
 def move_split(trial: Int64Array, reach: float) -> bool:
     """Move one split point, several by as much, or two against each other; return whether a split is left."""
     stages = len(trial) - 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, excess_bytes
@@ -59,7 +59,7 @@ def beam_split(
     return rounds
 
 
-@kernel
+@subroutine
 def _moved(split: Int64Array, s: int, step: int, together: bool, trial: Int64Array) -> bool:
     """Set *trial* to a split with one point moved, and the others in proportion; return whether it is a split."""
     stages = len(split) - 1
@@ -79,7 +79,7 @@ def _moved(split: Int64Array, s: int, step: int, together: bool, trial: Int64Arr
     return in_order
 
 
-@kernel
+@subroutine
 def _insert(beam: Int64Array, ticks: Int64Array, split: Int64Array, found: int) -> bool:
     """Put a split where it belongs by its ticks, unless it is there; return whether it was not."""
     width = len(beam)

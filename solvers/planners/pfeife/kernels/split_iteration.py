@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays, SplitRoom
 
 NEVER = 2**62
 """Ticks of an iteration that was given up."""
 
 
-@kernel
+@subroutine
 def split_room(arrays: SplitArrays, stages: int) -> SplitRoom:
     """Return room for evaluations of splits into *stages* stages."""
     devices = len(arrays.speed_of)
@@ -60,7 +60,7 @@ def iteration(arrays: SplitArrays, split: Int64Array, room: SplitRoom, cutoff: i
     )
 
 
-@kernel
+@subroutine
 def _set_durations(arrays: SplitArrays, split: Int64Array, room: SplitRoom) -> None:
     """Set the ticks of each kind of pass, of hand-overs, and of all passes of each device."""
     devices = len(arrays.speed_of)
@@ -80,7 +80,7 @@ def _set_durations(arrays: SplitArrays, split: Int64Array, room: SplitRoom) -> N
             room.load[d] += arrays.share[s, kind] * duration[4 * s + kind]
 
 
-@kernel
+@subroutine
 def _sweep(
     table: Int32Array,
     after: Int32Array,
@@ -127,7 +127,7 @@ def _sweep(
     return _latest(free)
 
 
-@kernel
+@subroutine
 def _latest(free: Int64Array) -> int:
     latest = free[0]
     for d in range(1, len(free)):
@@ -136,7 +136,7 @@ def _latest(free: Int64Array) -> int:
     return int(latest)
 
 
-@kernel
+@subroutine
 def _set_between(arrays: SplitArrays, split: Int64Array, between: Int64Array) -> None:
     """Set the ticks of messages from stage to stage: every tensor goes once to each other stage that reads it."""
     stages, n = len(split) - 1, split[len(split) - 1]
@@ -156,7 +156,7 @@ def _set_between(arrays: SplitArrays, split: Int64Array, between: Int64Array) ->
                 between[source, target] += arrays.ticks[t]
 
 
-@kernel
+@subroutine
 def _direct_sweep(arrays: SplitArrays, room: SplitRoom, stages: int, cutoff: int) -> int:
     """Sweep over passes whose tensors go straight to the stages that read them."""
     table, ready, free, channel, load = arrays.table, room.ready, room.free, room.channel, room.load

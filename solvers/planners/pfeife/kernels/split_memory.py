@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 
 
@@ -60,7 +60,7 @@ def device_bytes(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, n
     fixed_and_received(arrays, memory, split, need)
 
 
-@kernel
+@subroutine
 def fixed_and_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, need: Int64Array) -> None:
     """Add what each device holds whatever is in flight, and what it receives of all micro-batches, to *need*."""
     devices, stages = len(need), len(split) - 1
@@ -73,7 +73,7 @@ def fixed_and_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Ar
         _add_received(arrays, memory, split, need)
 
 
-@kernel
+@subroutine
 def _add_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, need: Int64Array) -> None:
     """Add tensors that come straight from their producers, and gradients that come back, of all micro-batches."""
     stages, n = len(split) - 1, split[len(split) - 1]

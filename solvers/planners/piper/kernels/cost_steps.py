@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import kernel
+from mtpp.solvers.jit import kernel, subroutine
 from mtpp.solvers.planners.piper.kernels.saving_classes import UNDECIDED
 from mtpp.solvers.planners.piper.kernels.stage_choices import BANG_PER_BUCK, LEAST, UNBOUNDED, least_cost
 from mtpp.solvers.planners.piper.kernels.stage_options import gather_members
@@ -26,7 +26,7 @@ _NONE, _ONE = 0, 1
 """Passed on as ``int(_ONE)``: each combination of literals as arguments would be compiled anew."""
 
 
-@kernel
+@subroutine
 def _edges_of_stage(
     count: int,
     j: int,
@@ -50,14 +50,14 @@ def _edges_of_stage(
     return ticks
 
 
-@kernel
+@subroutine
 def _holds(v: int, outer: NDArray[np.uint64], inner: NDArray[np.uint64]) -> bool:
     """Tell whether layer v is in *outer* and not in *inner*."""
     word, bit = v // 64, np.uint64(1) << np.uint64(v % 64)
     return bool((outer[word] & ~inner[word] & bit) != 0)
 
 
-@kernel
+@subroutine
 def _fits_until(count: int, memory: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
     """Return the most micro-batches in flight with which the chosen configurations fit into *memory*."""
     a = 0
@@ -166,7 +166,7 @@ def cost_steps(
     return starts, steps_y[:total].copy(), steps_cost[:total].copy(), undecided
 
 
-@kernel
+@subroutine
 def _has_choices(count: int, j: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> bool:
     """Tell whether each member has a choice for degree j."""
     n = len(arrays.in_start) - 1
@@ -177,7 +177,7 @@ def _has_choices(count: int, j: int, arrays: ChoiceArrays, scratch: KnapsackScra
     return True
 
 
-@kernel
+@subroutine
 def _doubled(values: Int64Array) -> Int64Array:
     larger = np.empty(2 * len(values), dtype=np.int64)
     for i in range(len(values)):
@@ -185,7 +185,7 @@ def _doubled(values: Int64Array) -> Int64Array:
     return larger
 
 
-@kernel
+@subroutine
 def _steps(
     count: int,
     j: int,
@@ -288,7 +288,7 @@ def fit_until(
     return until
 
 
-@kernel
+@subroutine
 def _least_memory(count: int, j: int, in_flight: int, arrays: ChoiceArrays, scratch: KnapsackScratch) -> int:
     """Return the fewest bytes that a stage's layers take; too many if one of them has no choice."""
     n = len(arrays.in_start) - 1

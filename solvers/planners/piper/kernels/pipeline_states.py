@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from mtpp.array_types import Int64Array
-from mtpp.solvers.jit import inlined, kernel
+from mtpp.solvers.jit import inlined, kernel, subroutine
 from mtpp.solvers.planners.piper.kernels.pipeline_layout import (
     BY_BATCH,
     DEVICES,
@@ -324,7 +324,7 @@ def extend(
     return complete
 
 
-@kernel
+@subroutine
 def _heavy_enough(
     first: int, last: int, outer: int, threshold: Threshold, downsets: LayerDownsets, alive: Int64Array
 ) -> int:
@@ -339,13 +339,13 @@ def _heavy_enough(
     return first
 
 
-@kernel
+@subroutine
 def _in_time(g: int, compute: int, weights: int, threshold: Threshold) -> bool:
     """Tell whether a stage with these sums is within the threshold at the g-th degree."""
     return bool(threshold.scale_p[g] * compute + threshold.scale_w[g] * weights <= threshold.budget[g])
 
 
-@kernel
+@subroutine
 def _first_in_time(compute: int, weights: int, threshold: Threshold) -> int:
     """Return the position of the first degree at which a stage with these sums is within the threshold."""
     if _in_time(0, compute, weights, threshold):
@@ -353,7 +353,7 @@ def _first_in_time(compute: int, weights: int, threshold: Threshold) -> int:
     return 1 + _first_in_time_of_several(compute, weights, threshold)
 
 
-@kernel
+@subroutine
 def _first_in_time_of_several(compute: int, weights: int, threshold: Threshold) -> int:
     """Return how many degrees behind the first one are not enough; time falls from the second one on."""
     low, high = 1, len(threshold.data_degrees)
@@ -366,7 +366,7 @@ def _first_in_time_of_several(compute: int, weights: int, threshold: Threshold) 
     return low - 1
 
 
-@kernel
+@subroutine
 def _last_at_most(degrees: Int64Array, most: int) -> int:
     """Return the position of the last degree that is at most *most*, or -1."""
     low, high = 0, len(degrees)

@@ -1,0 +1,126 @@
+"""Digests of kernels: the same wherever they stand, another one for whatever they do otherwise."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+import pytest
+
+import mtpp.solvers
+from mtpp.solvers.machine_code.kernel_digest import NoDigest, kernel_digest
+
+BASE = '''
+def callee(x):
+    return x + STEP
+
+def kernel(x, y=1):
+    """Add."""
+    return callee(x) + y * np.int64(2)
+'''
+
+
+class _Kernel:
+    """What of numba's dispatcher a digest is made of."""
+
+    def __init__(self, function: Any, **options: object) -> None:
+        self.py_func = function
+        self.targetoptions = options
+
+
+def _digest(source: str = BASE, *, file: str = "a.py", options: Any = None, **values: Any) -> bytes:
+    names: dict[str, Any] = {"np": np, "STEP": 3, **values, "__name__": "mtpp.example"}
+    exec(compile(source, file, "exec"), names)
+    names["callee"] = _Kernel(names["callee"])
+    return kernel_digest(_Kernel(names["kernel"], **(options or {})))
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "\n\n\n" + BASE,
+        BASE.replace('"""Add."""', '"""Say it otherwise."""'),
+        BASE.replace("    return callee", "    # why\n    return callee"),
+    ],
+    ids=["lines", "docstring", "comment"],
+)
+def test_what_it_does_is_all_that_counts(source: str) -> None:
+    """Neither the place nor what is said of a kernel changes its digest."""
+    assert _digest(source, file="/elsewhere/b.py") == _digest()
+
+
+@pytest.mark.parametrize(
+    ("source", "values"),
+    [
+        (BASE.replace("x + STEP", "x - STEP"), {}),
+        (BASE.replace("y=1", "y=2"), {}),
+        (BASE.replace("np.int64(2)", "np.int64(3)"), {}),
+        (BASE.replace("np.int64(2)", "np.int32(2)"), {}),
+        (BASE.replace("(x, y=1)", "(x, z=1)").replace("y *", "z *"), {}),
+        (BASE, {"STEP": 4}),
+        (BASE, {"STEP": 3.0}),
+        (BASE, {"STEP": True}),
+        (BASE, {"STEP": np.int64(3)}),
+        (BASE, {"STEP": np.int32(3)}),
+        (BASE, {"STEP": np.array([3])}),
+        (BASE, {"STEP": (3,)}),
+        (BASE, {"options": {"inline": "always"}}),
+    ],
+    ids=str,
+)
+def test_whatever_else_it_does_is_another_digest(source: str, values: dict[str, Any]) -> None:
+    """Callees, defaults, constants, types of constants, names of parameters and options all count."""
+    assert _digest(source, **values) != _digest()
+
+
+def test_fields_of_records_count() -> None:
+    """A named tuple with other fields is another type to the kernel that makes it."""
+    source = BASE.replace("x + STEP", "STEP(x, 1)[0]")
+    made = {
+        fields: _digest(source, STEP=namedtuple("Pair", fields, module="mtpp.example"))
+        for fields in ("a b", "b a", "a b c")
+    }
+    assert len(set(made.values())) == 3
+
+
+def test_kernels_may_call_each_other_in_a_circle() -> None:
+    """A digest ends where a kernel comes round to itself, and still depends on all of the circle."""
+
+    def digest(step: int) -> bytes:
+        source = f"def even(n):\n    return n == 0 or odd(n - {step})\ndef odd(n):\n    return n != 0 and even(n - 1)\n"
+        names: dict[str, Any] = {"__name__": "mtpp.example"}
+        exec(source, names)
+        names["even"], names["odd"] = _Kernel(names["even"]), _Kernel(names["odd"])
+        return kernel_digest(names["odd"])
+
+    assert digest(1) == digest(1) != digest(2)
+
+
+def test_values_hold_at_the_moment() -> None:
+    """A constant that has changed since the last time is seen."""
+    names: dict[str, Any] = {"STEP": 1, "__name__": "mtpp.example"}
+    exec("def kernel(x):\n    return x + STEP\n", names)
+    kernel = _Kernel(names["kernel"])
+    before = kernel_digest(kernel)
+    names["STEP"] = 2
+    assert kernel_digest(kernel) != before
+
+
+def test_unknown_values_have_no_digest() -> None:
+    """What might mean anything is no reason to take old machine code."""
+    with pytest.raises(NoDigest):
+        _digest(STEP=object())
+
+
+def test_every_kernel_has_one() -> None:
+    """No kernel of the package reads a value that keeps it from being kept on disk."""
+    kernels: dict[int, Any] = {}
+    for module in pkgutil.walk_packages(mtpp.solvers.__path__, "mtpp.solvers."):
+        for value in vars(importlib.import_module(module.name)).values():
+            if hasattr(value, "py_func") and hasattr(value, "targetoptions"):
+                kernels[id(value)] = value
+    digests = {kernel_digest(kernel) for kernel in kernels.values()}
+    assert len(digests) == len(kernels) > 200

@@ -1,0 +1,182 @@
+"""Compilation of kernels, and machine code that is found again by what they do."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mtpp.solvers.jit import kernel, on_disk, subroutine, watched_compilation
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CALLEE = """
+from mtpp.solvers.jit import subroutine
+
+@subroutine
+def step(x):
+    return x + 1
+"""
+CALLER = """
+from callee import step
+from mtpp.solvers.jit import kernel
+
+FACTOR = 10
+
+@kernel
+def scaled(x):
+    return FACTOR * step(x)
+"""
+PROGRAM = """
+import sys
+from mtpp.solvers.jit import on_disk, watched_compilation
+import caller
+
+said = []
+before = on_disk(caller.scaled)
+with watched_compilation(lambda: said.append("compiled")):
+    value = caller.scaled(4)
+print(value, *said, "known" if before else "new")
+"""
+
+
+def _call(folder: Path, cache: Path | None, program: str = PROGRAM, **settings: str) -> str:
+    """Return what the program says that imports the modules of a folder."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
+    environment |= {"PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)]), "PYTHONDONTWRITEBYTECODE": "1", **settings}
+    if cache is not None:
+        environment["NUMBA_CACHE_DIR"] = str(cache)
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True, timeout=300
+    )
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def modules(tmp_path: Path) -> Path:
+    """Return a folder with a kernel and, in another file, one that it calls."""
+    folder = tmp_path / "modules"
+    folder.mkdir()
+    (folder / "callee.py").write_text(CALLEE)
+    (folder / "caller.py").write_text(CALLER)
+    return folder
+
+
+def test_code_is_found_again_wherever_the_source_is(modules: Path, tmp_path: Path) -> None:
+    """A later process compiles nothing, nor does one that finds the same source in another folder, on other lines."""
+    cache = tmp_path / "cache"
+    assert _call(modules, cache) == "50 compiled new"
+    assert _call(modules, cache) == "50 known"
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(modules, elsewhere)
+    for path in elsewhere.glob("*.py"):
+        path.write_text(f'"""Moved."""\n\n\n{path.read_text()}\n# the end\n')
+    assert _call(elsewhere, cache) == "50 known"
+
+
+def test_an_edit_counts_in_whichever_file(modules: Path, tmp_path: Path) -> None:
+    """A callee in another file, or a constant, that has changed is seen, although the kernel's own file has not."""
+    cache = tmp_path / "cache"
+    assert _call(modules, cache) == "50 compiled new"
+    times = (modules / "callee.py").stat()
+    (modules / "callee.py").write_text(CALLEE.replace("x + 1", "x + 2"))
+    os.utime(modules / "callee.py", ns=(times.st_atime_ns, times.st_mtime_ns))
+    assert _call(modules, cache) == "60 compiled new"
+    (modules / "caller.py").write_text(CALLER.replace("FACTOR = 10", "FACTOR = 20"))
+    assert _call(modules, cache) == "120 compiled new"
+    (modules / "callee.py").write_text(CALLEE)
+    (modules / "caller.py").write_text(CALLER)
+    assert _call(modules, cache) == "50 known"
+
+
+def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
+    """Machine code that was cut short on the disk is compiled again, and replaced."""
+    cache = tmp_path / "cache"
+    _call(modules, cache)
+    for path in cache.glob("*.kernel"):
+        path.write_bytes(path.read_bytes()[:-100])
+    assert _call(modules, cache) == "50 compiled known"
+    assert _call(modules, cache) == "50 known"
+
+
+def test_folders_that_cannot_be_written_are_no_error(modules: Path, tmp_path: Path) -> None:
+    """Where no folder takes the code it is compiled each time, without a word about it."""
+    (tmp_path / "file").write_text("")
+    for _ in range(2):
+        assert _call(modules, tmp_path / "file" / "cache") == "50 compiled new"
+
+
+def test_code_for_other_processors_and_settings_is_not_taken(modules: Path, tmp_path: Path) -> None:
+    """What was compiled for this processor is not run on another, nor without the checks that were asked for."""
+    cache = tmp_path / "cache"
+    assert _call(modules, cache) == "50 compiled new"
+    assert _call(modules, cache, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="") == "50 compiled known"
+    assert _call(modules, cache, NUMBA_BOUNDSCHECK="1") == "50 compiled new"
+    assert _call(modules, cache) == "50 known"
+
+
+def test_kernels_that_call_kept_ones_are_compiled_with_them(modules: Path, tmp_path: Path) -> None:
+    """A kernel that was loaded can still become a part of one that has to be compiled."""
+    cache = tmp_path / "cache"
+    _call(modules, cache)
+    (modules / "outer.py").write_text(
+        "from caller import scaled\nfrom mtpp.solvers.jit import kernel\n\n"
+        "@kernel\ndef outer(x):\n    return scaled(x) + scaled(x + 1)\n"
+    )
+    program = "import caller, outer\nprint(caller.scaled(4), outer.outer(4))"
+    for _ in range(2):
+        assert _call(modules, cache, program) == "50 110"
+
+
+def test_without_compilation_kernels_are_functions(modules: Path) -> None:
+    """Numba's switch for debugging leaves plain Python."""
+    program = "import caller\nprint(caller.scaled(4), type(caller.scaled).__name__)"
+    assert _call(modules, None, program, NUMBA_DISABLE_JIT="1") == "50 function"
+
+
+def test_subroutines_are_for_kernels() -> None:
+    """A subroutine is compiled once for all whole numbers that kernels call it with, and refuses calls from Python."""
+    never_before = time.time_ns() // 1000
+
+    @subroutine
+    def moved(x: Any) -> Any:
+        return x + never_before
+
+    @kernel
+    def sums(small: Any, large: Any) -> Any:
+        total = moved(1) + moved(large[0])
+        for i in range(len(small)):
+            total += moved(small[i]) + moved(i)
+        return total
+
+    due = 1 + 5 + 1 + 2 + 0 + 1 + 6 * never_before
+    assert sums(np.array([1, 2], dtype=np.int32), np.array([5], dtype=np.int64)) == due
+    assert len(moved.signatures) == 1  # type: ignore[attr-defined]
+    with pytest.raises(TypeError, match="for other kernels to call"):
+        moved(1)
+
+
+def test_compilation_is_told_once() -> None:
+    """Whoever watches hears of the first kernel that is compiled meanwhile, and of none that is at hand."""
+    never_before = time.time()
+
+    @kernel
+    def fresh(x: Any) -> Any:
+        return x - never_before
+
+    said: list[str] = []
+    with watched_compilation(lambda: said.append("compiling")):
+        fresh(3)
+        fresh(3.0)
+    with watched_compilation(lambda: said.append("again")):
+        fresh(4)
+    assert said == ["compiling"]
+    assert on_disk(fresh)
+    assert not on_disk(len)
