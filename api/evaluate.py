@@ -82,7 +82,6 @@ def compare_stages(
     *,
     name: str,
     memory_bytes: int,
-    compile_apart: bool = False,
 ) -> tuple[PartitionPlan, StageComparison]:
     """Hold a scored partition against another one, stage by stage.
 
@@ -92,7 +91,7 @@ def compare_stages(
         Of the given one, for people.
     against
         An algorithm, whose best partition into as many stages it is, or the path of an assignment.
-    memory_bytes, compile_apart
+    memory_bytes
         Of that algorithm; see :class:`mtpp.api.partition.PartitionRequest`.
 
     Returns
@@ -124,7 +123,6 @@ def compare_stages(
             algorithm=against,
             jobs=available_cores(),
             memory_bytes=memory_bytes,
-            compile_apart=compile_apart,
         )
         other = search(request, observer)
     else:

@@ -47,8 +47,6 @@ class PartitionRequest:
         Bytes that an exhaustive search may keep.
     population, generations
         Of evolutionary searches.
-    compile_apart
-        Whether another process may help to compile, on a core of its own.
     """
 
     model: Model
@@ -63,7 +61,6 @@ class PartitionRequest:
     memory_bytes: int | None = None
     population: int | None = None
     generations: int | None = None
-    compile_apart: bool = False
 
     def with_algorithm(self, name: str) -> PartitionRequest:
         """Return the request for an algorithm that may be named with a number of evaluations, as in tables of results.
@@ -165,17 +162,16 @@ def search(request: PartitionRequest, observer: Observer, prepared: Prepared | N
         If Ctrl-C came before there was any.
     """
     from mtpp.host.interruption import Interruption
-    from mtpp.solvers.compiling import compile_ahead, compiled
+    from mtpp.solvers.jit import watched_compilation
     from mtpp.solvers.solve import solve
 
     prepared = prepared or prepare(request)
-    name = prepared.entry.name
     start: SearchResult | None = None
-    if not compiled(prepared.contracted, [name]):
-        observer.say("compiling (once) …")
-        if request.compile_apart:
-            compile_ahead(name, prepared.instance.system, request.deadline.remaining_s())
-    with Interruption() as interruption, observer.search(prepared.instance) as listener:
+    with (
+        watched_compilation(lambda: observer.say("compiling (once) …")),
+        Interruption() as interruption,
+        observer.search(prepared.instance) as listener,
+    ):
         try:
             if request.max_bottleneck is not None:
                 prepared, start = _fewest(request, prepared, listener, interruption)

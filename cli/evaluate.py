@@ -80,7 +80,5 @@ def command(
     comparison = None
     if against is not None:
         name = PurePath(assignment or "cuts").name
-        plan, comparison = compare_stages(
-            plan, against, console, name=name, memory_bytes=search_memory(None), compile_apart=True
-        )
+        plan, comparison = compare_stages(plan, against, console, name=name, memory_bytes=search_memory(None))
     deliver_plan(plan, console, options["output"], output_format, embed=options["embed"], instead=comparison)

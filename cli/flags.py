@@ -4,6 +4,7 @@ from __future__ import annotations
 
 _OTHERS = {
     "auto_dims": "--dims",
+    "commands": "--for",
     "data_parallel": "--no-data-parallel",
     "dims": "--dim",
     "folder": "-o",

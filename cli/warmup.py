@@ -8,12 +8,13 @@ from mtpp.cli.options.shared import noise_options
 
 
 @click.command("warmup")
+@click.option("--for", "commands", metavar="COMMAND,…", help="Only for these, as partition,verify [default: all].")
 @noise_options()
-def command(quiet: bool, verbose: bool) -> None:
-    """Compile all inner loops now, so that later runs start at once.
+def command(commands: str | None, quiet: bool, verbose: bool) -> None:
+    """Compile inner loops now, so that later runs start at once.
 
-    Machine code is kept beside the installed package (or in the user's cache folder where that cannot be written).
-    Run it once when building a container image.
+    An installed package has most of them compiled. What is missing is compiled and kept beside the package (or in the
+    user's cache folder where that cannot be written). Run it once when building a container image.
     """
     from mtpp.api.warmup import warmup
     from mtpp.cli.terminal.console import Console
@@ -21,5 +22,5 @@ def command(quiet: bool, verbose: bool) -> None:
     from mtpp.host.process_age import process_age_s
 
     Console(quiet=quiet, verbose=verbose).note("compiling …")
-    count = warmup()
-    write_stdout(f"ready: {count} solvers compiled in {process_age_s():.1f} s")
+    ready = warmup(commands)
+    write_stdout(f"ready: {', '.join(ready)}, in {process_age_s():.1f} s")

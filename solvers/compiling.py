@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import atexit
-import pickle
-import signal
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from importlib import import_module
 from itertools import count
@@ -15,12 +12,11 @@ from mtpp.errors import Infeasible
 from mtpp.inference.certificate import Tier
 from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
-from mtpp.inference.system import PEAK_MODES, System, load_system, override
+from mtpp.inference.system import System
 from mtpp.solvers.jit import on_disk
 
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
-_LONGEST_WAIT_S = 120.0
 _LOOKS = 200
 
 
@@ -90,85 +86,6 @@ def _after_looks() -> Callable[[], bool]:
     """Return what tells that it is enough after so many questions: some bounds go on as long as there is time."""
     looks = count()
     return lambda: next(looks) > _LOOKS
-
-
-def compile_all() -> int:
-    """Compile every kernel by solving a tiny problem with every solver; return the number of solvers run.
-
-    Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
-    """
-    from mtpp.solvers.bounds.registry import BOUNDS
-    from mtpp.solvers.limits import UNLIMITED, SearchLimits
-    from mtpp.solvers.orders.fewest import find_fewest_stages
-    from mtpp.solvers.planners.compiling import load_planners
-    from mtpp.solvers.recheck.compiling import load_recheck, load_training_recheck
-    from mtpp.solvers.registry import PARTITIONERS
-
-    for peak in PEAK_MODES:
-        system = override(load_system(), fast_memory_bytes=0, peak=peak)
-        load_kernels(PARTITIONERS, system, most_ops=UNLIMITED)
-        for instance in tiny_instances(system):
-            find_fewest_stages(instance, 10**15, SearchLimits(evaluations=2))
-        load_bounds(BOUNDS, system)
-    load_recheck()
-    load_training_recheck()
-    return len(PARTITIONERS) + len(BOUNDS) + load_planners() + 3
-
-
-def compile_ahead(algorithm: str, system: System, wait_s: float) -> None:
-    """Compile what a partitioner may need, on two cores where it is made of parts.
-
-    Another process compiles the searches while this one compiles the proof; what it keeps on disk is loaded here.
-
-    Parameters
-    ----------
-    wait_s
-        For that process at most; it goes on by itself, and what is not ready is compiled here when it is needed.
-    """
-    from mtpp.host.child_process import TalkingProcess, serving
-    from mtpp.solvers.limits import SearchLimits
-    from mtpp.solvers.registry import PARTITIONERS
-
-    if algorithm not in _WHOLE:
-        load_kernels([algorithm], system)
-        return
-    with _deaf():  # it starts quietly
-        other = TalkingProcess(
-            serving(__name__, compile_searches.__name__), lambda word: None, leads=False, stderr=None
-        )
-    atexit.register(other.close)
-    with suppress(OSError):  # it has died
-        other.send(system)
-    roomy, *limited = tiny_instances(system)
-    PARTITIONERS[algorithm].load()(roomy, SearchLimits(evaluations=40))  # which is proven optimal without a search
-    for instance in (roomy, *limited):
-        _search_downsets(instance)
-    other.wait(min(max(0.0, wait_s), _LONGEST_WAIT_S))
-    for instance in limited:  # which takes what the other process has compiled
-        with suppress(Infeasible):
-            PARTITIONERS[algorithm].load()(instance, SearchLimits(evaluations=40))
-
-
-@contextmanager
-def _deaf() -> Iterator[None]:
-    """Keep Ctrl-C back, here for a moment, and for good in processes that are started meanwhile."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-def compile_searches() -> None:
-    """Compile the searches for the system that comes in: what the other process does."""
-    from mtpp.host.child_process import follow_parent, message_pipes
-
-    follow_parent()
-    requests, _ = message_pipes()
-    load_kernels(_SEARCHES, pickle.load(requests))
 
 
 def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -> None:

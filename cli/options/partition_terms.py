@@ -41,7 +41,6 @@ def partition_request(model: Model, options: PartitionOptions) -> PartitionReque
         memory_bytes=search_memory(options["memory_limit"]),
         population=options["population"],
         generations=options["generations"],
-        compile_apart=True,
     ).with_algorithm(options["algorithm"])
     groups = tuple(map(parse_group, options["together"]))
     if options["together_blocks"]:

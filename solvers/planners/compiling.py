@@ -121,21 +121,21 @@ def compiled_split_planner() -> bool:
 
 
 def load_split_planner(*, rare: bool = False) -> None:
-    """Have the kernels of the planner of split points ready; with *rare*, those of small models and of beams too."""
+    """Have the kernels of the planner of split points ready; with *rare*, those of beams too."""
+    from mtpp.solvers.planners.pfeife.search import SplitSearch
+
     for planner in SPLIT_PLANNERS.values():
-        for ops, search in ((60, "anneal"), *(((5, "anneal"), (60, "beam")) if rare else ())):
+        for ops, search in ((60, "anneal"), *(((60, "beam"),) if rare else ())):
             planner.load()(tiny_split_problem(ops, search), Limits())
+    # So small a problem is solved by going through all splits.
+    SplitSearch(tiny_split_problem(60, "anneal"), Limits()).quick().annealed(10, 0.01, 0.001, 0)
 
 
-def load_planners() -> int:
-    """Have the kernels of all planners ready, those of the simulation included; return the number of planners."""
-    load_simulation()
-    load_graph_planner()
-    load_split_planner(rare=True)
+def load_planners() -> None:
+    """Have the kernels of all planners of the time per sample ready, for one level of devices and several."""
     for entry in PLANNERS.values():
         for nested in (False, True):
             load_planner(entry, nested=nested)
-    return len(PLANNERS) + len(GRAPH_PLANNERS) + len(SPLIT_PLANNERS)
 
 
 def tiny_planning_problem(memory: int) -> PlanningProblem:

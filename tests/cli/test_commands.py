@@ -172,6 +172,19 @@ def test_warmup_compiles() -> None:
     assert done.stdout.startswith("ready: ")
 
 
+def test_warmup_for_some_commands() -> None:
+    """Only their kernels are compiled; names that there are none of are refused with the choices."""
+    done = run("warmup", "--for", "simulate")
+    assert done.returncode == 0
+    assert done.stdout.startswith("ready: simulate, in ")
+    done = run("warmup", "--for", "simulate,convert")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == (
+        "error: --for: 'convert' is unknown; "
+        "use one of partition, certify, bound, evaluate, compare, simulate, verify, plan\n"
+    )
+
+
 def test_a_program_that_calls_the_command_line_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
     """Work that was given up in its process, by whatever it called before, does not end it."""
     release = threading.Event()

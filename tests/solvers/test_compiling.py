@@ -10,7 +10,7 @@ from graph_strategies import LINK, random_graph
 
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import override
-from mtpp.solvers.compiling import compile_ahead, compiled, load_kernels, tiny_instances
+from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
 from mtpp.solvers.downsets.kernels.downset_store import rebuild_table
 from mtpp.solvers.downsets.kernels.downsets import search_downsets
 from mtpp.solvers.flows.kernels.max_flow import max_flow
@@ -48,13 +48,6 @@ def test_nothing_is_left_to_compile(fast_memory: int | None, peak: str) -> None:
         partitioner(name).load()(instance, SearchLimits(40))
     assert _machine_codes() == before
     assert compiled(instance, WHOLE)
-
-
-def test_ahead_of_time_is_all_that_a_run_needs() -> None:
-    """Another process compiles the searches meanwhile; what is asked for is ready then."""
-    for name in ("slice", "auto"):
-        compile_ahead(name, LINK, 100.0)
-        assert compiled(Instance.build(random_graph(4, 30), LINK, 3), [name])
 
 
 def test_a_problem_for_each_kind_of_kernel() -> None:

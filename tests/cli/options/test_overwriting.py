@@ -36,7 +36,7 @@ NO_FILES = {
     *("--fast-memory", "--activation-reserve", "--stage-memory", "--dim", "--from", "--to", "--time-unit", "--memory"),
     *("--max-input-size", "--sweep", "--sums", "--bounds", "--scheduler", "--emit", "-n", "--skips", "--leaves"),
     *("--micro-batch-sizes", "--kfkb", "--latency", "--loops", "--prefetch", "--backward-ratio", "--state", "--speed"),
-    *("--fan-in", "--branches", "--length", "--blocks", "--cross-links", "--layers", "--sequence"),
+    *("--fan-in", "--branches", "--length", "--blocks", "--cross-links", "--layers", "--sequence", "--for"),
 }
 """Options that take text and name no file; a new one belongs here or gets one of :mod:`mtpp.cli.options.file_types`."""
 

@@ -5,10 +5,19 @@ from __future__ import annotations
 import pytest
 from training_models import random_problem
 
+from mtpp.solvers.jit import watched_compilation
+from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners import compiling
-from mtpp.solvers.planners.compiling import compiled_planner, compiled_simulation, load_planners, planner_kernels
+from mtpp.solvers.planners.compiling import (
+    compiled_planner,
+    compiled_simulation,
+    load_planners,
+    load_split_planner,
+    planner_kernels,
+    tiny_split_problem,
+)
 from mtpp.solvers.planners.limits import KNAPSACKS, PlanLimits
-from mtpp.solvers.planners.registry import PLANNERS
+from mtpp.solvers.planners.registry import PLANNERS, SPLIT_PLANNERS
 
 
 def test_planners_are_compiled_ahead() -> None:
@@ -21,6 +30,16 @@ def test_planners_are_compiled_ahead() -> None:
     for knapsack in KNAPSACKS:
         PLANNERS["piper"].load()(random_problem(3), PlanLimits(knapsack=knapsack))
     assert [len(kernel.signatures) for kernel in kernels] == before
+
+
+@pytest.mark.slow
+def test_split_planners_are_compiled_ahead() -> None:
+    """A line too long for all of its splits to be gone through finds the kernels that anneal them ready."""
+    load_split_planner()
+    said: list[str] = []
+    with watched_compilation(lambda: said.append("compiled")):
+        SPLIT_PLANNERS["pfeife"].load()(tiny_split_problem(200, "anneal"), Limits())
+    assert not said
 
 
 def test_a_schedule_needs_fewer_kernels_than_a_stage_graph(monkeypatch: pytest.MonkeyPatch) -> None:
