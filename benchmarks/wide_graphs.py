@@ -24,7 +24,8 @@ from mtpp.formats.io.source import read_source
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import load_system
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.cell_work import Certification, certify
+from mtpp.solvers.certify.cell_work import certify
+from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.compiling import load_bounds, load_kernels
 
 STAGES = (2, 4, 8, 16, 32, 64)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
@@ -10,6 +12,7 @@ import zipfile
 from importlib.metadata import PackageNotFoundError, version
 from itertools import chain
 from pathlib import Path
+from typing import Any
 
 import pytest
 from packaging.requirements import Requirement
@@ -91,32 +94,138 @@ def test_releases_of_the_solver_that_nobody_tried_are_not_taken(checkout: Path) 
         assert not Requirement(text).specifier.contains(later)
 
 
-@pytest.mark.slow
-def test_wheel_installs_one_top_level_package(checkout: Path, tmp_path: Path) -> None:
-    """The wheel's only top-level name is mtpp; installed elsewhere, it runs without the checkout."""
-    source = tmp_path / "source"
+def test_what_the_build_needs_is_what_runs_need(checkout: Path) -> None:
+    """Kernels are compiled into a wheel by the same versions of the same packages that dependencies allow."""
+    document = tomllib.loads((checkout / "pyproject.toml").read_text())
+    build = [text for text in document["build-system"]["requires"] if not text.startswith("setuptools")]
+    assert set(build) <= set(document["project"]["dependencies"])
+
+
+def _source(checkout: Path, folder: Path) -> Path:
+    """Copy what belongs to the project."""
     files = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], cwd=checkout, check=True, capture_output=True, text=True
     ).stdout.splitlines()
     for name in files:
-        target = source / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes((checkout / name).read_bytes())
-    build = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(tmp_path), str(source)]
-    subprocess.run(build, check=True)
-    (wheel,) = tmp_path.glob("*.whl")
+        if (checkout / name).exists():
+            target = folder / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes((checkout / name).read_bytes())
+    return folder
+
+
+def _build(source: Path, target: Path, *options: str, **settings: str) -> tuple[Path, str]:
+    """Return the wheel of a source, and what was said while it was built."""
+    build = [sys.executable, "-m", "pip", "wheel", "--verbose", "--no-deps", *options, "--wheel-dir", str(target)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")} | settings
+    done = subprocess.run([*build, str(source)], check=True, capture_output=True, text=True, env=environment)
+    (wheel,) = target.glob("*.whl")
+    return wheel, done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a wheel built from the checkout, as a user's pip builds it."""
+    folder = tmp_path_factory.mktemp("wheel")
+    return _build(_source(checkout, folder / "source"), folder / "built")[0]
+
+
+def _python(site: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with a wheel's content and this process's libraries, and with no folder to keep code in."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("NUMBA_", "PYTHON"))}
+    environment = kept | {
+        "PYTHONPATH": str(site),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "HOME": str(site / "none"),
+        **settings,
+    }
+    command = [sys.executable, *arguments]
+    return subprocess.run(command, check=True, cwd=site, env=environment, capture_output=True, text=True)
+
+
+@pytest.mark.slow
+def test_wheel_installs_one_top_level_package(wheel: Path, tmp_path: Path) -> None:
+    """The wheel's only top-level name is mtpp; installed elsewhere, it runs without the checkout."""
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         (top_level,) = (name for name in names if name.endswith("top_level.txt"))
         assert archive.read(top_level).decode().split() == ["mtpp"]
         assert {name.partition("/")[0] for name in names if ".dist-info" not in name} == {"mtpp"}
         assert {"mtpp/py.typed", "mtpp/systems.toml", "mtpp/datasets/samples/resnet50.onnx"} <= set(names)
-        archive.extractall(tmp_path / "elsewhere")
+        archive.extractall(tmp_path)
     code = (
         "import mtpp, mtpp.cli.main, mtpp.solvers.registry, mtpp.datasets, mtpp.formats.graphs.recognise\n"
         "import mtpp.runtime.session\n"
         "from mtpp.inference.system import load_system\n"
-        "assert 'elsewhere' in mtpp.__file__ and len(list(mtpp.__path__)) == 1\n"
+        f"assert mtpp.__file__.startswith({str(tmp_path)!r}) and len(list(mtpp.__path__)) == 1\n"
         "load_system('reference')"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path / "elsewhere")
+    _python(tmp_path, "-c", code)
+
+
+@pytest.mark.slow
+def test_wheel_runs_without_compiling(wheel: Path, tmp_path: Path) -> None:
+    """It is for this platform and Python, and its code runs at once, from a folder that cannot be written.
+
+    The answers are those of kernels that were compiled for the processor at hand.
+    """
+    assert re.search(r"-cp(\d+)-cp\1-(?!any)\w+\.whl$", wheel.name)
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path / "site")
+    site = tmp_path / "site"
+    package = site / "mtpp" / "solvers" / "machine_code"
+    assert len(list((package / "compiled").glob("*.kernel"))) > 50
+    (package / "__pycache__").write_text("")  # no folder can be made here, nor in the home folder
+    (site / "none").write_text("")
+    sample = str(site / "mtpp" / "datasets" / "samples" / "gpt2.onnx")
+    given = ("--dim", "batch=1", "--dim", "sequence=64", "-k", "6", "--fast-memory", "30MiB", "--format", "json")
+    commands: list[tuple[str, ...]] = [
+        ("partition", sample, *given, "--peak", "order"),
+        ("partition", sample, *given, "--algorithm", "anneal", "--work-limit", "2000"),
+        ("partition", sample, *given, "--algorithm", "brkga", "--work-limit", "300"),
+        ("certify", sample, *given),
+    ]
+    for command in commands:
+        shipped = _python(site, "-m", "mtpp", *command)
+        assert "compiling" not in shipped.stderr
+        (package / "compiled").rename(package / "away")
+        native = _python(site, "-m", "mtpp", *command, NUMBA_CACHE_DIR=str(tmp_path / "cache"))
+        (package / "away").rename(package / "compiled")
+        assert _timeless(shipped.stdout) == _timeless(native.stdout)
+    assert list((tmp_path / "cache").glob("*.kernel"))
+
+
+def _timeless(text: str) -> Any:
+    """Return a document without its times."""
+
+    def without(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: without(item) for key, item in value.items() if not re.search("elapsed|seconds", key)}
+        return list(map(without, value)) if isinstance(value, list) else value
+
+    return without(json.loads(text))
+
+
+@pytest.mark.slow
+def test_builds_without_numba_compile_nothing(checkout: Path, tmp_path: Path) -> None:
+    """Where kernels cannot be compiled the wheel is one for all platforms, and the build says so in a line."""
+    (tmp_path / "libraries" / "numba").mkdir(parents=True)
+    (tmp_path / "libraries" / "numba" / "__init__.py").write_text("raise ImportError('no numba here')")
+    source = _source(checkout, tmp_path / "source")
+    settings = {"PYTHONPATH": str(tmp_path / "libraries")}
+    wheel, said = _build(source, tmp_path / "built", "--no-build-isolation", **settings)
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "no kernels are compiled ahead: ImportError: no numba here" in said
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".kernel")]
+
+
+@pytest.mark.slow
+def test_editable_installs_compile_nothing(checkout: Path, tmp_path: Path) -> None:
+    """A checkout that is installed as it stands gets no machine code: its source is about to change."""
+    source = _source(checkout, tmp_path / "source")
+    code = f"import setuptools.build_meta as backend; backend.build_editable({str(tmp_path)!r})"
+    done = subprocess.run([sys.executable, "-c", code], check=True, cwd=source, capture_output=True, text=True)
+    assert "compiling kernels" not in done.stdout + done.stderr
+    assert not list(source.rglob("*.kernel"))
+    assert [wheel.name.endswith("-py3-none-any.whl") for wheel in tmp_path.glob("*.whl")] == [True]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from fractions import Fraction
 from threading import Lock
 from traceback import clear_frames
@@ -20,11 +20,11 @@ from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
-from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.cell_limits import CellLimits
+from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.feasibility import refuse_infeasible
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
@@ -72,40 +72,6 @@ LANES = (("relaxation", "node-convex"), ("configuration",), ("branch-and-bound",
 _MODELS_END = {"branch-and-bound": (100_000, 2), "exact-mip": (4_000, 1)}
 """Ops times a power of the stages beyond which a model of all stages follows in the first lane, and that power: it
 takes too long, and says too little, for a lane of its own."""
-
-
-@dataclass(frozen=True)
-class Certification:
-    """What is known of a cell, at its end or on the way.
-
-    Attributes
-    ----------
-    partition, upper, upper_algorithm
-        The best partition, its bottleneck in ticks, and what found it; all None where none was looked for.
-    lower
-        The best bound, a proof before others of the same value.
-    proven
-        The best bound of tier ``exact`` or ``enumerated``.
-    bounds
-        Every bound tried so far.
-    partition_seconds, total_seconds
-        As in :class:`~mtpp.inference.certificate_table.CertificateRow`.
-    stopped
-        As there; None while the work goes on.
-    left_out
-        Why bounds were not worked at, by name.
-    """
-
-    partition: Partition | None
-    upper: int | None
-    upper_algorithm: str | None
-    lower: LowerBound
-    proven: LowerBound
-    bounds: dict[str, BoundFigure]
-    partition_seconds: float
-    total_seconds: float
-    stopped: StopReason | None = None
-    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 def certify(

@@ -1,4 +1,7 @@
-"""Cells as they travel between processes, and their outcomes."""
+"""Cells as they travel between processes, and their outcomes.
+
+What works at them is imported where that happens: the process that hands them out needs no numba.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,7 @@ from dataclasses import dataclass
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.instance import Instance
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.cell_work import Certification, certify
-from mtpp.solvers.certify.cells.preparing import load_for_cells
+from mtpp.solvers.certify.certification import Certification
 
 
 @dataclass(frozen=True)
@@ -31,6 +33,8 @@ class Cell:
 
     def prepare(self) -> None:
         """Have the kernels ready that the work may need, so that its clock shows the work alone."""
+        from mtpp.solvers.certify.cells.preparing import load_for_cells
+
         load_for_cells(self.limits.algorithm, self.limits.bounds, self.instance.system, self.instance.op_count)
 
     def certify(
@@ -45,6 +49,8 @@ class Cell:
         Infeasible
             As :func:`~mtpp.solvers.certify.cell_work.certify`.
         """
+        from mtpp.solvers.certify.cell_work import certify
+
         return certify(self.instance, self.limits, report, interrupted or (lambda: False))
 
 

@@ -13,9 +13,9 @@ from typing import Any
 from mtpp.errors import MtppError
 from mtpp.host.memory_limit import keep_children
 from mtpp.host.stop_reason import StopReason
-from mtpp.solvers.certify.cell_work import Certification
 from mtpp.solvers.certify.cells.cell import Cell, Outcome
 from mtpp.solvers.certify.cells.worker_process import WorkerProcess
+from mtpp.solvers.certify.certification import Certification
 
 ATTEMPTS = 2
 """At a cell, before it is given up."""

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import pickle
-import time
 import traceback
 from dataclasses import replace
 from queue import SimpleQueue
@@ -84,15 +83,14 @@ def _end(replies: _Replies) -> None:
 
 
 def _in_time(cell: Cell, *, first: bool) -> Cell:
-    """Make all ready for the cell, and take the time for that from its limit, but for a part of it."""
-    began = time.monotonic() - (process_age_s() if first else 0.0)
+    """Compile what the cell may need, on no clock; where nothing has to be, take the start from its limit, in part."""
     limits = cell.limits
-    compiled = not first or compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system)
-    cell.prepare()
-    limit = limits.time_limit_s
-    if limit is None or not compiled:  # compiling, which is done once, is on no clock
+    if first and not compiled_for_cells(limits.algorithm, limits.bounds, cell.instance.system):
+        cell.prepare()
         return cell
-    left = max(_LEAST_SHARE * limit, limit - (time.monotonic() - began))
+    if not first or limits.time_limit_s is None:
+        return cell
+    left = max(_LEAST_SHARE * limits.time_limit_s, limits.time_limit_s - process_age_s())
     return replace(cell, limits=replace(limits, time_limit_s=left))
 
 

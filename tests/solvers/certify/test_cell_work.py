@@ -16,7 +16,8 @@ from mtpp.inference.instance import Instance
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.certify import cell_work as certifying
 from mtpp.solvers.certify.cell_limits import CellLimits
-from mtpp.solvers.certify.cell_work import LANES, Certification, certify
+from mtpp.solvers.certify.cell_work import LANES, certify
+from mtpp.solvers.certify.certification import Certification
 
 
 def test_a_bound_that_fails_ends_the_other_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,47 @@
+"""Notes on what machine code is for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from mtpp.solvers.machine_code.shipped import ships_code, write_note
+
+
+def _ships(folder: Path) -> bool:
+    return ships_code.__wrapped__(folder)
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in list(os.environ):
+        if name.startswith("NUMBA_"):
+            monkeypatch.delenv(name)
+
+
+def test_only_code_for_this_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a note, or with one of other versions, the package has none; a folder for caches does not matter."""
+    assert not _ships(tmp_path)
+    write_note(tmp_path)
+    assert _ships(tmp_path)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    assert _ships(tmp_path)
+    (note,) = tmp_path.iterdir()
+    note.write_text(note.read_text().replace("numba ", "numba 9"))
+    assert not _ships(tmp_path)
+
+
+def test_other_settings_of_numba_need_other_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is compiled with bounds checked is not what was shipped."""
+    write_note(tmp_path)
+    monkeypatch.setenv("NUMBA_BOUNDSCHECK", "1")
+    assert not _ships(tmp_path)
+
+
+def test_a_checkout_has_none() -> None:
+    """Code is compiled while a wheel is built, and nowhere else."""
+    from mtpp.solvers.machine_code.code_folders import SHIPPED
+
+    assert not SHIPPED.exists()
