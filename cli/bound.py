@@ -10,6 +10,7 @@ from mtpp.cli.options.cells import cell_limits, cell_options, total_time_option
 from mtpp.cli.options.file_types import MODEL, OUTPUT
 from mtpp.cli.options.mip_export import ExportOptions, check_export_options, write_mip
 from mtpp.cli.options.shared import NoiseOptions, model_options, output_options, reading_of_model
+from mtpp.cli.options.warming import warm_up_behind_option
 
 INTERRUPTED = 130
 
@@ -41,6 +42,7 @@ class BoundOptions(ExportOptions, NoiseOptions):
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
+@warm_up_behind_option("bound")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -10,6 +10,7 @@ from mtpp.cli.options.cells import CellOptions, RunOptions, cell_limits, cell_op
 from mtpp.cli.options.completing import ALGORITHMS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, PLOT
 from mtpp.cli.options.shared import FiniteRange, ModelOptions, NoiseOptions, model_options, output_options
+from mtpp.cli.options.warming import warm_up_behind_option
 
 INTERRUPTED = 130
 
@@ -44,6 +45,7 @@ class CertifyOptions(CellOptions, RunOptions, ModelOptions, NoiseOptions):
 @click.option("-o", "--output", type=OUTPUT, metavar="FILE", help="Write the table as JSON, whole or not at all.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
+@warm_up_behind_option("certify")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -11,6 +11,7 @@ from mtpp.api.parameters import MOST_STAGES
 from mtpp.cli.options.completing import ALGORITHMS, names_completion
 from mtpp.cli.options.file_types import MODEL, OUTPUT, REPORT
 from mtpp.cli.options.shared import FiniteRange, model_options, output_options, search_options
+from mtpp.cli.options.warming import warm_up_behind_option
 
 if TYPE_CHECKING:
     from mtpp.cli.options.partition_terms import PartitionOptions
@@ -47,6 +48,7 @@ INTERRUPTED = 130
 @click.option("--embed", is_flag=True, help="Put the graph into the plan, so that `mtpp verify` needs no model.")
 @model_options()
 @output_options("table", "json", "csv", "markdown")
+@warm_up_behind_option("partition")
 @click.pass_context
 def command(
     ctx: click.Context,

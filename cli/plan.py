@@ -18,6 +18,7 @@ from mtpp.cli.options.training import (
     sweep_options,
     system_options,
 )
+from mtpp.cli.options.warming import warm_up_behind_option
 
 INTERRUPTED = 130
 
@@ -37,6 +38,7 @@ INTERRUPTED = 130
 @run_options()
 @click.option("-o", "--output", type=OUTPUT_FOLDER, metavar="FILE", help="Write the plan as JSON, whole or not at all.")
 @output_options("table", "json", "csv", "markdown")
+@warm_up_behind_option("plan")
 @click.pass_context
 def command(ctx: click.Context, /, model: str, output: str | None, output_format: str, **options: Any) -> None:
     """Plan how to train MODEL on K devices: pipeline stages with data and tensor parallelism and recomputation.

@@ -11,6 +11,7 @@ from mtpp.cli.options.file_types import DOCUMENT, MODEL
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options, reading_options
 from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_to_options, result_size_option
+from mtpp.cli.options.warming import warm_up_behind_option
 
 
 @click.command("verify")
@@ -34,6 +35,7 @@ from mtpp.cli.options.verify_terms import VerifyOptions, checking_options, held_
 @reading_options()
 @result_size_option()
 @output_options("table", "json")
+@warm_up_behind_option("verify")
 @click.pass_context
 def command(
     ctx: click.Context,

@@ -123,6 +123,31 @@ class TalkingProcess(ChildProcess):
             self._process.stdin.close()  # what was still to be written has no reader any more
 
 
+def start_detached(module: str, function: str, *arguments: str) -> None:
+    """Call a function of a module with texts, in a process of its own that goes on after this one.
+
+    It has nothing of a terminal, and runs only when nothing else wants to.
+
+    Raises
+    ------
+    OSError
+        If it cannot be started.
+    """
+    program = (
+        "import json, os, sys; sys.path[:] = json.loads(sys.argv[1]); hasattr(os, 'nice') and os.nice(19); "
+        f"from {module} import {function}; {function}(*sys.argv[2:])"
+    )
+    path = json.dumps([os.path.abspath(entry) for entry in sys.path])
+    nothing = subprocess.DEVNULL
+    subprocess.Popen(
+        [sys.executable, "-c", program, path, *arguments],
+        stdin=nothing,
+        stdout=nothing,
+        stderr=nothing,
+        start_new_session=True,
+    )
+
+
 def _listen(stream: IO[bytes], hear: Callable[[Any], None]) -> None:
     """Pass on what the child says until its pipe ends, perhaps within a message."""
     with suppress(Exception), stream:

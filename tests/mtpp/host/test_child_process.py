@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from processes import ROOT, environment
 
-from mtpp.host.child_process import ChildProcess, TalkingProcess, serving
+from mtpp.host.child_process import ChildProcess, TalkingProcess, serving, start_detached
 
 ECHO = serving("talking_child")
 SLEEP = "import time; time.sleep(600)"
@@ -104,3 +104,28 @@ def test_a_child_dies_with_its_parent(leads: bool) -> None:
     parent.wait()
     parent.stdout.close()
     until(lambda: gone(pid))
+
+
+def test_a_detached_process_goes_on_alone(tmp_path: Path) -> None:
+    """It outlives what started it, in a session of its own, and finds the same modules."""
+    mark = tmp_path / "mark"
+    (tmp_path / "late_child.py").write_text(
+        "import os, time\nfrom pathlib import Path\n\n\ndef note(path, text):\n    time.sleep(0.3)\n"
+        "    Path(path + '.part').write_text(f'{text} {os.getpid() == os.getsid(0)}')\n"
+        "    os.rename(path + '.part', path)\n"
+    )
+    code = (
+        "import sys\nfrom mtpp.host.child_process import start_detached\n"
+        f"sys.path.append({str(tmp_path)!r})\nstart_detached('late_child', 'note', {str(mark)!r}, 'a b')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment(), timeout=60)
+    assert not mark.exists()
+    until(mark.exists)
+    assert mark.read_text() == "a b True"
+
+
+def test_a_detached_process_that_cannot_be_started_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The caller hears of it as of any file that is missing."""
+    monkeypatch.setattr(sys, "executable", "/nowhere/python")
+    with pytest.raises(OSError, match="No such file"):
+        start_detached("time", "sleep", "1")
