@@ -180,22 +180,18 @@ def cases(folder: Path | None) -> list[Case]:
         Case(
             "plan --planner graphpipe",
             (
-                "plan",
-                "training.json",
-                *devices,
-                "--planner",
-                "graphpipe",
-                "--batch-size",
-                "16",
-                "--micro-batch-size",
-                "2",
+                *("plan", "training.json", *devices, "--planner", "graphpipe"),
+                *("--batch-size", "16", "--micro-batch-size", "2"),
             ),
         ),
         Case("plan --planner pfeife", ("plan", gpt2, *tokens, *devices, "--planner", "pfeife", "--micro-batches", "8")),
         Case("verify training-plan.json", ("verify", "training-plan.json", "--model", "training.json")),
         Case(
             "simulate training-plan.json",
-            ("simulate", "training-plan.json", "--model", "training.json", "--batch-size", "48"),
+            (
+                *("simulate", "training-plan.json", "--model", "training.json"),
+                *("--batch-size", "48", "--micro-batch-size", "2"),
+            ),
         ),
     ]
     more = {"t5-small": (), "bert-base": (), "sd15-unet": ()}
