@@ -7,11 +7,19 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.support.shipped_code import take_shipped_code
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # How long an example takes says nothing about it: the first one may compile a kernel.
 settings.register_profile("mtpp", deadline=None)
 settings.load_profile("mtpp")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Take the kernels that are compiled already, before any worker starts."""
+    if not hasattr(config, "workerinput"):
+        take_shipped_code(ROOT)
 
 
 @pytest.fixture(scope="session")

@@ -47,10 +47,13 @@ def ship(package_path: str) -> int:
     Two processes compile, from both ends of the list until they meet. Kernels that call others contain them. So once
     all are compiled, a process with that code at hand calls them once more, and only what it had to load is shipped.
     That shows as well that the code can be loaded.
+
+    ``NUMBA_CACHE_DIR`` names a folder that keeps the code for later builds, which then compile what has changed.
     """
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as empty:
+        folder = os.environ.get("NUMBA_CACHE_DIR") or empty
         settings = {name: value for name, value in os.environ.items() if not name.startswith("NUMBA_")}
-        settings |= {**_ANY_PROCESSOR, "NUMBA_CACHE_DIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
+        settings |= {**_ANY_PROCESSOR, "NUMBA_CACHE_DIR": os.path.abspath(folder), "PYTHONDONTWRITEBYTECODE": "1"}
         settings["PYTHONPATH"] = os.pathsep.join([package_path, *filter(None, sys.path)])
         _run_all([[_COMPILE, direction] for direction in ("forwards", "backwards")], settings)
         _run_all([[_COLLECT, str(SHIPPED)]], settings)
