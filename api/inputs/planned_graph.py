@@ -10,11 +10,19 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.training.model import TrainingModel
+    from mtpp.training.stage_costs import PipelineCosts, ScheduledStage
     from mtpp.training.stage_graph import StageGraph
 
 
 def planned_graph(plan: Mapping[str, Any], model: TrainingModel) -> StageGraph:
-    """Return the pipeline of a training plan of version 2.
+    """Return the pipeline of a training plan of version 2, as :func:`scheduled_graph` takes it."""
+    costs, stages = scheduled_graph(plan, model)
+    names = [costs.stage_name(stage) for stage in stages]
+    return costs.stage_graph(stages, names, line=plan["system"]["sequential"])
+
+
+def scheduled_graph(plan: Mapping[str, Any], model: TrainingModel) -> tuple[PipelineCosts, list[ScheduledStage]]:
+    """Return the costs of a training plan of version 2, and its stages.
 
     Parameters
     ----------
@@ -49,5 +57,4 @@ def planned_graph(plan: Mapping[str, Any], model: TrainingModel) -> StageGraph:
     if 2 * sum(batch // stage.micro_batch for stage in stages) > MOST_PASSES:
         raise InputError(f"all stages together have more than {MOST_PASSES:,} passes", where="/stages")
     rate, times_of = system["bandwidth_bytes_per_s"], plan["rules"]["times_of"]
-    costs = PipelineCosts(model, batch, rate, times_of, system["latency_ticks"])
-    return costs.stage_graph(stages, [costs.stage_name(stage) for stage in stages], line=system["sequential"])
+    return PipelineCosts(model, batch, rate, times_of, system["latency_ticks"]), stages

@@ -9,14 +9,27 @@ from mtpp.errors import InputError
 
 if TYPE_CHECKING:
     from mtpp.training.model import Configuration, LayerId, TrainingModel
-    from mtpp.training.stage_costs import ScheduledStage
+    from mtpp.training.stage_costs import PipelineCosts, ScheduledStage
     from mtpp.training.stage_graph import StageGraph
 
 
 def planned_pipeline(
     plan: Mapping[str, Any], model: TrainingModel, batch_size: int, micro_batch_size: int
 ) -> StageGraph:
-    """Return the pipeline of a training plan of version 1.
+    """Return the pipeline of a training plan of version 1, as :func:`scheduled_pipeline` takes it.
+
+    Notes
+    -----
+    Each stage waits for the one before; tensors go straight to the stages that read them.
+    """
+    costs, stages = scheduled_pipeline(plan, model, batch_size, micro_batch_size)
+    return costs.stage_graph(stages, [costs.stage_name(stage) for stage in stages], line=True)
+
+
+def scheduled_pipeline(
+    plan: Mapping[str, Any], model: TrainingModel, batch_size: int, micro_batch_size: int
+) -> tuple[PipelineCosts, list[ScheduledStage]]:
+    """Return the costs of a training plan of version 1, and its stages.
 
     Parameters
     ----------
@@ -32,10 +45,6 @@ def planned_pipeline(
     InputError
         If the document says that there is no plan, or is of several levels of devices; if its stages are not those of
         the model, or sizes do not divide each other.
-
-    Notes
-    -----
-    Each stage waits for the one before; tensors go straight to the stages that read them.
     """
     from mtpp.training.pass_order import MOST_PASSES
     from mtpp.training.stage_costs import PipelineCosts
@@ -60,7 +69,7 @@ def planned_pipeline(
         plan["system"]["bandwidth_bytes_per_s"],
         micro_batch_size if model.micro_batch_size is None else model.micro_batch_size,
     )
-    return costs.stage_graph(stages, [costs.stage_name(stage) for stage in stages], line=True)
+    return costs, stages
 
 
 def _stage(row: Mapping[str, Any], where: str, model: TrainingModel, samples: int) -> ScheduledStage:

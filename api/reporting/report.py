@@ -53,7 +53,10 @@ class ResultPage:
 
     @property
     def said(self) -> str:
-        """What is proven, and what is merely claimed, in a sentence."""
+        """What is proven, and what is merely claimed, in a sentence; why nothing could be checked, if that is so."""
+        claims = [row for row in self.verification.rows if row.verdict is not None]
+        if len(claims) == 1 and claims[0].verdict == Verdict.UNCHECKED:
+            return f"{self.verification.sentence}: {claims[0].detail}"
         return self.verification.sentence
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -211,8 +214,7 @@ def _page(request: VerifyRequest, observer: Observer, named: Any) -> tuple[Page,
     source, document = read_result(request)
     request = with_models_at_hand(replace(request, result=source))
     if document["format"] in (SIMULATION, STAGE_GRAPH):
-        page, held = simulation_report_page(document, source, request, observer)
-        return page, Verification(held).told(named)
+        return simulation_report_page(document, source, request, observer, named)
     if document["format"] == PLAN:
         refuse_missing_graph(document, request)
     observer.note("verifying the result")

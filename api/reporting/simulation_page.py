@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.reporting.reading import STAGE_GRAPH
@@ -15,7 +16,10 @@ if TYPE_CHECKING:
     from mtpp.api.observer import Observer
     from mtpp.api.training.simulated import SimulatedPipeline, SimulatedSchedule
     from mtpp.api.verification.request import VerifyRequest
+    from mtpp.api.verify import Verification
     from mtpp.formats.io.source import Source
+    from mtpp.training.model import TrainingModel
+    from mtpp.training.timeline import Timeline
     from mtpp.views.report.page import Page
 
     Simulated = SimulatedPipeline | SimulatedSchedule
@@ -34,16 +38,27 @@ _NAMES = {
 
 
 def simulation_report_page(
-    document: dict[str, Any], source: Source, request: VerifyRequest, observer: Observer
-) -> tuple[Page, Report]:
+    document: dict[str, Any],
+    source: Source,
+    request: VerifyRequest,
+    observer: Observer,
+    named: Callable[[str], str],
+) -> tuple[Page, Verification]:
     """Return the page of a simulation or of a stage graph, which is simulated, and what holds of it.
+
+    Parameters
+    ----------
+    named
+        Names of parameters as the caller's front end has them.
 
     Raises
     ------
     InputError
         If it is malformed, or the pipeline that was given cannot be read or simulated.
     """
+    from mtpp.api.reporting.drawn_timeline import drawn_timeline
     from mtpp.api.simulate import simulate
+    from mtpp.api.verify import Verification
     from mtpp.formats.io.json_shape import attributed
     from mtpp.formats.results.simulation_shape import check_simulation
     from mtpp.views.report.simulation_report import simulation_page
@@ -53,22 +68,23 @@ def simulation_report_page(
             raise InputError("has no effect on a stage graph", parameter="model", remedy="leave it out")
         simulated: Simulated = simulate(source.data, observer=observer)
         report = _report([Check("figures", True, "simulated for this page")], "simulated for this page")
-        return simulation_page(
-            simulated.document(), report, simulated.record.timeline, "Simulated for this page"
-        ), report
+        page = simulation_page(simulated.document(), report, drawn_timeline(simulated), "Simulated for this page")
+        return page, Verification(report)
     with attributed(source.display):
         check_simulation(document, ())
     if not request.models:
-        why = "no pipeline was given to be simulated again; give it with ‹model›"
+        why = f"no pipeline was given to simulate again; give it, and the model of a plan, with {named('model')}"
         report = _report([Check("figures", None, why)], "")
-        return simulation_page(document, report, None, ""), report
-    simulated = _again(document, request, observer)
+        return simulation_page(document, report, None, ""), Verification(report)
+    simulated, timeline = _again(document, request, observer)
     report = _compared(document, simulated.document())
-    return simulation_page(document, report, simulated.record.timeline, "Every figure holds, simulated again"), report
+    page = simulation_page(document, report, timeline, "Every figure holds, simulated again")
+    return page, Verification(report)
 
 
-def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observer) -> Simulated:
+def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observer) -> tuple[Simulated, Timeline]:
     """Simulate the pipeline that the caller gives, a plan with its model."""
+    from mtpp.api.reporting.drawn_timeline import device_memory, drawn_timeline, stage_memory
     from mtpp.api.simulate import simulate
     from mtpp.checker.training.versions import is_split_plan, is_version_2
     from mtpp.formats.io.source import read_source
@@ -80,19 +96,46 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
         given.append(read_source(found, max_bytes=request.max_model_bytes) if isinstance(found, str) else found)
     contents = [None if not hasattr(one, "data") else _parsed(one.data) for one in given]
     place = next((i for i, one in enumerate(contents) if is_training_plan(one)), 0)
-    others = [one for i, one in enumerate(given) if i != place]
-    plan: Any = contents[place]
+    plan: Any = contents[place] if is_training_plan(contents[place]) else None
+    if len(given) > (1 if plan is None else 2):
+        remedy = "give the pipeline alone, or a plan and its model"
+        raise InputError(f"{len(given)} files for one simulation", parameter="model", remedy=remedy)
+    other = next((i for i in range(len(given)) if i != place), None)
+    pipeline = given[place].data if hasattr(given[place], "data") else given[place]
     extra: dict[str, Any] = {} if request.read_as.time_unit is None else {"time_unit": request.read_as.time_unit}
-    if is_training_plan(plan) and not is_split_plan(plan):
-        if not others:
-            raise InputError("the pipeline is a plan for a model", parameter="model", remedy="give its model as well")
-        extra["model"] = others[0].data if hasattr(others[0], "data") else others[0]
-        if not is_version_2(plan):
-            first = document["stages"][0]["micro_batch"] // max(1, plan["stages"][0]["data_parallel"])
-            extra |= {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
-    pipeline = given[place]
-    again: Simulated = simulate(pipeline.data if hasattr(pipeline, "data") else pipeline, observer=observer, **extra)
-    return again
+    if plan is None or is_split_plan(plan):
+        with _named_as(given[place]):
+            again: Simulated = simulate(pipeline, observer=observer, **extra)
+        memory = None if other is None else device_memory(plan, request.models[other], request)
+        return again, drawn_timeline(again, memory)
+    if other is None:
+        raise InputError("the pipeline is a plan for a model", parameter="model", remedy="give its model as well")
+    sizes: dict[str, int] = {}
+    if not is_version_2(plan) and "mini_batch" in document:
+        first = document["stages"][0]["micro_batch"] // max(1, plan["stages"][0]["data_parallel"])
+        sizes = {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
+    model = given[other].data if hasattr(given[other], "data") else given[other]
+    again = simulate(pipeline, observer=observer, **(extra | sizes | {"model": model}))
+    return again, drawn_timeline(again, stage_memory(plan, _training_model(given[other], plan, request), **sizes))
+
+
+@contextmanager
+def _named_as(source: Any) -> Iterator[None]:
+    """Name the file that a pipeline was read from in errors, which know its bytes alone."""
+    try:
+        yield
+    except InputError as error:
+        error.source = getattr(source, "display", error.source)
+        raise
+
+
+def _training_model(given: Any, plan: Mapping[str, Any], request: VerifyRequest) -> TrainingModel:
+    from mtpp.api.training.plan_model import model_of_plan
+
+    if not hasattr(given, "data"):
+        found: TrainingModel = given
+        return found
+    return model_of_plan(given, plan["time_unit"], request.read_as.time_unit)
 
 
 def _parsed(data: bytes) -> Any:

@@ -32,18 +32,21 @@ def training_report_page(document: dict[str, Any], report: Report, request: Veri
 
 def _simulated(document: dict[str, Any], request: VerifyRequest, observer: Observer) -> tuple[Timeline, str]:
     """Return the timeline of a plan's iteration, and what it rests on that the plan does not say."""
+    from mtpp.api.reporting.drawn_timeline import device_memory, drawn_timeline, stage_memory
     from mtpp.api.simulate import simulate
     from mtpp.checker.training.versions import is_split_plan, is_version_2
 
     if is_split_plan(document):
-        return simulate(document, observer=observer).record.timeline, ""
+        memory = device_memory(document, request.models[0], request)
+        return drawn_timeline(simulate(document, observer=observer), memory), ""
     model = _model(document, request)
     if is_version_2(document):
-        return simulate(document, model=model, observer=observer).record.timeline, ""
+        simulated = simulate(document, model=model, observer=observer)
+        return drawn_timeline(simulated, stage_memory(document, model)), ""
     batch, own = _sizes(document, model)
     simulated = simulate(document, model=model, batch_size=batch, micro_batch_size=own, observer=observer)
     said = f"Simulated with {batch:,} samples, each device taking {own:,} at once: the plan does not say these sizes."
-    return simulated.record.timeline, said
+    return drawn_timeline(simulated, stage_memory(document, model, batch, own)), said
 
 
 def _model(document: Mapping[str, Any], request: VerifyRequest) -> TrainingModel:

@@ -31,7 +31,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
     """
     from mtpp.api.verification.searches import training_searches
     from mtpp.checker.training.plan import verify_training_plan
-    from mtpp.checker.training.versions import check_any_training_plan, is_split_plan
+    from mtpp.checker.training.versions import check_any_training_plan
     from mtpp.checker.unchecked import unchecked_training_plan
     from mtpp.host.alarm import TimeIsUp
 
@@ -43,13 +43,7 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
             return unchecked_training_plan(plan, request.unfound, system_due=request.system_due)
         if supplied is None:
             raise InputError("a training plan embeds no model", remedy="give the model with ‹model›")
-        costs_sha256 = None
-        model: Any
-        if is_split_plan(plan) and plan["model"]["kind"] == "graph":
-            model, sha256, costs_sha256 = _graph(supplied, plan["model"], request)
-        else:
-            _refuse_graph_terms(request)
-            model, sha256 = _training_model(supplied, plan["time_unit"], request)
+        model, sha256, costs_sha256 = model_of_training_plan(plan, supplied, request)
         return verify_training_plan(
             plan,
             model,
@@ -63,6 +57,28 @@ def verify_training_document(plan: Any, source: Source, request: VerifyRequest, 
         path = supplied if isinstance(supplied, str) else "‹model›"
         where = path if error.source == "model" else error.source or source.display
         raise InputError(error.problem, source=where, where=error.where, remedy=error.remedy) from None
+
+
+def model_of_training_plan(
+    plan: Any, supplied: str | SuppliedModel, request: VerifyRequest
+) -> tuple[Any, str | None, str | None]:
+    """Read the model of a well-formed training plan: a graph as a document, or a model to be trained.
+
+    Returns
+    -------
+    The model, and the SHA-256 of its file and of that with measured costs.
+
+    Raises
+    ------
+    InputError
+        If it is malformed, or the request holds the plan to what it does not have.
+    """
+    from mtpp.checker.training.versions import is_split_plan
+
+    if is_split_plan(plan) and plan["model"]["kind"] == "graph":
+        return _graph(supplied, plan["model"], request)
+    _refuse_graph_terms(request)
+    return (*_training_model(supplied, plan["time_unit"], request), None)
 
 
 def _refuse_idle_system(request: VerifyRequest) -> None:

@@ -17,20 +17,22 @@ class PathStep(NamedTuple):
     number: int
 
 
-def critical_path(network: PassNetwork, start: Int64Array, sent: Int64Array) -> list[PathStep]:
-    """Return passes and messages each of which begins when the one before it ends, the last with the iteration.
+def critical_path(network: PassNetwork, start: Int64Array, sent: Int64Array, last: int | None = None) -> list[PathStep]:
+    """Return passes and messages each of which begins when the one before it ends, up to the last pass.
 
     Parameters
     ----------
     start, sent
         Starts of passes and messages, as :func:`mtpp.solvers.planners.simulation.kernels.pass_times.pass_times` sets
         them; every pass runs.
+    last
+        The last pass of the path; None: the one that ends with the iteration.
 
     Notes
     -----
-    Of several, the path that comes from the lowest row at the end and, backwards, stays in a row where it can, else
-    takes the message with the lowest number; a message comes from its sender where it can, else from the message
-    before it on its channel. O(passes + messages).
+    Of several, the path that comes from the lowest row at the end, unless *last* is given, and, backwards, stays in a
+    row where it can, else takes the message with the lowest number; a message comes from its sender where it can, else
+    from the message before it on its channel. O(passes + messages).
     """
     row = np.repeat(np.arange(len(network.row_start) - 1), np.diff(network.row_start))
     sender = np.repeat(np.arange(len(start)), np.diff(network.message_start))
@@ -38,7 +40,8 @@ def critical_path(network: PassNetwork, start: Int64Array, sent: Int64Array) -> 
     previous = _previous_on_channel(network)
     incoming = np.argsort(network.target, kind="stable")
     first = np.searchsorted(network.target[incoming], np.arange(len(start) + 1))
-    last = int(np.lexsort((np.arange(len(end)), -row, end))[-1])
+    if last is None:
+        last = int(np.lexsort((np.arange(len(end)), -row, end))[-1])
     path = [PathStep(message=False, number=last)]
     while True:
         step = path[-1]

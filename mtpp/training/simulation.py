@@ -10,10 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from mtpp.array_types import Int64Array
+from mtpp.training.critical_path import critical_path
 from mtpp.training.pass_network import PassNetwork
 from mtpp.training.pass_order import pass_name
 from mtpp.training.stage_graph import StageGraph
-from mtpp.training.timeline import BACKWARD, FORWARD, SYNCHRONISATION, TRANSFER, Bar, Timeline, TimelineRow
+from mtpp.training.timeline import (
+    BACKWARD,
+    FORWARD,
+    SYNCHRONISATION,
+    TRANSFER,
+    Bar,
+    Stretch,
+    Timeline,
+    TimelineRow,
+)
 from mtpp.units import PICOSECONDS
 
 
@@ -115,6 +125,24 @@ class Simulation:
         """Ticks until all stages have synchronised their gradients."""
         stages = self.graph.stages
         return max(end + stage.synchronisation_ticks for end, stage in zip(self.ends, stages, strict=True))
+
+    @cached_property
+    def critical(self) -> Sequence[Stretch]:
+        """Passes of the critical path, and the synchronisation that it may end with: O(passes + messages).
+
+        It ends with the first stage that ends the iteration.
+        """
+        synchronisation = [stage.synchronisation_ticks for stage in self.graph.stages]
+        last = next(s for s, end in enumerate(self.ends) if end + synchronisation[s] == self.iteration)
+        row_start = self.network.row_start
+        found = []
+        for step in critical_path(self.network, self.start, self.sent, int(row_start[last + 1]) - 1):
+            if not step.message:
+                row = int(np.searchsorted(row_start, step.number, side="right")) - 1
+                found.append(Stretch(row, int(self.start[step.number]), int(self.end[step.number])))
+        if synchronisation[last]:
+            found.append(Stretch(last, self.ends[last], self.iteration))
+        return found
 
     @cached_property
     def stages(self) -> Sequence[StageTimes]:

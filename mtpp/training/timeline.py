@@ -51,6 +51,13 @@ class Stretch(NamedTuple):
     end: int
 
 
+class RowMemory(NamedTuple):
+    """Bytes of each device of a row: *fixed* all the time, *kept* for a micro-batch in flight, loop by loop."""
+
+    fixed: int
+    kept: Sequence[int]
+
+
 @dataclass(frozen=True, eq=False)
 class Timeline:
     """Rows of passes, and channels with their transfers.
@@ -65,6 +72,8 @@ class Timeline:
         Stages of a row, at most.
     critical
         Passes of the critical path from the first to the last one; empty where none is known.
+    memory
+        Of each row; empty where it is not known.
     """
 
     name: str
@@ -75,3 +84,4 @@ class Timeline:
     channels: Sequence[TimelineRow]
     loops: int = 1
     critical: Sequence[Stretch] = ()
+    memory: Sequence[RowMemory] = ()

@@ -47,7 +47,8 @@ def simulation_page(document: Mapping[str, Any], report: Report, timeline: Timel
     sections = [claims_section(report.checks), _rows_section(document, times, charts, by_device=by_device)]
     if timeline is None:
         said = (
-            "Not drawn: a simulation's file holds figures, no passes. Give the pipeline, and its model, with --model."
+            "Not drawn: a simulation's file holds figures, no passes. They are drawn on a page that is made with the "
+            "pipeline, and with the model of a plan."
         )
         sections.append(Section("gantt-part", "Schedule over time", [Prose(said)]))
     else:

@@ -1,14 +1,15 @@
-"""Schedules over time: passes and transfers as a Gantt chart with the critical path, and micro-batches in flight."""
+"""Schedules over time: passes and transfers as a Gantt chart with the critical path, and memory."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from mtpp.training.timeline import BACKWARD, BACKWARD_WEIGHT, FORWARD, Bar, Timeline, TimelineRow
+from mtpp.training.timeline import Bar, Timeline, TimelineRow
 from mtpp.units import PICOSECONDS
 from mtpp.views.report.colours import ACCENT, ON_FILL, SURFACE
 from mtpp.views.report.drawing import Drawing
+from mtpp.views.report.memory_section import memory_section
 from mtpp.views.report.page import Block, Chart, Prose, Section
 from mtpp.views.training.gantt_colours import CRITICAL, colour, legend
 from mtpp.views.training.timeline_texts import time_text
@@ -19,7 +20,6 @@ _MOST_BARS = 12_000
 _MOST_NAMED = 4_000
 _MOST_CHANNELS = 16
 _ROW, _ROOM = 30, 60
-_KEPT = "#7f93ab"
 
 
 def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str, Any]) -> list[Section]:
@@ -77,58 +77,7 @@ def timeline_sections(timeline: Timeline, charts: dict[str, Any], data: dict[str
         blocks.append(Prose(f"Of the channels, the {_MOST_CHANNELS} busiest are drawn.", quiet=True))
     if sum(len(row.bars) for row in rows) > sum(map(len, merged)):
         blocks.append(Prose("Passes too short to be told apart are drawn together; their hints name them.", quiet=True))
-    return [Section("gantt-part", "Schedule over time", blocks), _kept_section(timeline, unit, ticks, charts)]
-
-
-def in_flight(row: TimelineRow) -> list[tuple[int, int]]:
-    """Return since when how many micro-batches are kept, from the start of a forward pass to the end of a backward one.
-
-    A backward pass in halves frees what it keeps with the second one, that of the weights.
-    """
-    split = any(bar.kind == BACKWARD_WEIGHT for bar in row.bars)
-    freeing = BACKWARD_WEIGHT if split else BACKWARD
-    changes: dict[int, int] = {}
-    for bar in row.bars:
-        if bar.kind == FORWARD:
-            changes[bar.start] = changes.get(bar.start, 0) + 1
-        elif bar.kind in (freeing, BACKWARD):
-            changes[bar.end] = changes.get(bar.end, 0) - 1
-    kept, found = 0, []
-    for at in sorted(changes):
-        kept += changes[at]
-        found.append((at, kept))
-    return found
-
-
-def _kept_section(timeline: Timeline, unit: str, ticks: int, charts: dict[str, Any]) -> Section:
-    """Return the section on the micro-batches whose activations are kept, over time."""
-    steps = [in_flight(row) for row in timeline.rows]
-    peaks = [max((kept for _, kept in one), default=0) for one in steps]
-    most = max(peaks, default=0) or 1
-    height = _ROOM + 40 * len(steps)
-    chart = Drawing(
-        "in-flight",
-        height=height,
-        x=(0, timeline.iteration / ticks or 1),
-        y=(len(steps) - 0.5, -0.5),
-        x_label=unit,
-        rows=[f"{row.short}, at most {peak}" for row, peak in zip(timeline.rows, peaks, strict=True)],
-        zoom="x",
-    )
-    columns: dict[str, list[Any]] = {key: [] for key in ("left", "right", "top", "bottom", "kept")}
-    for r, one in enumerate(steps):
-        ends = [at for at, _ in one[1:]] + [timeline.iteration]
-        for (at, kept), end in zip(one, ends, strict=True):
-            if kept > 0 and end > at:
-                columns["left"].append(at / ticks)
-                columns["right"].append(end / ticks)
-                columns["bottom"].append(r + 0.45)
-                columns["top"].append(r + 0.45 - 0.9 * kept / most)
-                columns["kept"].append(str(kept))
-    chart.boxes(columns, name="kept", fill=_KEPT, edge=_KEPT, edge_width=0.5, tips=(("in flight", "kept"),))
-    charts["in-flight"] = chart.item()
-    caption = "Micro-batches whose activations are kept, which is what memory goes to over time; all rows to one scale"
-    return Section("memory-part", "Memory over time", [Chart("in-flight", caption, height)])
+    return [Section("gantt-part", "Schedule over time", blocks), memory_section(timeline, unit, ticks, charts)]
 
 
 def _unit(timeline: Timeline) -> tuple[str, int]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.units import format_bandwidth, format_bytes
 from mtpp.views.report.claims import claims_section, plan_verdict
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Page, Prose, Section
@@ -106,11 +107,21 @@ def _ticks(value: Any) -> Fraction:
 def _origin(document: Mapping[str, Any]) -> Section:
     model, system = document["model"], document["system"]
     facts = [("model", str(model["name"])), ("SHA-256 of its file", str(model["sha256"] or "none"))]
-    facts += [(name.replace("_", " "), _fact(value)) for name, value in system.items() if value is not None]
+    facts += [_sized(name, value) for name, value in system.items() if value is not None]
     facts += [(name.replace("_", " "), _fact(value)) for name, value in document.get("rules", {}).items()]
     facts += [("note", str(note)) for note in document.get("notes", ())]
     facts.append(("ended by", str(document["stopped"])))
     return facts_section("origin", "Where it comes from", "What the file records of the model and of the search", facts)
+
+
+def _sized(name: str, value: Any) -> tuple[str, str]:
+    """Return an entry of the system, whose sizes and rates are written with their units."""
+    for ending, form in (("_bytes_per_s", format_bandwidth), ("_bytes", format_bytes)):
+        if name.endswith(ending):
+            sizes = value if isinstance(value, list | tuple) else [value]
+            texts = ["no limit" if size is None else form(int(size)) for size in sizes]
+            return name.removesuffix(ending).replace("_", " "), ", ".join(texts)
+    return name.replace("_", " "), _fact(value)
 
 
 def _fact(value: Any) -> str:

@@ -106,7 +106,9 @@ def memory_section(document: Mapping[str, Any], charts: dict[str, Any]) -> Secti
         first=None if drawn is None else ("limit", drawn / _MIB),
     ).item()
     allowed = ", ".join(format_bytes(one) for one in dict.fromkeys(limits) if one is not None)
-    caption = f"Memory of a device at most; {f'{allowed} allowed' if allowed else 'no limit was given'}"
+    caption = (
+        f"Memory of a device at most, as the plan says; {f'{allowed} allowed' if allowed else 'no limit was given'}"
+    )
     return Section("peak-part", "Memory at most", [Chart("memory", caption, bars_height(len(held)))])
 
 

@@ -12,9 +12,21 @@ from headless import Browser
 import mtpp
 from mtpp.api.generate import generate_multi_branch
 from mtpp.formats.training.native import write_training_model
-from mtpp.views.report.timeline_section import in_flight
+from mtpp.units import format_bytes
+from mtpp.views.report.memory_section import held
 
 ROOT = Path(__file__).resolve().parents[3]
+
+
+def shown_peaks(browser: Browser, rows: int) -> tuple[list[float], set[str]]:
+    """Return the height that each row of the chart of memory reaches over that of the highest, and its texts."""
+    parts = [browser.columns("in-flight", part) for part in ("fixed", "kept")]
+    reached = [0.0] * rows
+    for part in parts:
+        for top, bottom in zip(part["top"], part["bottom"], strict=True):
+            row = int((top + bottom) / 2 + 0.5)
+            reached[row] = max(reached[row], row + 0.45 - top)
+    return [one / max(reached) for one in reached], set(parts[1]["bytes"])
 
 
 @pytest.fixture(scope="module")
@@ -79,10 +91,14 @@ def test_training_plans(browser: Browser, tmp_path: Path) -> None:
     critical = browser.columns("gantt", "critical")["xs"]
     assert len(critical) == sum("→" not in name for name in simulated.critical_path)
     assert critical[-1][1] == pytest.approx(simulated.iteration_ticks / 10**6)
-    peaks = [max(kept for _, kept in in_flight(row)) for row in simulated.record.timeline.rows]
+    peaks = [max(one.in_flight for one in held(row)) for row in simulated.record.timeline.rows]
     assert peaks == [device.peak_in_flight for device in simulated.devices]
-    assert max(map(int, browser.columns("in-flight", "kept")["kept"])) == max(peaks)
+    assert max(map(int, browser.columns("in-flight", "kept")["flying"])) == max(peaks)
     devices = plan.document()["devices"]
+    needed = [device["peak_bytes"] for device in devices]
+    reached, texts = shown_peaks(browser, len(devices))
+    assert reached == pytest.approx([one / max(needed) for one in needed])
+    assert {format_bytes(one) for one in needed} <= texts
     assert [row[0] for row in browser.table("device-table")] == [str(device["index"]) for device in devices]
     assert (browser.complaints(), browser.hosts()) == ([], [])
 
@@ -100,7 +116,12 @@ def test_plans_of_layers(browser: Browser, tmp_path: Path, planner: str) -> None
     stages = plan.document()["stages"]
     assert [row[1] for row in browser.table("stage-table")] == [str(len(stage["layers"])) for stage in stages]
     assert len(browser.columns("gantt", "passes")["left"]) > 2 * len(stages)
-    assert browser.columns("memory", "part-memory")["right"] == [stage["memory_bytes"] / 2**20 for stage in stages]
+    needed = [stage["memory_bytes"] for stage in stages]
+    assert browser.columns("memory", "part-memory")["right"] == [one / 2**20 for one in needed]
+    reached, texts = shown_peaks(browser, len(stages))
+    assert reached == pytest.approx([one / max(needed) for one in needed])
+    assert {format_bytes(one) for one in needed} <= texts
+    assert browser.columns("gantt", "critical")["xs"][0][0] == 0
     assert (browser.complaints(), browser.hosts()) == ([], [])
 
 

@@ -290,6 +290,34 @@ def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Ro
     return None if fault else (rows, times, split)
 
 
+def held_bytes(plan: dict[str, Any], model: Any) -> list[tuple[int, list[int]]] | None:
+    """Return the bytes that each device holds all the time, and for a micro-batch in flight in each of its stages.
+
+    Parameters
+    ----------
+    plan, model
+        As :func:`verify_split_plan` takes them.
+
+    Returns
+    -------
+    None where sizes are not known, or stages and schedule are not those of the model.
+
+    Raises
+    ------
+    InputError
+        If the model is malformed, or the stated order is none.
+    """
+    line = layer_line(plan, model) if plan["model"]["kind"] == "layers" else graph_line(plan, model)
+    if isinstance(line, str) or not line.sizes_known or (found := _pipeline(plan, line, [])) is None:
+        return None
+    rows, _, split = found
+    idle = Rows([[] for _ in rows.rows], [])
+    direct = plan["system"]["transport"] == "direct"
+    fixed = device_bytes(line, idle, split, plan["schedule"]["micro_batches"], direct=direct)
+    kept = [sum(line.kept[begin:end]) for begin, end in pairwise(split)]
+    return [(size, kept[d :: rows.devices]) for d, size in enumerate(fixed)]
+
+
 def _straight_fault(plan: dict[str, Any], due: dict[tuple[int, int], int]) -> str | None:
     """Return what is wrong with the ticks that a plan says tensors take from stage to stage; None if nothing is."""
     for s, row in enumerate(plan["stages"]):

@@ -126,6 +126,27 @@ def test_spans_are_those_of_the_clock() -> None:
                         assert start >= one.end
 
 
+def test_critical_paths() -> None:
+    """Passes from the start to the end of the iteration; between two of them there is nothing but messages."""
+    switched = 0
+    for seed in range(200):
+        document = random_stage_graph(seed)
+        if simulate_events(document) is None:
+            continue
+        simulation = simulated(document)
+        timeline, path = simulation.timeline, simulation.critical
+        assert (path[0].start, path[-1].end) == (0, simulation.iteration)
+        spans = [{(bar.start, bar.end) for bar in row.bars} for row in timeline.rows]
+        assert all((one.start, one.end) in spans[one.row] for one in path)
+        for one, other in pairwise(path):
+            reached, bars = {one.end}, [bar for row in timeline.channels for bar in row.bars]
+            for bar in sorted(bars, key=lambda bar: bar.start):
+                reached |= {bar.end} if bar.start in reached else set()
+            assert other.start in reached, seed
+            switched += one.row != other.row
+    assert switched > 50
+
+
 def test_equal_stages_take_micro_batches_and_depth() -> None:
     """Free transfers, as few in flight as the depth asks for: (M + depth − 1) · (f + g), whatever the stage graph."""
     draw = random.Random(5)
