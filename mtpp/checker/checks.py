@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
+from mtpp.checker.facts import factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
@@ -273,4 +275,5 @@ def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedde
         return f"proven optimal: no partition{of} into {into}{among} has a smaller bottleneck"
     if not bound:
         return f"but only the partition{of} and its costs: a lower bound of zero says nothing of better ones"
-    return f"proven to be within a factor of {bottleneck / bound:.6g} of the best partition{of} into {into}{among}"
+    within = factor(Fraction(bottleneck, bound))
+    return f"proven to be within a factor of {within} of the best partition{of} into {into}{among}"

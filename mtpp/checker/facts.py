@@ -7,6 +7,8 @@ they have to be.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import Check, fact
@@ -31,6 +33,13 @@ def memory(value: int) -> str:
     """Write an amount of memory exactly, in binary units or else in decimal ones: ``16 GiB``, ``100 MB``."""
     text = quantity(value, "B", BINARY)
     return quantity(value, "B") if text == f"{value} B" else text
+
+
+def factor(ratio: Fraction | float) -> str:
+    """Write the factor that something is proven to be within, with six digits: rounded up, so that it is proven too."""
+    exact = Fraction(ratio)
+    rounded = Context(prec=6, rounding=ROUND_CEILING).divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return f"{float(rounded):.6g}"
 
 
 def counted(count: int, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import MtppError
@@ -13,7 +14,7 @@ from mtpp.views.report.graph_section import graph_section
 from mtpp.views.report.origin import origin_section
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.plan_stages import stages_section
-from mtpp.views.report.stated import StatedPlan, ratio_text
+from mtpp.views.report.stated import StatedPlan, percent_above, ratio_text
 from mtpp.views.report.what_if import PARTS, Variant, bandwidth_matters, bytes_over_link, variants
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ def plan_page(document: Mapping[str, Any], report: Report, graph: CostGraph, mod
     return Page(
         title=stated.name,
         kind=f"plan for {stated.k:,} stage{'' if stated.k == 1 else 's'}",
-        verdict=plan_verdict(report, _headline(stated)),
+        verdict=plan_verdict(report, _headline(stated, grouped=bool(document["together"]))),
         figures=_figures(stated, report),
         sections=sections,
         charts=charts,
@@ -99,15 +100,16 @@ def _variants(stated: StatedPlan, graph: CostGraph, stages: Sequence[int]) -> tu
     return found, ""
 
 
-def _headline(stated: StatedPlan) -> str:
-    """Return what is proven if every claim holds."""
+def _headline(stated: StatedPlan, *, grouped: bool) -> str:
+    """Return what is proven if every claim holds; *grouped* ops have to stay together in every cut that counts."""
     stages = f"{stated.k:,} stage{'' if stated.k == 1 else 's'}"
+    stages += " that keeps the groups together" if grouped else ""
     if stated.optimal:
         return f"Proven optimal: no other cut into {stages} is faster"
-    if stated.ratio is None:
+    if stated.ratio is None or not stated.lower:
         return "Verified; nothing is proven about other cuts"
-    percent = max((stated.ratio - 1) * 100, 0.01)
-    return f"Proven to be within {percent:.2f} % of the fastest cut into {stages}"
+    within = percent_above(Fraction(stated.bottleneck, stated.lower))
+    return f"Proven to be within {within} of the fastest cut into {stages}"
 
 
 _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": "claimed, not verified"}

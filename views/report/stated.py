@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
+from fractions import Fraction
+from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from mtpp.units import format_picoseconds
@@ -19,6 +20,11 @@ def ratio_text(ratio: float | None) -> str:
         return "none"
     text = f"{ratio:.4f}" if ratio >= 1.0001 else f"{ratio:.12g}"
     return "just above 1" if text == "1" and ratio > 1 else text
+
+
+def percent_above(ratio: Fraction | float) -> str:
+    """Write how far above a bound something is at most, in percent: rounded up, so that it is proven as well."""
+    return f"{max(ceil((Fraction(ratio) - 1) * 10_000), 1) / 100:,.2f} %" if ratio < inf else "∞ %"
 
 
 @dataclass(frozen=True)

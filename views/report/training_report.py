@@ -10,7 +10,7 @@ from mtpp.units import format_bandwidth, format_bytes
 from mtpp.views.report.claims import claims_section, plan_verdict
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Page, Prose, Section
-from mtpp.views.report.stated import ratio_text
+from mtpp.views.report.stated import percent_above, ratio_text
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
 
@@ -70,7 +70,7 @@ def _headline(document: Mapping[str, Any]) -> str:
     ratio = document.get("family_ratio", document["ratio"])
     if ratio is None:
         return "Verified; nothing is proven about other plans"
-    return f"Proven to be within {max((float(ratio) - 1) * 100, 0.01):.2f} % of the fastest plan that the rules allow"
+    return f"Proven to be within {percent_above(float(ratio))} of the fastest plan that the rules allow"
 
 
 def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) -> list[tuple[str, str, str]]:

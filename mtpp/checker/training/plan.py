@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
-from mtpp.checker.facts import counted
+from mtpp.checker.facts import counted, factor
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
@@ -191,7 +191,7 @@ def _feasible(
     words = (
         "proven optimal: no plan for these devices is faster"
         if closed
-        else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
+        else f"proven to be within a factor of {factor(due)} of the fastest plan for these devices"
         if due is not None
         else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
     )

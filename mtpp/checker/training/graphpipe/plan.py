@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, quotient, rows_named
+from mtpp.checker.facts import factor
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
@@ -152,7 +153,7 @@ def _feasible(
     words = (
         "proven optimal: no plan for these devices is faster"
         if closed
-        else f"proven to be within a factor of {due:.6g} of the fastest plan for these devices"
+        else f"proven to be within a factor of {factor(due)} of the fastest plan for these devices"
         if due is not None
         else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
     )

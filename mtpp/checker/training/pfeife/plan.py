@@ -24,7 +24,7 @@ from mtpp.checker.checks import (
     resting,
     rows_named,
 )
-from mtpp.checker.facts import counted
+from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
 from mtpp.checker.tier import Tier
@@ -246,7 +246,7 @@ def _proven(plan: dict[str, Any], due: float | None, family_due: float | None) -
 
 
 def _factor(ratio: float | None) -> str:
-    return "infinity" if ratio is None else f"{ratio:.6g}"
+    return "infinity" if ratio is None else factor(ratio)
 
 
 def _pipeline(plan: dict[str, Any], line: Line, checks: list[Check]) -> tuple[Rows, StageTimes, list[int]] | None:
