@@ -4,7 +4,7 @@ Without paths: the REGAL-style graphs of ``../shared/data/instances`` if there a
 bounds of the ladder are tried at each cell (a graph and a k) as ``mtpp certify`` does, until the ratio is 1 or the
 time is up; with ``--each``, all there are, each by itself in an equal share of the time. Tables by k: the geometric
 mean of bound / best partition; the same for the best bound so far, down the list; the cells in which a bound is above
-all before it in the list; those in which it came to its own end; and the mean of its seconds. A bound that proved
+all before it in the list; those that it completed; and the mean of its seconds. A bound that proved
 nothing counts as the simple one; where one was not tried, for the work had ended, it is left out of all but the
 second table. The best partition is our own, or one of ``--baselines``. ``--keep FILE`` writes each cell as soon as it
 is done, and takes from there what an earlier run has done already.

@@ -121,7 +121,7 @@ def _over_simple(summaries: Sequence[Summary], names: Sequence[str], graphs: int
         return None
     rows = [[name, *(_share(summary.over_simple.get(name), summary) for summary in summaries)] for name in shown]
     caption = f"each bound {'alone' if alone else 'in its turn'}, in whole ticks "
-    caption += "(percent of its runs that came to their own end)"
+    caption += "(percent of runs completed)"
     if not alone:  # a bound of the ladder does not prove again what is known
         caption += "; one that proved nothing above those before it may count as 1"
     if any(one.cells < summary.models for summary in summaries for one in summary.over_simple.values()):

@@ -11,6 +11,7 @@ import numpy as np
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
     from mtpp.inference.cost_columns import CostColumns
@@ -141,9 +142,12 @@ class StageComparison:
             f"{_signed(describe, parts[part])} {part}" for part in _PARTS if parts[part] or part == "work"
         )
         figures = [("bottleneck", verdict), ("made of", made_of), ("balance", self._balance())]
-        moved = [f"stage {row['stage']} ({row['ops']} ops, {describe(row['work'])})" for row in self.elsewhere]
+        moved = [
+            f"stage {row['stage']} ({counted(row['ops'], 'op')}, {describe(row['work'])})" for row in self.elsewhere
+        ]
         ops = int(self.given.costs.ops[self.slowest[0]])
-        figures.append((f"stage {self.slowest[0]}", f"its {ops} ops are in {', '.join(moved)} of the other"))
+        its = "its only op is" if ops == 1 else f"its {ops} ops are"
+        figures.append((f"stage {self.slowest[0]}", f"{its} in {', '.join(moved)} of the other"))
         sums = [int((plan.costs.input + plan.costs.output).sum()) for plan in (self.given, self.other)]
         figures.append(("transfers", f"{describe(sums[0])} in all stages together against {describe(sums[1])}"))
         return [*figures, self._ratios()]

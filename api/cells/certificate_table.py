@@ -197,7 +197,7 @@ class BoundRow:
     tier
         ``exact`` or ``enumerated``: a proof that can be checked; ``solver``: the word of HiGHS.
     solved
-        Whether it came to its own end: more time would not raise it.
+        Whether it completed: more time would not raise it.
     seconds
         That it took.
     """

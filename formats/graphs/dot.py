@@ -80,9 +80,10 @@ def head(name: str) -> list[str]:
 
 def stage_head(stage: int, ops: int, cost: str) -> list[str]:
     """Return the first lines of the cluster of a stage."""
+    size = "1 op" if ops == 1 else f"{ops} ops"
     return [
         f" subgraph cluster_{stage} {{",
-        f'  label="stage {stage}: {ops} ops, {cost}"; style="rounded,filled"; fillcolor="#f7f7f7";',
+        f'  label="stage {stage}: {size}, {cost}"; style="rounded,filled"; fillcolor="#f7f7f7";',
         f'  node [fillcolor="{stage_colour(stage)}"];',
     ]
 

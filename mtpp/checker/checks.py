@@ -15,7 +15,7 @@ from mtpp.checker.bounds.registry import CHECKERS
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
-from mtpp.checker.facts import factor
+from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
@@ -79,7 +79,7 @@ def check_counts(stated: dict[str, Any], graph: TickGraph, said_by: str) -> Chec
     if (stated["ops"], stated["tensors"]) != (ops, tensors):
         claim = f"{said_by} says {stated['ops']} ops and {stated['tensors']} tensors"
         return Check(name, False, f"{claim}, the graph has {ops} and {tensors}")
-    return Check(name, True, f"{ops} ops, {tensors} tensors")
+    return Check(name, True, f"{counted(ops, 'op')}, {counted(tensors, 'tensor')}")
 
 
 def check_model_ticks(unit: str, stated: int, model: TickGraph, said_by: str) -> Check:
@@ -100,13 +100,18 @@ def check_assignment(assignment: dict[str, int], k: int, graph: TickGraph) -> Ch
     unknown = [op for op in assignment if op not in known]
     outside = [op for op, stage in assignment.items() if not 0 <= stage < k]
     if missing:
-        return Check(name, False, f"{len(missing)} ops have no stage, the first is {missing[0]!r}")
+        return Check(name, False, f"{_with_verb(len(missing), 'has', 'have')} no stage, the first is {missing[0]!r}")
     if unknown:
-        return Check(name, False, f"{len(unknown)} ops are not in the graph, the first is {unknown[0]!r}")
+        strangers = _with_verb(len(unknown), "is", "are")
+        return Check(name, False, f"{strangers} not in the graph, the first is {unknown[0]!r}")
     if outside:
         op = outside[0]
         return Check(name, False, f"op {op!r} is in stage {assignment[op]}, the stages are 0 to {k - 1}")
-    return Check(name, True, f"each of {graph.op_count} ops in one of {k} stages")
+    return Check(name, True, f"each of {counted(graph.op_count, 'op')} in one of {counted(k, 'stage')}")
+
+
+def _with_verb(ops: int, one: str, several: str) -> str:
+    return f"{counted(ops, 'op')} {one if ops == 1 else several}"
 
 
 def check_edges(graph: TickGraph, stage_of: list[int]) -> Check:
@@ -131,7 +136,7 @@ def check_together(groups: list[list[str]], assignment: dict[str, int]) -> list[
         if apart is not None:
             first = f"{group[0]!r} (stage {assignment[group[0]]})"
             return [Check(name, False, f"{first} and {apart!r} (stage {assignment[apart]}) are apart")]
-    return [Check(name, True, f"{len(groups)} groups kept")] if groups else []
+    return [Check(name, True, f"{counted(len(groups), 'group')} kept")] if groups else []
 
 
 def check_group_names(groups: list[list[str]], graph: TickGraph) -> list[Check]:
@@ -268,7 +273,7 @@ def hold(checks: Sequence[Check], names: Sequence[str]) -> bool:
 
 def proven_words(bottleneck: int, bound: int, k: int, *, together: bool, embedded: bool = False) -> str:
     """Say what a bound and a bottleneck prove together."""
-    into = "1 stage" if k == 1 else f"{k} stages"
+    into = counted(k, "stage")
     among = " that keeps the groups together" if together else ""
     of = " of the embedded graph" if embedded else ""
     if bottleneck == bound:

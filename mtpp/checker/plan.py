@@ -36,7 +36,7 @@ from mtpp.checker.checks import (
 )
 from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
-from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
 from mtpp.checker.report import (
     BOUND_CHECK,
@@ -242,4 +242,4 @@ def _check_stages(plan: dict[str, Any], stages: dict[int, StageFigures]) -> Chec
             mine = getattr(derived, figure)
             if stated[figure] != mine:
                 return Check(name, False, f"stage {s}: the plan says {figure} {stated[figure]}, it is {mine}")
-    return Check(name, True, f"{plan['k']} stages, {plan['k'] - len(stages)} of them empty")
+    return Check(name, True, f"{counted(plan['k'], 'stage')}, {plan['k'] - len(stages)} of them empty")

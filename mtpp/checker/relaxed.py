@@ -34,6 +34,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mtpp.checker.document import Path, array, mapping, record, text, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.graph import TickGraph
 
 MOST_PATHS = 1_000_000
@@ -163,7 +164,7 @@ def _fault(graph: TickGraph, relaxation: Relaxation, number: dict[str, int], ten
             return f"op {name!r} is bypassed but not left out"
         read, made = inputs[number[name]], outputs[number[name]]
         if (read, made) != (1, 1):
-            return f"op {name!r} cannot be bypassed: it reads {read} tensors and makes {made} that are read"
+            return f"op {name!r} cannot be bypassed: it reads {counted(read, 'tensor')} and makes {made} that are read"
     for name, ticks in relaxation.lowered.items():
         if name not in tensor:
             return f"the graph has no tensor {name!r}, whose transfer is said to be lowered"

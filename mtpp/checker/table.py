@@ -53,7 +53,7 @@ from mtpp.checker.document import (
     time_unit,
     whole,
 )
-from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
 from mtpp.checker.report import (
@@ -286,7 +286,7 @@ def _proven_words(row: dict[str, Any]) -> str:
     together = bool(row.get("together"))
     if "upper" in row:
         return proven_words(row["upper"], row["lower"], row["k"], together=together)
-    return f"proven: no partition into {row['k']} stages has a bottleneck below {row['lower']} ticks"
+    return f"proven: no partition into {counted(row['k'], 'stage')} has a bottleneck below {row['lower']} ticks"
 
 
 def _claim(row: dict[str, Any], index: int, graph: TickGraph) -> BoundClaim:

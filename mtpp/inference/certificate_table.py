@@ -24,7 +24,7 @@ class BoundFigure:
     seconds
         That it took.
     solved
-        Whether it came to its own end: more time would not raise it.
+        Whether it completed: more time would not raise it.
     """
 
     value: int | None

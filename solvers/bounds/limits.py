@@ -61,7 +61,7 @@ class BoundResult:
     lower
         The bound, which may be lower than one known before; None if nothing was proven in the time.
     solved
-        Whether the bound came to its own end: more time would not raise it.
+        Whether the bound completed: more time would not raise it.
     partition
         A partition of the instance that is better than the one known, if the bound found one on its way.
     left_out

@@ -27,7 +27,7 @@ class OverSimple:
     cells
         That many there are.
     solved
-        In that many of them the bound came to its own end.
+        In that many of them the bound completed.
     """
 
     mean: float

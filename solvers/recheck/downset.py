@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from mtpp.checker.downset import check_downset_proof, fault_in_terms
+from mtpp.checker.facts import counted
 from mtpp.solvers.recheck.claim import DownsetClaim, Found, SearchTooLarge
 from mtpp.solvers.recheck.plain import search_plain
 
@@ -82,8 +83,8 @@ def recheck_downset(
     fault = _difference(found, proof)
     if fault is not None:
         return False, fault
-    counted = f"{found.downsets} downsets and {found.pairs} pairs, as the proof says"
-    return True, f"no partition into {k} stages stays below {value} ticks: {counted}"
+    looked_at = f"{counted(found.downsets, 'downset')} and {counted(found.pairs, 'pair')}, as the proof says"
+    return True, f"no partition into {counted(k, 'stage')} stays below {value} ticks: {looked_at}"
 
 
 def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None, memory_bytes: int) -> Found:

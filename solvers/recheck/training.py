@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from mtpp.checker.facts import counted
 from mtpp.checker.report import BOUND_CHECK, Check
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.bounds import TrainingClaim
@@ -99,4 +100,4 @@ def _recheck_least(least: int, model: TickModel, plan: dict[str, Any], watcher: 
 
 
 def _looked_at(searched: Searched) -> str:
-    return f"{searched.downsets} downsets and {searched.stages} stages looked at"
+    return f"{counted(searched.downsets, 'downset')} and {counted(searched.stages, 'stage')} looked at"

@@ -114,7 +114,7 @@ def test_the_comparison_in_words(workload: Path, tmp_path: Path) -> None:
     text = "\n".join(table)
     assert "90.00 ms (stage 0) against 70.00 ms (stage 1): 20.00 ms, 28.6% more" in text
     assert "+30.00 ms work, -10.00 ms input" in text
-    assert "its 2 ops are in stage 0 (1 ops, 40.00 ms), stage 1 (1 ops, 40.00 ms) of the other" in text
+    assert "its 2 ops are in stage 0 (1 op, 40.00 ms), stage 1 (1 op, 40.00 ms) of the other" in text
     rows = run("evaluate", workload, "--assignment", split, "--against", other, "--format", "csv").stdout
     first = next(csv.DictReader(io.StringIO(rows)))
     assert (first["given_cost"], first["against_cost"]) == (str(9 * 10**10), str(5 * 10**10))

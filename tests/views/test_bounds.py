@@ -15,7 +15,7 @@ ASSUMED = "assumptions  system reference: 20 TFLOP/s, memory 200 GB/s, link 25 G
 
 
 def test_one_cell_shows_how_each_bound_did() -> None:
-    """Value, share of the best, tier, seconds, and whether it came to its own end."""
+    """Value, share of the best, tier, seconds, and whether it completed."""
     rows = [row(simple=1000, slow=None, strong=-1250, method="strong", tier_="solver")]
     assert certificates_text(rows, "table", with_upper=False).splitlines() == [
         "Lower bounds: net, 12 ops, k = 2",
@@ -55,7 +55,7 @@ def test_several_k_have_a_column_each() -> None:
         "bound        k = 2       k = 16",
         "node   1.100 (100)  0.900 (100)",
         "late             –    1.500 (0)",
-        "each bound alone, in whole ticks (percent of its runs that came to their own end)",
+        "each bound alone, in whole ticks (percent of runs completed)",
     ]
 
 

@@ -82,7 +82,7 @@ def test_table() -> None:
         "node       1.250 (100) [1]  1.125 (100)",
         "exact-mip                –  1.500 (100)",
         "graphs                   2            1",
-        "each bound in its turn, in whole ticks (percent of its runs that came to their own end); one that proved "
+        "each bound in its turn, in whole ticks (percent of runs completed); one that proved "
         "nothing above those before it may count as 1; [n]: run on n graphs only",
         "",
         "Cells whose best bound is this one",

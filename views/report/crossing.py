@@ -9,6 +9,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES
 from mtpp.units import format_bytes
 from mtpp.views.report.page import Block, Cell, Prose, Row, Section, Table
 from mtpp.views.report.stated import StatedPlan
+from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
@@ -41,8 +42,10 @@ def crossing_section(graph: CostGraph, shown: StatedPlan, instance: Instance, st
         )
         for ticks, t, producer, readers in found[:_MOST_LISTED]
     ]
+    verb = "crosses" if len(found) == 1 else "cross"
     caption = (
-        f"{len(found):,} of {graph.tensor_count:,} tensors cross{total}; each is paid once by every stage it touches"
+        f"{len(found):,} of {counted(graph.tensor_count, 'tensor')} {verb}{total}; "
+        "each is paid once by every stage it touches"
     )
     header = ("tensor", "made by", "in stage", "read in stages", "size", "transfer")
     blocks: list[Block] = [Table("crossing", caption, header, rows, left=(0, 1), sortable=True)]

@@ -7,6 +7,7 @@ from typing import Any
 
 from mtpp.views.report.page import Cell, Row, Section, Table
 from mtpp.views.report.stated import StatedPlan
+from mtpp.views.training.training_texts import counted
 
 
 def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
@@ -24,7 +25,7 @@ def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:
     if "costs_sha256" in model:
         facts.insert(2, ("SHA-256 of its costs", model["costs_sha256"]))
     if document["together"]:
-        facts.append(("kept together", f"{len(document['together']):,} groups of ops"))
+        facts.append(("kept together", f"{counted(len(document['together']), 'group')} of ops"))
     return facts_section("origin", "Where it comes from", "What the file records of the model and of the search", facts)
 
 

@@ -13,6 +13,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Row, Section
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
+from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Report
@@ -75,9 +76,9 @@ def _times(document: Mapping[str, Any]) -> TrainingTimes:
 
 def _figures(document: Mapping[str, Any], times: TrainingTimes, *, by_device: bool) -> list[tuple[str, str, str]]:
     if by_device:
-        of_what = f"{document['micro_batches']:,} micro-batches, {document['stages']:,} stages"
+        of_what = f"{counted(document['micro_batches'], 'micro-batch')}, {counted(document['stages'], 'stage')}"
     else:
-        of_what = f"{document['mini_batch']:,} samples, {document['depth']:,} stages deep"
+        of_what = f"{counted(document['mini_batch'], 'sample')}, {counted(document['depth'], 'stage')} deep"
     figures = [("Iteration", times.describe(document["iteration_ticks"]), of_what)]
     if document.get("samples_per_s") is not None:
         figures.append(("Throughput", f"{float(document['samples_per_s']):,.4g}/s", "samples"))

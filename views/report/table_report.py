@@ -12,6 +12,7 @@ from mtpp.views.report.claims import table_verdict, verdict_cell
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Cell, Page, Row, Section, Table
 from mtpp.views.report.stated import StatedRow, ratio_text
+from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Check, Report
@@ -57,7 +58,9 @@ def table_page(document: Mapping[str, Any], report: TableReport, name: str) -> P
         sections.append(_means(document["summary"], report.means))
     sections.append(_origin(rows))
     optimal = sum(row.optimal for row in rows)
-    proven = f"All {len(rows):,} cells hold" + (f", {optimal:,} of them proven optimal" if with_upper else "")
+    proven = "The cell holds" if len(rows) == 1 else f"All {len(rows):,} cells hold"
+    if with_upper:
+        proven += f", {optimal:,} of them proven optimal"
     return Page(
         title=name,
         kind="table of certificates" if with_upper else "table of lower bounds",
@@ -75,7 +78,7 @@ def _figures(
     models, counts = {row.path for row in rows}, sorted({row.k for row in rows})
     held = sum(str(found.verdict) == "ok" for found in report.reports)
     figures = [
-        ("Cells", f"{len(rows):,}", f"{len(models):,} models, k = {', '.join(map(str, counts[:8]))}"),
+        ("Cells", f"{len(rows):,}", f"{counted(len(models), 'model')}, k = {', '.join(map(str, counts[:8]))}"),
         ("Verified", f"{held:,}", "every claim of the cell checked again"),
     ]
     if with_upper:

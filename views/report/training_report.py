@@ -13,6 +13,7 @@ from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import percent_above, ratio_text
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
+from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Report
@@ -92,7 +93,7 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
             figures.append(("Throughput", f"{float(document[key]):,.4g}/s", name))
     stages = len(document["stages"])
     devices = document.get("devices_used", document["system"]["devices"])
-    figures.append(("Stages", f"{stages:,}", f"on {devices:,} devices"))
+    figures.append(("Stages", f"{stages:,}", f"on {counted(devices, 'device')}"))
     return figures
 
 

@@ -54,6 +54,7 @@ from mtpp.checker.bounds.known_prefixes import KnownPrefixes, Reach, SetWeights,
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.document import array, flag, items, nullable, record, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
 from mtpp.checker.paths import Paths
@@ -192,7 +193,7 @@ class _Tree:
         if heavy is not None:
             return self._too_few_around("heavy block", heavy, needed)
         total = sum(self.blocks)
-        return None if total >= needed else f"the blocks have {total} stages, a partition may need {needed}"
+        return None if total >= needed else f"the blocks have {counted(total, 'stage')}, a partition may need {needed}"
 
     def _too_few_around(self, name: str, block: int, needed: int) -> str | None:
         """Say that a block is not one stage that may be anywhere, None if it is."""
@@ -200,7 +201,8 @@ class _Tree:
             return f"the {name} is not one stage"
         sides = sum(self.blocks[: block - 1]), sum(self.blocks[block:])
         if min(sides) < needed - 1:
-            return f"the blocks on a side of the {name} have {min(sides)} stages, a partition may need {needed - 1}"
+            fewest = counted(min(sides), "stage")
+            return f"the blocks on a side of the {name} have {fewest}, a partition may need {needed - 1}"
         return None
 
     @property

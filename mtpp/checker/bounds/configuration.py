@@ -41,6 +41,7 @@ from mtpp.checker.bounds.families import Families, Family
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.document import Path, array, choice, flag, items, record, refuse, signed, whatever, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
@@ -87,7 +88,7 @@ def check_configuration(claim: BoundClaim) -> Verdict:
     if total <= claim.k * capacity:
         return False, f"configuration: the ops have {total} in all, which {claim.k} stages of {capacity} may hold"
     held = f"no stage below {claim.value} ticks holds more than {capacity} of the ops' weight of {total}"
-    return True, f"configuration: {held}, so {claim.k} are too few, by {cover.leaves} flows"
+    return True, f"configuration: {held}, so {claim.k} are too few, by {counted(cover.leaves, 'flow')}"
 
 
 @dataclass

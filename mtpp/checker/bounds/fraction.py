@@ -38,6 +38,7 @@ from typing import Any
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.document import Path, array, record, refuse, whatever, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.flows import Drawn, Flow, FlowChecker, check_drawn, check_flow
 from mtpp.checker.merged import MergedGraph
 from mtpp.checker.merges import check_merges
@@ -130,10 +131,12 @@ def _judge(claim: BoundClaim, graph: MergedGraph, shares: list[int], largest: li
         if share > 0:
             by_largest[most] += share
     numerator, denominator = _sum(by_largest.items())
-    shown = f"{numerator / denominator:.6f}"
+    shown, stages = f"{numerator / denominator:.6f}", counted(claim.k, "stage")
+    verb = "holds" if claim.k == 1 else "hold"
+    add_up = f"fraction: the ops' parts of their stages add up to {shown}"
     if numerator <= claim.k * denominator:
-        return False, f"fraction: the ops' parts of their stages add up to {shown}, which {claim.k} stages may hold"
-    return True, f"fraction: the ops' parts of their stages add up to {shown}, more than {claim.k} stages hold"
+        return False, f"{add_up}, which {stages} may hold"
+    return True, f"{add_up}, more than {stages} {verb}"
 
 
 def _sum(parts: Iterable[tuple[int, int]]) -> tuple[int, int]:

@@ -16,6 +16,7 @@ from __future__ import annotations
 from mtpp.checker.bounds.streaming import WITHOUT_MEMORY, stage_weights
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.document import flag, record, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.flows import FlowChecker, check_drawn, check_flow
 from mtpp.checker.merges import check_merges
 
@@ -55,4 +56,5 @@ def check_node(claim: BoundClaim) -> Verdict:
     name = claim.graph.op_names[op]
     if proven < claim.value:
         return False, f"node: the flow proves {proven} ticks for the stage of op {name!r}, not {claim.value}"
-    return True, f"node: any stage with op {name!r} costs {claim.value} ticks or more, by a flow of {len(flow)} tensors"
+    flow_of = counted(len(flow), "tensor")
+    return True, f"node: any stage with op {name!r} costs {claim.value} ticks or more, by a flow of {flow_of}"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from mtpp.checker.claim import BoundClaim, Verdict
 from mtpp.checker.document import array, record, text, whole
+from mtpp.checker.facts import counted
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.together import together_classes
 
@@ -66,4 +67,4 @@ def _check_average_work(claim: BoundClaim) -> Verdict:
     average = ceil_div(total, claim.k)
     if average != claim.value:
         return False, f"the proof gives {average} ticks, the plan says {claim.value}"
-    return True, f"simple: {total} ticks of work in {claim.k} stages leave {average} for one of them"
+    return True, f"simple: {total} ticks of work in {counted(claim.k, 'stage')} leave {average} for one of them"

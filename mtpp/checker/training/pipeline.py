@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from mtpp.checker.facts import one_of
+from mtpp.checker.facts import counted, one_of
 from mtpp.checker.report import Check, fact
 from mtpp.checker.training.bounds import usable_options
 from mtpp.checker.training.levels import check_superstages
@@ -142,7 +142,7 @@ def _check_options(plan: dict[str, Any], model: TickModel) -> Check:
         outside = set(chosen) - {str(layer) for layer in stage["layers"]}
         if outside:
             return Check(_CONFIGURATIONS, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
-    return Check(_CONFIGURATIONS, True, f"one for each of {len(model.ids)} layers")
+    return Check(_CONFIGURATIONS, True, f"one for each of {counted(len(model.ids), 'layer')}")
 
 
 def _check_knapsack(plan: dict[str, Any]) -> Check:

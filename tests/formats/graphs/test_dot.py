@@ -110,7 +110,7 @@ def test_stages_are_clusters() -> None:
     """Each op is in the cluster of its stage, edges between them stand out, and an empty stage draws nothing."""
     drawing = Drawing(write_dot_stages(given_plan(GRAPH, [0, 2, 2])))
     assert drawing.clusters == {"cluster_0": ["n0"], "cluster_2": ["n1", "n2"]}
-    assert drawing.cluster_labels["cluster_0"].startswith('"stage 0: 1 ops, 1.0')
+    assert drawing.cluster_labels["cluster_0"].startswith('"stage 0: 1 op, 1.0')
     assert [edge[2].get("style") for edge in drawing.edges] == ["bold", "bold", None]
 
 

@@ -97,7 +97,7 @@ def test_paths_through_left_out_ops_stay() -> None:
         (["v", "v"], [], {}, {}, "an op is said to be left out twice"),
         (["v"], ["b"], {}, {}, "op 'b' is bypassed but not left out"),
         (["c"], ["c"], {}, {}, "op 'c' cannot be bypassed: it reads 2 tensors and makes 1 that are read"),
-        (["d"], ["d"], {}, {}, "op 'd' cannot be bypassed: it reads 1 tensors and makes 0 that are read"),
+        (["d"], ["d"], {}, {}, "op 'd' cannot be bypassed: it reads 1 tensor and makes 0 that are read"),
         ([], [], {}, {"t": 0}, "the graph has no tensor 't', whose transfer is said to be lowered"),
         ([], [], {}, {"ta": 7}, "the transfer of tensor 'ta' was raised from 6 ticks to 7"),
         (["a", "v", "b", "c", "d"], [], {}, {}, "all ops are left out"),

@@ -133,7 +133,7 @@ def _check_configurations(rows: Rows, model: GraphModel) -> Check:
         outside = set(chosen) - {str(layer) for layer in row["layers"]}
         if outside:
             return Check(name, False, f"stage {i}: {min(outside)[:60]!r} is not one of its layers")
-    return Check(name, True, f"one for each of {len(model.ids)} layers")
+    return Check(name, True, f"one for each of {counted(len(model.ids), 'layer')}")
 
 
 def _check_sizes(rows: Rows, model: GraphModel, stage_of: dict[int, int], setting: Setting) -> Check:

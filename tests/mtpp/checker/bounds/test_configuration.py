@@ -73,7 +73,7 @@ def judge(
 def test_hand_made_proofs_pass() -> None:
     """What a flow shows and what counting shows is the optimum, for fewer ticks and other numbers of stages too."""
     held = (
-        "configuration: no stage below 16 ticks holds more than 0 of the ops' weight of 1, so 3 are too few, by 1 flows"
+        "configuration: no stage below 16 ticks holds more than 0 of the ops' weight of 1, so 3 are too few, by 1 flow"
     )
     assert judge(DEAR, 3, 16, PROOF) == (True, held)
     assert judge(DEAR, 3, 15, {**PROOF, "cutoff": 15})[0]

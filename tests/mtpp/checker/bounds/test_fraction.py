@@ -82,7 +82,7 @@ def test_ops_that_are_too_far_apart_take_nothing() -> None:
     proof = {"cutoff": 13, "stages": 1, "weights": [[0, 3], [3, 3]], "ops": rows}
     assert judge(SPREAD, 1, 13, proof) == (
         True,
-        "fraction: the ops' parts of their stages add up to 2.000000, more than 1 stages hold",
+        "fraction: the ops' parts of their stages add up to 2.000000, more than 1 stage holds",
     )
     assert not judge(SPREAD, 1, 13, {**proof, "ops": rows[:1], "weights": [[0, 3], [1, 3]]})[0]
 
