@@ -52,6 +52,8 @@ def _plain(line: str) -> str:
 
 
 def _process_options(app: Sphinx, context: Context, lines: list[str]) -> None:
+    if not lines:
+        return  # a heading stands above whatever there is, empty lines as well
     lines[:] = map(_plain, _filled(context, lines))
     starts = [i for i, line in enumerate(lines) if _OPTION.match(line)]
     if starts:

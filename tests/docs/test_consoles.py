@@ -25,11 +25,11 @@ def test_consoles_print_what_the_page_shows(page: Path, tmp_path: Path) -> None:
         assert done.stdout == shown or agrees(command, done.stdout, shown), command
 
 
-UNSHOWN = {"warmup", "completion", "report"}
+UNSHOWN = {"warmup", "completion"}
 
 
 def test_every_command_is_shown() -> None:
-    """There is a console for each subcommand but those that compile for minutes, or write for shells and browsers."""
+    """There is a console for each subcommand but those that compile for minutes, or write for shells."""
     shown = " ".join(console.command for page in SHOWN.values() for console in page)
     assert {command for command in COMMANDS if not re.search(rf"\bmtpp {command}\b", shown)} == UNSHOWN
 

@@ -90,5 +90,7 @@ def test_the_reference_says_what_helps_say(site: Path) -> None:
     assert "--assignment" in page
     assert "{}" not in page
     assert "graphml" in page
+    families = (site / "commands" / "generate.html").read_text(encoding="utf-8")
+    assert not re.search(r"<p class=\"rubric\">[^<]*</p>\s*(?:<section|</section)", families)
     plan = (site / "reference" / "partitions.html").read_text(encoding="utf-8")
     assert "mtpp.api.partition_plan.PartitionPlan.stage_of" in plan
