@@ -10,6 +10,7 @@ from sphinx.application import Sphinx
 
 _DEFAULT = re.compile(r"^\s*:default: ``(.*)``$")
 _CHOICES = re.compile(r"^\s*:options: (.*)$")
+_REQUIRED = "**Required**"
 _OPTION = re.compile(r"^\.\. option:: ")
 
 
@@ -21,7 +22,7 @@ def _tidied(lines: list[str]) -> list[str]:
         if choices:
             told.append("One of " + ", ".join(f"``{one.strip()}``" for one in choices[1].split("|")) + ".")
         elif default:
-            value = default[1].strip("'")
+            value = _switch(lines[0], default[1].strip("'"))
             told.append(f"Default: ``{value}``.")
         else:
             kept.append(line)
@@ -31,6 +32,14 @@ def _tidied(lines: list[str]) -> list[str]:
     if last == 0:
         return [kept[0], "", f"    {' '.join(told)}", *kept[1:]]
     return [*kept[:last], f"{kept[last]} {' '.join(told)}", *kept[last + 1 :]]
+
+
+def _switch(option: str, default: str) -> str:
+    """Return the one of two names of an option, one for yes and one for no, that its default is."""
+    names = _OPTION.sub("", option).split(", ")
+    if default not in ("True", "False") or len(names) != 2:
+        return default
+    return names[default == "False"]
 
 
 def _filled(context: Context, lines: list[str]) -> list[str]:
@@ -48,7 +57,10 @@ def _filled(context: Context, lines: list[str]) -> list[str]:
 
 def _plain(line: str) -> str:
     """Return a line of help whose asterisks are asterisks, not marks of emphasis."""
-    return line if "``" in line or _OPTION.match(line) else line.replace("*", r"\*")
+    if "``" in line or _OPTION.match(line):
+        return line
+    required, mark, rest = line.partition(_REQUIRED)
+    return required + mark + rest.replace("*", r"\*") if mark else line.replace("*", r"\*")
 
 
 def _process_options(app: Sphinx, context: Context, lines: list[str]) -> None:

@@ -90,6 +90,9 @@ def test_the_reference_says_what_helps_say(site: Path) -> None:
     assert "--assignment" in page
     assert "{}" not in page
     assert "graphml" in page
+    report = (site / "commands" / "report.html").read_text(encoding="utf-8")
+    assert "<strong>Required</strong> HTML file" in report
+    assert "True" not in report
     families = (site / "commands" / "generate.html").read_text(encoding="utf-8")
     assert not re.search(r"<p class=\"rubric\">[^<]*</p>\s*(?:<section|</section)", families)
     plan = (site / "reference" / "partitions.html").read_text(encoding="utf-8")
