@@ -85,6 +85,7 @@ class Drawing:
             background_fill_color=None,
             border_fill_color=None,
             outline_line_color=None,
+            min_border_left=16,
             min_border_right=16,
             output_backend="canvas",
         )

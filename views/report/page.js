@@ -17,9 +17,14 @@
   }
   const repaint = () => { for (const root of roots.values()) paint(root); };
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", repaint);
-  // Paper is white: charts are drawn anew before the page is printed, at once and not in the next frame.
+  // Paper is white: charts are drawn anew before the page is printed, at once and not in the next frame. It is narrow as well:
+  // charts keep their size on the screen, and are shrunk to that of the paper.
+  const paperWidth = 700;
   const forPaper = (printing) => {
     document.documentElement.classList.toggle("paper", printing);
+    for (const plot of document.querySelectorAll(".plot:not([hidden])")) {
+      plot.style.setProperty("--shrunk", Math.min(1, paperWidth / plot.clientWidth));
+    }
     repaint();
     for (const view of Bokeh.index) {
       for (const one of view.renderer_views?.values() ?? []) one.glyph?.set_visuals?.(one.model.data_source, one.all_indices);

@@ -149,6 +149,26 @@ def test_search_and_clicks(browser: Browser, planned: tuple[Path, Mapping[str, A
     assert (browser.complaints(), browser.hosts()) == ([], [])
 
 
+def test_charts_fit_on_paper(browser: Browser, planned: tuple[Path, Mapping[str, Any]]) -> None:
+    """For a printer charts have the colours of paper, and are shrunk to its width, whatever that of the window."""
+    for width in (1280, 400):
+        browser.open(planned[0], dark=True, width=width)
+        shown = "[...document.querySelectorAll('.plot:not([hidden])')].map((plot) => "
+        drawn = browser.run(f"return {shown} plot.clientWidth)")
+        browser.run("window.dispatchEvent(new Event('beforeprint'))")
+        media = [{"name": "prefers-color-scheme", "value": "dark"}]
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print", "features": media})
+        shrunk = browser.run(f"return {shown} Number(getComputedStyle(plot.firstElementChild).zoom))")
+        assert [one * by for one, by in zip(drawn, shrunk, strict=True)] == pytest.approx(
+            [min(one, 700) for one in drawn], abs=0.5
+        )
+        assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
+        browser.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": media})
+        browser.run("window.dispatchEvent(new Event('afterprint'))")
+        assert browser.run("return getComputedStyle(document.body).backgroundColor") == "rgb(20, 24, 29)"
+    assert browser.complaints() == []
+
+
 def test_tables_sort(browser: Browser, planned: tuple[Path, Mapping[str, Any]]) -> None:
     """A click on a heading sorts by the exact figures, a second one the other way round."""
     path, plan = planned
