@@ -33,6 +33,12 @@ def verdict_cell(verdict: Verdict | None) -> Cell:
     return Cell("–") if verdict is None else Cell(f"{MARKS[str(verdict)]} {verdict}", state=str(verdict))
 
 
+def with_verdict(text: str, report: Report, claim: str) -> str:
+    """Return what explains a figure, with the verdict on its claim where that does not hold."""
+    verdict = next((one.verdict for one in report.checks if one.name == claim), None)
+    return text if verdict in (Verdict.OK, None) else f"{text}{', ' if text else ''}{verdict}"
+
+
 def plan_verdict(report: Report, proven: str) -> PageVerdict:
     """Return what is said first of a result; *proven* is its headline if every claim holds."""
     if report.verdict is Verdict.FALSE:

@@ -301,7 +301,13 @@
     showCell(ladder, data.first_cell);
     if (roots.has("cells")) clicked(roots.get("cells"), "cells", (index) => showCell(ladder, index));
     for (const row of byId("cell-table").tBodies[0].rows) {
+      row.tabIndex = 0;
       row.addEventListener("click", () => showCell(ladder, Number(row.dataset.cell)));
+      row.addEventListener("keydown", (event) => {
+        if (event.key !== "Enter" && event.key !== " ") return;
+        event.preventDefault();
+        showCell(ladder, Number(row.dataset.cell));
+      });
     }
   }
   document.documentElement.dataset.ready = "true";

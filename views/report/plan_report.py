@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.checker.report import BOUND_CHECK
 from mtpp.errors import MtppError
 from mtpp.units import format_bytes
-from mtpp.views.report.claims import claims_section, plan_verdict
+from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
 from mtpp.views.report.crossing import crossing_section
 from mtpp.views.report.graph_section import graph_section
 from mtpp.views.report.origin import origin_section
@@ -119,9 +120,10 @@ _WORDS = {"ok": "proven", "unchecked": "claimed, not checked in full", "false": 
 def _figures(stated: StatedPlan, report: Report) -> list[tuple[str, str, str]]:
     upper, busy = stated.bottleneck, len(stated.stages) - stated.empty_count
     slowest = "" if stated.slowest is None else f"stage {stated.slowest}"
+    found_by = f"{stated.method}, tier {stated.tier}"
     figures = [
-        ("Bottleneck", stated.describe(upper), slowest),
-        ("Lower bound", stated.describe(stated.lower), f"{stated.method}, tier {stated.tier}"),
+        ("Bottleneck", stated.describe(upper), with_verdict(slowest, report, "bottleneck")),
+        ("Lower bound", stated.describe(stated.lower), with_verdict(found_by, report, BOUND_CHECK)),
         ("Ratio", ratio_text(stated.ratio), _WORDS[str(report.verdict)]),
     ]
     if upper and stated.timed:

@@ -110,7 +110,7 @@ def _cells(rows: Sequence[StatedRow], labels: Mapping[str, str], reports: Sequen
             Cell(NONE, -1) if row.seconds is None else Cell(f"{row.seconds:,.2f}", row.seconds),
         ]
         lines.append(Row(cells, {"cell": str(i), "k": str(row.k), "model": labels[row.path]}))
-    caption = "Click a line to see its bounds below, a heading to sort"
+    caption = "Click a line, or press Enter on it, to see its bounds below; a heading to sort"
     return Table("cell-table", caption, _HEADER, lines, left=(0, 3, 6, 8, 9), sortable=True)
 
 

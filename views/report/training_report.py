@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
+from mtpp.checker.report import BOUND_CHECK
 from mtpp.units import format_bandwidth, format_bytes
-from mtpp.views.report.claims import claims_section, plan_verdict
+from mtpp.views.report.claims import claims_section, plan_verdict, with_verdict
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import percent_above, ratio_text
@@ -78,11 +79,16 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
     if not document["feasible"]:
         return []
     word = _WORDS[str(report.verdict)]
-    figures = [(times.noun, times.describe(times.upper), times.of_what)]
+    time = "iteration" if document.get("iteration_ticks") is not None else "time per sample"
+    figures = [(times.noun, times.describe(times.upper), with_verdict(times.of_what, report, time))]
     bound = document["lower_bound"]
     scope = ", of this schedule" if bound.get("scope") == "schedule" else ""
     figures.append(
-        ("Lower bound", times.describe(_ticks(bound["value"])), f"{bound['method']}, tier {bound['tier']}{scope}")
+        (
+            "Lower bound",
+            times.describe(_ticks(bound["value"])),
+            with_verdict(f"{bound['method']}, tier {bound['tier']}{scope}", report, BOUND_CHECK),
+        )
     )
     figures.append(("Ratio", _ratio(document["ratio"]), word))
     if "family_bound" in document:

@@ -73,6 +73,10 @@ def test_ladders_are_those_of_the_chosen_cell(browser: Browser, tabled: tuple[Pa
     assert rungs["right"] == pytest.approx([(value or 0) / unit for value in row["bounds"].values()])
     browser.driver.find_element("css selector", '#cell-table tr[data-cell="0"]').click()
     browser.wait("document.getElementById('ladder-title').dataset.cell === '0'")
+    browser.driver.find_element("css selector", '#cell-table tr[data-cell="1"]').send_keys("\ue007")  # Enter
+    browser.wait("document.getElementById('ladder-title').dataset.cell === '1'")
+    browser.driver.find_element("css selector", '#cell-table tr[data-cell="0"]').send_keys(" ")
+    browser.wait("document.getElementById('ladder-title').dataset.cell === '0'")
     assert browser.columns("ladder", "rungs")["name"] == list(table["rows"][0]["bounds"])
     assert browser.complaints() == []
 
