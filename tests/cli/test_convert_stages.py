@@ -53,19 +53,29 @@ def test_node_data_for_model_explorer(checkout: Path, tmp_path: Path) -> None:
     assert len(colours) == 4
 
 
-def test_nodes_without_names_are_numbered(tmp_path: Path) -> None:
-    """A node without a name is known by its place in the file, as the adapter for ONNX has it."""
+@pytest.mark.parametrize(
+    ("names", "known_as"),
+    [
+        (["", "", "last", ""], ["node_1", "last", "node_2"]),
+        (["", "", "", ""], ["node_1", "node_2", "node_3"]),
+        (["n", "n", "n", "last"], ["n_1", "n_2", "last"]),
+        (["Relu", "", "Relu", "node_Relu_3"], ["node", "Relu_1", "node_Relu_3"]),
+    ],
+)
+def test_nodes_without_names_of_their_own(tmp_path: Path, names: list[str], known_as: list[str]) -> None:
+    """Nodes without names, and with one that another has, are known by what NameFixPass of onnx_ir calls them."""
     one = onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [8])
     other = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, [8])
     nodes = [
-        onnx.helper.make_node("Constant", [], ["c"], value_float=1.0),
-        onnx.helper.make_node("Add", ["x", "c"], ["a"]),
-        onnx.helper.make_node("Relu", ["a"], ["y"], name="last"),
+        onnx.helper.make_node("Constant", [], ["c"], value_float=1.0, name=names[0]),
+        onnx.helper.make_node("Add", ["x", "c"], ["a"], name=names[1]),
+        onnx.helper.make_node("Relu", ["a"], ["b"], name=names[2]),
+        onnx.helper.make_node("Neg", ["b"], ["y"], name=names[3]),
     ]
     onnx.save(onnx.helper.make_model(onnx.helper.make_graph(nodes, "tiny", [one], [other])), tmp_path / "m.onnx")
     assert run("partition", tmp_path / "m.onnx", "-k", "2", "-o", tmp_path / "p.json", "-q").returncode == 0
     assert run("convert", tmp_path / "m.onnx", tmp_path / "o.json", "--assignment", tmp_path / "p.json").returncode == 0
-    assert set(json.loads((tmp_path / "o.json").read_text())["tiny"]["results"]) == {"<node_1>", "last"}
+    assert set(json.loads((tmp_path / "o.json").read_text())["tiny"]["results"]) == set(known_as)
 
 
 def test_graphs_with_costs_are_no_models_of_model_explorer(chain_file: Path, assignment: Path, tmp_path: Path) -> None:
