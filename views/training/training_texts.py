@@ -29,8 +29,9 @@ def unit_of(time: Fraction) -> tuple[str, int]:
 
 
 def counted(count: int, what: str) -> str:
-    """Write a number of things: ``1 edge``, ``67 edges``."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    """Write a number of things: ``1 edge``, ``67 edges``, ``4 batches``."""
+    plural = "" if count == 1 else "es" if what.endswith("ch") else "s"
+    return f"{count:,} {what}{plural}"
 
 
 def size_text(count: int) -> str:

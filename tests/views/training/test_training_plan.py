@@ -152,6 +152,7 @@ def test_names_are_safe_to_show() -> None:
         assert r"a\nb: 6 layers, 5 edges on 8 devices" in text.splitlines()[0]
         assert r"la\x1b[2Jyer\n0 … layer 2" in text
     assert [counted(1, "edge"), counted(1000, "edge"), counted(0, "edge")] == ["1 edge", "1,000 edges", "0 edges"]
+    assert [counted(1, "micro-batch"), counted(4, "micro-batch")] == ["1 micro-batch", "4 micro-batches"]
 
 
 def test_the_heuristic_itself_and_planners_without_one_say_so() -> None:
