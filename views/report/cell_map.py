@@ -20,6 +20,14 @@ _SIGNS = {"ok": "", "unchecked": " ?", "false": " ✗"}
 """What is written behind the ratio of a cell that was not verified."""
 
 
+def _fill(row: StatedRow, found: Report) -> str:
+    """Return the colour of a cell: none of a ratio that is false, and that of optima for those that were verified."""
+    verdict = str(found.verdict)
+    if verdict == "false":
+        return NO_RATIO[0]
+    return ratio_colour(row.ratio, optimal=row.optimal and verdict == "ok")
+
+
 def cell_map_section(
     rows: Sequence[StatedRow],
     labels: Mapping[str, str],
@@ -48,7 +56,7 @@ def cell_map_section(
         "right": [one + 0.48 for one in x],
         "top": [one - 0.46 for one in y],
         "bottom": [one + 0.46 for one in y],
-        "fill": [ratio_colour(row.ratio, optimal=row.optimal) for row in rows],
+        "fill": [_fill(row, found) for row, found in zip(rows, reports, strict=True)],
         "model": [labels[row.path] for row in rows],
         "k": [str(row.k) for row in rows],
         "ratio": texts,

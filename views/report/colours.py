@@ -21,7 +21,7 @@ RATIOS: tuple[tuple[float | None, str, str], ...] = (
 )
 """Largest ratio, colour and name of each class of cells; None: no limit."""
 
-NO_RATIO = ("#cfd4da", "no ratio")
+NO_RATIO = ("#cfd4da", "no ratio, or a false one")
 
 
 def ratio_colour(ratio: float | None, *, optimal: bool) -> str:

@@ -13,6 +13,7 @@ import mtpp
 from mtpp.api.generate import generate_multi_branch
 from mtpp.formats.training.native import write_training_model
 from mtpp.units import format_bytes
+from mtpp.views.report.colours import NO_RATIO, RATIOS
 from mtpp.views.report.memory_section import held
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -55,6 +56,21 @@ def test_cells_are_those_of_the_table(browser: Browser, tabled: tuple[Path, dict
     shown = [int(row[2]) for row in browser.table("cell-table")]
     assert shown == [row["k"] for row in sorted(table["rows"], key=lambda row: row["upper"])]
     assert (browser.complaints(), browser.hosts()) == ([], [])
+
+
+def test_only_verified_optima_are_green(browser: Browser, tabled: tuple[Path, dict[str, Any]], tmp_path: Path) -> None:
+    """A cell that is false has no ratio's colour, and one that was not checked in full not that of optima."""
+    table = json.loads(json.dumps(tabled[1]))
+    table["rows"][0]["upper"] -= 1
+    models = [str(mtpp.datasets.sample_path("resnet50"))]
+    page = mtpp.report(table, tmp_path / "page.html", models, shallow=True)
+    assert page.false
+    browser.open(tmp_path / "page.html")
+    cells = browser.columns("cells", "cells")
+    assert cells["ratio"] == ["1 ✗", "1 ?", "1 ?"]
+    assert cells["fill"] == [NO_RATIO[0], RATIOS[1][1], RATIOS[1][1]]
+    browser.open(tabled[0])
+    assert set(browser.columns("cells", "cells")["fill"]) == {RATIOS[0][1]}
 
 
 def test_ladders_are_those_of_the_chosen_cell(browser: Browser, tabled: tuple[Path, dict[str, Any]]) -> None:
