@@ -176,14 +176,23 @@ class Drawing:
         bold: bool = False,
         dx: float = 0,
         dy: float = 0,
+        covering: bool = False,
     ) -> None:
-        """Write ``text`` at ``x``, ``y``, moved by so many pixels; as text, whatever it holds."""
+        """Write ``text`` at ``x``, ``y``, moved by so many pixels; as text, whatever it holds.
+
+        Parameters
+        ----------
+        covering
+            Whether it hides what is drawn behind it.
+        """
         glyph = self._figure.text(
             x="x", y="y", text="text", source=self._source(columns, name), name=name,
             text_font={"value": _FONT}, text_font_size=f"{size}px", text_align=align, text_baseline=baseline,
             text_font_style="bold" if bold else "normal", x_offset=dx, y_offset=dy,
         )  # fmt: skip
         self._paint(glyph, "text_color", colour, columns)
+        if covering:
+            self._paint(glyph, "background_fill_color", SURFACE, columns)
 
     def lines(
         self,

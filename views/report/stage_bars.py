@@ -82,20 +82,20 @@ def bars(
         tips = (("", "row"), (part.title, "told"))
         drawing.boxes(columns, name=f"part-{part.key}", fill=part.colour, edge=SURFACE, tips=tips)
         left = right
-    if first is not None:
-        _mark(drawing, "bottleneck", first, (top, count), ACCENT, "solid", below=4)
-    if second is not None:
-        _mark(drawing, "bound", second, (top, count), INK, "dashed", below=18)
+    marks = [
+        (name, *mark, colour, dash, below)
+        for name, mark, colour, dash, below in (
+            ("bottleneck", first, ACCENT, "solid", 4),
+            ("bound", second, INK, "dashed", 18),
+        )
+        if mark is not None
+    ]
+    for name_of, _, at, colour, dash, _ in marks:
+        drawing.lines({"xs": [[at, at]], "ys": [[top, count]]}, name=name_of, colour=colour, width=2, dash=dash)
+    for name_of, text, at, colour, _, below in marks:  # names lie over both lines
+        drawing.texts(
+            {"x": [at], "y": [top], "text": [text]},
+            name=f"{name_of}-name", colour=colour, align="right", baseline="top", dx=-6, dy=below, bold=True,
+            covering=True,
+        )  # fmt: skip
     return drawing
-
-
-def _mark(
-    drawing: Drawing, name: str, mark: tuple[str, float], ys: tuple[float, float], colour: str, dash: str, *, below: int
-) -> None:
-    """Draw a line down the chart, with its name so many pixels below the top."""
-    text, at = mark
-    drawing.lines({"xs": [[at, at]], "ys": [list(ys)]}, name=name, colour=colour, width=2, dash=dash)
-    drawing.texts(
-        {"x": [at], "y": [ys[0]], "text": [text]},
-        name=f"{name}-name", colour=colour, align="right", baseline="top", dx=-6, dy=below, bold=True,
-    )  # fmt: skip
