@@ -144,3 +144,26 @@ def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module:
     assert done.returncode == 2
     assert done.stderr.startswith(f"error: a report needs {library} ")
     assert done.stderr.endswith("run: pip install 'mtpp[report]'\n")
+
+
+def test_simulations_ask_for_their_pipeline(chain_file: Path, tmp_path: Path) -> None:
+    """Alone they are unchecked, and the reason names the option; other files, and too many, are refused by name."""
+    simulated, page = tmp_path / "simulated.json", tmp_path / "page.html"
+    pipeline = ROOT / "examples" / "three-towers.json"
+    assert run("simulate", pipeline, "-o", simulated, "-q").returncode == 0
+    alone = run("report", simulated, "-o", page)
+    assert alone.returncode == 0
+    assert alone.stderr.splitlines()[-1] == (
+        f"{page}: NOT PROVEN: nothing could be checked: no pipeline was given to simulate again; "
+        "give it, and the model of a plan, with --model"
+    )
+    assert "‹model›" not in page.read_text()
+    other = run("report", simulated, "--model", chain_file, "-o", tmp_path / "other.html")
+    assert (other.returncode, other.stderr.count("\n")) == (2, 1)
+    assert other.stderr.startswith(f"error: {chain_file}: ")
+    many = run("report", simulated, "--model", pipeline, "--model", chain_file, "-o", tmp_path / "many.html")
+    assert many.returncode == 2
+    assert (
+        many.stderr == "error: --model: 2 files for one simulation; give the pipeline alone, or a plan and its model\n"
+    )
+    assert sorted(path.name for path in tmp_path.glob("*.html")) == ["page.html"]
