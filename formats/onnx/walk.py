@@ -48,11 +48,14 @@ _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, Va
 class Fitting(Protocol):
     """What a walk shows its nodes to, where sizes are tried out."""
 
-    def begun(self) -> None:
-        """Hear that the next node of the main graph is looked at."""
+    def begun(self, node: NodeView) -> None:
+        """Look at the next node of the main graph, whose outputs are not known yet."""
 
-    def node(self, node: NodeView) -> None:
-        """Look at a node with its outputs; raises ValueError, IndexError or KeyError if it cannot run."""
+    def node(self, node: NodeView, stored: Sequence[bool]) -> None:
+        """Look at a node with its outputs, and at which inputs depend on none of the model's.
+
+        Raises ValueError, IndexError or KeyError if it cannot run.
+        """
 
     def declared(self, said: TensorType | None, found: TensorType) -> None:
         """Compare what the file declares of a tensor, None for nothing, with what was found."""
@@ -109,8 +112,6 @@ class Walk:
         returned = {value.name for value in graph.output}
         record = GraphRecord()
         for placed in nodes:
-            if self._fit is not None and scope.level == 0:
-                self._fit.begun()
             op = self._node(placed, scope, declared, consumed, returned, path)
             if op is None:
                 record.folded += 1
@@ -163,6 +164,8 @@ class Walk:
             [known.type if known else None for known in inputs],
             [known.value if known else None for known in inputs],
         )
+        if self._fit is not None and scope.level == 0:
+            self._fit.begun(view)
         control: ControlRecord | None = None
         values: list[Array] | None = None
         reason = KNOWN
@@ -202,7 +205,8 @@ class Walk:
                 types, reason = self._inference.infer(node, view, inputs, declared)
         outputs = self._complete(node, view, types, consumed, returned, reason)
         if self._fit is not None:
-            self._show(node, view, outputs, declared, reason)
+            stored = [known is not None and known.parameter is not None for known in inputs]
+            self._show(node, view, stored, outputs, declared, reason)
             for _ in range(0 if control is None else control.left_out):
                 self._fit.left_out()
         root = self._root(view, inputs) if constant else None
@@ -352,6 +356,7 @@ class Walk:
         self,
         node: NodeProto,
         view: NodeView,
+        stored: Sequence[bool],
         outputs: Sequence[ValueType | None],
         declared: Mapping[str, onnx.TypeProto],
         reason: Why,
@@ -361,7 +366,7 @@ class Walk:
         try:
             if reason.misfit:
                 self._fit.rescued(reason.text)
-            self._fit.node(NodeView(view.kind, view.opset, view.attributes, view.inputs, view.values, outputs))
+            self._fit.node(NodeView(view.kind, view.opset, view.attributes, view.inputs, view.values, outputs), stored)
         except _MISFITS as error:
             raise self._misfit(node, error) from None
         for name, found in zip(node.output, outputs, strict=True):

@@ -121,16 +121,19 @@ def pictures(height: int | None, width: int | None, setting: Setting) -> Sequenc
 def sizes_in_weights(graph: onnx.GraphProto) -> tuple[int, ...]:
     """Return sizes of axes of what is added to, multiplied with or cut out of tensors, the most frequent ones first.
 
-    Tables of positions are such weights: their rows are as many as there can be tokens.
+    Tables of positions are such weights: their rows are as many as there can be tokens. Those of last axes come at the
+    end: as a rule they are as long as an embedded token.
     """
     stored = {tensor.name: tensor.dims for tensor in graph.initializer}
-    found: Counter[int] = Counter()
+    rows: Counter[int] = Counter()
+    features: Counter[int] = Counter()
     for node in graph.node:
         if node.op_type in _ADDED:
             for name in node.input:
-                dims = stored.get(name, ())
-                found.update(size for size in dims[:-1] if _SMALLEST_TOLD <= size <= _LARGEST_TOLD)
-    return tuple(size for size, _ in found.most_common(_MOST_TOLD))
+                dims = [*stored.get(name, ())]
+                rows.update(size for size in dims[:-1] if _SMALLEST_TOLD <= size <= _LARGEST_TOLD)
+                features.update(size for size in dims[-1:] if _SMALLEST_TOLD <= size <= _LARGEST_TOLD)
+    return tuple(dict.fromkeys(size for found in (rows, features) for size, _ in found.most_common(_MOST_TOLD)))
 
 
 _ADDED = frozenset(("Add", "Concat", "Gather", "Mul", "Slice", "Sub", "Where"))

@@ -20,6 +20,12 @@ MOST_NODES = 60_000
 
 _ROUNDS = 6
 _MOST_VARIABLES = 200
+_LARGEST_SIDE, _LARGEST = 2**13, 2**20
+"""Sizes up to which one is looked for that leaves as many elements as an op needs."""
+
+_NEAR = 16
+"""Sizes beside such a one, below and above, among which one is looked for of which all comes out even."""
+
 _STEPS = (1, 2, 4, 8, 16, 32, 64)
 _ALONG_TIME = frozenset((Role.SAMPLES, Role.FRAMES))
 _STEPPED = _ALONG_TIME | {Role.DEPTH, Role.HEIGHT, Role.TOKENS, Role.WIDTH}
@@ -71,7 +77,9 @@ class _Search:
                 if best.fits:
                     break
             if not best.fits and best.fit.done <= reached:
-                break
+                best = self._counted_out(best)
+                if not best.fits and best.fit.done <= reached:
+                    break
         return best
 
     def changed(self, trial: _Trial, sizes: Mapping[str, int]) -> _Trial:
@@ -103,11 +111,40 @@ class _Search:
     def _varied(self, best: _Trial, group: Sequence[Variable]) -> _Trial:
         """Return the best trial over the sizes of a group: one that fits, else the one that came farthest."""
         for tier in self.variables.tiers(group):
-            found = self._best_of(best, tier)
-            if found.fits:
-                return found
-            best = found
+            best = self._best_of(best, tier)
+            if best.fits and not any(best.fit.score[:2]):
+                break
         return best
+
+    def _counted_out(self, best: _Trial) -> _Trial:
+        """Return a trial past the op at which *best* ended: with a size that leaves as many elements as it needs."""
+        reached = best.fit.done
+        if best.fit.counts is None:
+            return best
+        for group in self.variables.groups_and_members(self.variables.affecting(reached)):
+            size = self._size_that_counts(best, group)
+            if size is not None:
+                near = ({one.key: size + step for one in group} for step in range(-_NEAR, _NEAR + 1) if size + step > 0)
+                return self._best_of(self.changed(best, dict.fromkeys((one.key for one in group), size)), near)
+        return best
+
+    def _size_that_counts(self, best: _Trial, group: Sequence[Variable]) -> int | None:
+        """Return a size of a group with which the op at which *best* ended can run; None if there is none.
+
+        By bisection: the larger a size, the more elements are left.
+        """
+        reached = best.fit.done
+        low, high = 1, _LARGEST_SIDE if group[0].role in (Role.HEIGHT, Role.WIDTH) else _LARGEST
+        while low <= high and not self.spent:
+            size = (low + high) // 2
+            tried = self.changed(best, {one.key: size for one in group})
+            if tried.fits or tried.fit.done > reached:
+                return size
+            has, needs = tried.fit.counts or (0, 1) if tried.fit.done == reached else (0, 1)
+            if has == needs:
+                return None
+            low, high = (size + 1, high) if has < needs else (low, size - 1)
+        return None
 
     def _best_of(self, best: _Trial, tier: Iterable[Mapping[str, int]]) -> _Trial:
         """Return the best of *best* and trials with the sizes of a tier; the first one of which all comes out even."""
@@ -128,10 +165,11 @@ class _Search:
             if not any(best.fit.score):
                 break
             now = {one.key: best.sizes[one.key] for one in group}
-            along_time = group[0].role in _ALONG_TIME
-            if group[0].role in (Role.HEIGHT, Role.WIDTH) or (along_time and any(best.fit.score[:2])):
+            if group[0].role in (Role.HEIGHT, Role.WIDTH):
                 best = self._best_of(best, next((tier for tier in self.variables.tiers(group) if now in tier), ()))
-            if along_time:
+            elif group[0].role is not Role.BATCH and any(best.fit.score[:2]):
+                best = self._varied(best, group)
+            if group[0].role in _ALONG_TIME:
                 best = self._best_of(best, _even_sizes(best, group))
         return best
 

@@ -116,6 +116,45 @@ def test_a_product_behind_a_convolution_needs_one_size(reading):
     assert all("no other near it fits" in one.note for one in _told(model).sizes[1:])
 
 
+@pytest.mark.parametrize("flattened", ["Flatten", "rows for a batch", "one row"])
+@pytest.mark.parametrize(("side", "even"), [(100, 100), (150, 148), (84, 84)])
+def test_uncommon_sizes_are_counted_out(reading, flattened, side, even):
+    """A side that no list has, from the rows of a matrix or a fixed shape; of several, one that leaves nothing over."""
+    left = 5 * (side // 4) ** 2
+    shape = np.array([-1 if flattened == "rows for a batch" else 1, left])
+    nodes = [
+        node("Conv", ["x", "W"], ["c"], pads=[1] * 4),
+        node("MaxPool", ["c"], ["p"], kernel_shape=[4, 4], strides=[4, 4]),
+        node("Flatten", ["p"], ["f"]) if flattened == "Flatten" else node("Reshape", ["p", "shape"], ["f"]),
+        node("MatMul", ["f", "M"], ["y"]),
+    ]
+    constants = {} if flattened == "Flatten" else {"shape": shape}
+    model = reading.model(nodes, {"x": ["n", 3, "h", "w"]}, ["y"], {"W": [5, 3, 3, 3], "M": [left, 10]}, constants)
+    assert _proposed(model) == {"n": 1, "h": even, "w": even}
+
+
+def test_waves_tokens_and_batches_are_counted_out(reading):
+    """A second of sound at an uncommon rate, tokens that a fixed shape needs, a batch of six."""
+    nodes = [node("Conv", ["x", "W"], ["c"], strides=[50]), node("Flatten", ["c"], ["f"]),
+             node("MatMul", ["f", "M"], ["y"])]  # fmt: skip
+    model = reading.model(nodes, {"x": ["n", 1, "t"]}, ["y"], {"W": [4, 1, 50], "M": [4 * 441, 10]})
+    assert _proposed(model) == {"n": 1, "t": 22050}
+    nodes = [node("Reshape", ["x", "shape"], ["r"]), node("MatMul", ["r", "M"], ["y"])]
+    model = reading.model(nodes, {"x": ["n", 7, "l"]}, ["y"], {"M": [343, 8]}, {"shape": np.array([1, 343])})
+    assert _proposed(model) == {"n": 1, "l": 49}
+    model = reading.model(nodes, {"x": ["batch", 4]}, ["y"], {"M": [4, 8]}, {"shape": np.array([2, 3, 4])})
+    assert _proposed(model) == {"batch": 6}
+
+
+def test_a_size_of_one_is_not_stretched_to_what_a_weight_has(reading):
+    """One token would be added to every row of a table of positions, one feature to each of many: neither is meant."""
+    nodes = [node("MatMul", ["x", "M"], ["e"]), node("Add", ["e", "P"], ["y"])]
+    model = reading.model(nodes, {"x": ["b", "s", 16]}, ["y"], {"M": [16, 32], "P": [1, 197, 32]})
+    assert _proposed(model) == {"b": 1, "s": 197}
+    model = reading.model([node("Add", ["x", "B"], ["y"])], {"x": ["n", "c"]}, ["y"], {"B": [16]})
+    assert _proposed(model) == {"n": 1, "c": 16}
+
+
 def test_windows_that_come_out_even_are_preferred(reading):
     """Of the common sizes of pictures, a net without padding that halves them leaves nothing over at 299."""
     nodes = [
