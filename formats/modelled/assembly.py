@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from mtpp.formats.modelled.control_notes import assumed_of_control_flow
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.inference.graph import Op, Tensor
 
@@ -30,7 +31,7 @@ def tensors_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:
 
 
 def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
-    """Return what metadata say of all ops: FLOPs, parameters, those that several ops read, what has no rule."""
+    """Return what metadata say of all ops: FLOPs, parameters, shared ones, what has no rule, what is assumed."""
     sizes: dict[str, int] = {}
     readers: dict[str, list[str]] = {}
     not_modelled: Counter[str] = Counter()
@@ -52,4 +53,5 @@ def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
         "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
         "not_modelled": dict(sorted(not_modelled.items())),
         "control_flow": notes,
+        **({"assumptions": assumed} if (assumed := assumed_of_control_flow(notes)) else {}),
     }

@@ -11,6 +11,7 @@ import onnx
 from onnx import TensorProto
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, LEFT_OUT, MAY_STOP, ONE_TRIP
 from mtpp.formats.modelled.op_record import Totals
 from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
@@ -23,10 +24,6 @@ from mtpp.formats.onnx.topology import subgraphs
 
 WITHOUT_LIMIT = 2**31
 """Exporters write 2^63 − 1 as the trip count of a ``while``: that is none."""
-
-
-LEFT_OUT = "cannot run with these sizes"
-"""What a note says of a branch that was not counted."""
 
 
 class BodyWalk(Protocol):
@@ -116,7 +113,7 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
         costly = max(bodies, key=lambda name: bodies[name].work_ps)
         body = bodies[costly]
         record.add(body, 1)
-        note = f"the dearer branch counted: {costly}"
+        note = f"{COSTLIER_BRANCH}: {costly}"
         for name in branches:
             if name in bodies and name != costly:
                 record.include(bodies[name])
@@ -174,7 +171,7 @@ def _loop(node: NodeView, inputs: Sequence[Known | None], level: int, walk: Body
     body = walk(body_graph, [iteration, always, *(Known(known.type, level + 1) for known in carried)], "body")
     goes_on = body.outputs[0].value
     if trips is not None and not (goes_on is not None and bool(goes_on.reshape(-1).all())):
-        note = f"at most {trips} trips: it may stop earlier"
+        note = f"at most {trips} trips: {MAY_STOP}"
     times = 1 if trips is None else trips
     record = ControlRecord()
     record.add(body, times)
@@ -195,7 +192,7 @@ def _trip_count(node: NodeView) -> tuple[int | None, str]:
         return 0, "no trip: the condition is false from the start"
     limit = node.value(0)
     if limit is None or not limit.size or int(limit.reshape(-1)[0]) >= WITHOUT_LIMIT:
-        return None, "the trip count is not known: one trip counted"
+        return None, f"the trip count is not known: {ONE_TRIP}"
     trips = max(0, int(limit.reshape(-1)[0]))
     return trips, f"{trips} trips"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mtpp.formats.onnx.control_flow import LEFT_OUT
+from mtpp.formats.modelled.control_notes import LEFT_OUT
 
 if TYPE_CHECKING:
     from mtpp.formats.onnx.reader import Reading

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +12,6 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.size_terms import SizeTerms
-from mtpp.formats.onnx.control_flow import LEFT_OUT
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.loading import opset_versions
 from mtpp.formats.onnx.open_model import OpenModel
@@ -146,8 +144,7 @@ def read_with_nodes(
         "dims": dict(dimensions.given),
         "symbolic_dims": list(dimensions.symbols),
         **({"proposed_dims": list(found.proposed)} if found.proposed else {}),
-        **(summary := summary_of(record, names)),
-        **_assumed(summary),
+        **summary_of(record, names),
     }
     try:
         built = CostGraph.build(
@@ -160,13 +157,6 @@ def read_with_nodes(
     except InputError as error:
         raise InputError(error.problem, source=source, where=error.where, remedy=error.remedy) from None
     return Reading(built, model, tuple(op.index for op in record.ops), scope)
-
-
-def _assumed(summary: Mapping[str, Any]) -> dict[str, list[str]]:
-    """Return what the figures rest on: branches that were left out."""
-    notes = summary.get("control_flow", ())
-    texts = [f"{entry['op']}: {entry['note']}" for entry in notes if LEFT_OUT in entry["note"]]
-    return {"assumptions": texts} if texts else {}
 
 
 def _described(name: str, declared: onnx.TypeProto, scope: Scope, dimensions: Dimensions) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from mtpp.errors import InputError
+from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, ONE_TRIP
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
@@ -215,9 +216,9 @@ class Walk:
             record.flops += rounds * body.flops
             record.macs += rounds * body.macs
             record.not_modelled += body.not_modelled
-        note = "the dearer branch counted" if branches else "one trip for each element of what is gone through"
+        note = COSTLIER_BRANCH if branches else "one trip for each element of what is gone through"
         if not branches and rounds == 1:
-            note = "one trip counted: how many there are is known only when it runs"
+            note = f"{ONE_TRIP}: how many there are is known only when it runs"
         record.notes.append({"op": "", "kind": "", "trip_count": rounds, "note": note})
 
     def _body(self, graph: Subgraph) -> Totals:

@@ -163,7 +163,7 @@ def test_sizes_that_are_not_named() -> None:
 
 
 def test_graphs_of_modes_are_inlined_and_conditions_are_one_op() -> None:
-    """``no_grad`` leaves its nodes; of a condition the dearer branch counts."""
+    """``no_grad`` leaves its nodes; of a condition the more expensive branch counts, and is said to."""
     inner = {
         "inputs": [ref("a")],
         "outputs": [ref("b")],
@@ -194,7 +194,9 @@ def test_graphs_of_modes_are_inlined_and_conditions_are_one_op() -> None:
     graph = read(program(types, [wrap, cond], outputs=["z"])).graph
     assert graph.op_kinds == ("aten.cos", "higher_order.cond")
     assert graph.metadata["flops"] == 32 + 32 * 6
-    assert graph.metadata["control_flow"][0]["note"] == "the dearer branch counted"
+    (entry,) = graph.metadata["control_flow"]
+    assert entry["note"] == "the more expensive branch counted"
+    assert graph.metadata["assumptions"] == [f"{entry['op']}: {entry['note']}"]
 
 
 def test_what_is_written_in_place_is_one_op_where_it_must_be() -> None:

@@ -1,0 +1,36 @@
+"""Notes on control flow, and which of them costs and sizes rest on as assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+LEFT_OUT = "cannot run with these sizes"
+"""What a note says of a branch that was not counted."""
+
+COSTLIER_BRANCH = "the more expensive branch counted"
+ONE_TRIP = "one trip counted"
+MAY_STOP = "it may stop earlier"
+
+_ASSUMED = (LEFT_OUT, COSTLIER_BRANCH, ONE_TRIP, MAY_STOP)
+_OPS_SHOWN = 3
+
+
+def assumed_of_control_flow(notes: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what nobody knows before a model runs: the branch that is taken, and the number of trips.
+
+    Parameters
+    ----------
+    notes
+        With the ``op`` that each is about.
+    """
+    ops: dict[str, list[str]] = {}
+    for entry in notes:
+        if any(text in entry["note"] for text in _ASSUMED):
+            ops.setdefault(entry["note"], []).append(entry["op"])
+    return [f"{_listed(names)}: {note}" for note, names in ops.items()]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = len(names) - _OPS_SHOWN
+    return ", ".join(names[:_OPS_SHOWN]) + (f" and {more} more" if more > 0 else "")
