@@ -79,17 +79,24 @@ class OpenSizes(UnknownSize):
     ----------
     why_none
         What stood in the way where nothing that was tried fits.
+    beside
+        What has to be told as well, of a tensor whose shape follows from none of these sizes.
     """
 
     longest = 100_000
     """Characters of the message: it holds a command line, which must be whole."""
 
-    def __init__(self, sizes: Sequence[OpenSize], source: str, why_none: str = "") -> None:
+    def __init__(
+        self, sizes: Sequence[OpenSize], source: str, *, why_none: str = "", beside: UnknownSize | None = None
+    ) -> None:
         self.sizes = tuple(sizes)
+        self._beside = "" if beside is None else beside.remedy or ""
         count = "1 size is" if len(sizes) == 1 else f"{len(sizes)} sizes are"
         problem = f"{count} open: {', '.join(one.told() for one in sizes)}"
         if why_none:
             problem += f"; no sizes were found that fit ({why_none})"
+        if beside is not None:
+            problem += f"; beside that, {text_of(beside)}"
         super().__init__(problem, source=source, remedy=self._remedy("‹dims›"))
 
     def told(self, name_of: Callable[[str], str]) -> str:
@@ -102,11 +109,17 @@ class OpenSizes(UnknownSize):
         complete = len(fitting) == len(self.sizes)
         if flag.startswith("-"):
             shown = [f"{flag} {shlex.quote(f'{one.key}={one.proposal or _ASK}')}" for one in self.sizes]
-            return f"set {'it' if len(shown) == 1 else 'them'}: {' '.join(shown)}" + (
-                f", or take what is proposed: {AUTO_FLAG} auto" if complete else ""
-            )
-        sizes = ", ".join(f"{one.key!r}: {one.proposal or _ASK}" for one in self.sizes)
-        return f"set {flag}={{{sizes}}}" + (f', or {flag}="auto"' if complete else "")
+            remedy = f"set {'it' if len(shown) == 1 else 'them'}: {' '.join(shown)}"
+            remedy += f", or take what is proposed: {AUTO_FLAG} auto" if complete else ""
+        else:
+            sizes = ", ".join(f"{one.key!r}: {one.proposal or _ASK}" for one in self.sizes)
+            remedy = f"set {flag}={{{sizes}}}" + (f', or {flag}="auto"' if complete else "")
+        return f"{remedy}; and {self._beside}" if self._beside else remedy
+
+
+def text_of(error: InputError) -> str:
+    """Return where something is wrong, and what."""
+    return ": ".join(part for part in (error.where, error.problem) if part)
 
 
 _ASK = "…"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import onnx
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes
+from mtpp.formats.modelled.open_sizes import OpenSize, OpenSizes, text_of
 from mtpp.formats.modelled.size_roles import Role
 from mtpp.formats.onnx.dimensions import OpenTensor
 from mtpp.formats.onnx.misfit import is_misfit
@@ -173,13 +173,21 @@ class _Search:
                 best = self._best_of(best, _even_sizes(best, group))
         return best
 
-    def told(self, best: _Trial, *, explore: bool) -> list[OpenSize]:
-        """Return every open size with its proposal; *explore*: also by which steps others would fit."""
+    def told(self, best: _Trial, *, explore: bool, untried: bool = False) -> list[OpenSize]:
+        """Return every open size with its proposal.
+
+        Parameters
+        ----------
+        explore
+            Whether to say also by which steps others would fit.
+        untried
+            Whether sizes that lead to a tensor of unknown shape are proposals too.
+        """
         found = []
         for one in self.variables:
             if one.key not in best.sizes:  # open in another trial, and not in this one
                 continue
-            proposal = best.sizes.get(one.key) if best.fits else None
+            proposal = best.sizes.get(one.key) if best.fits or untried else None
             note = one.origin or (self._steps(best, one) if explore and best.fits else "")
             found.append(OpenSize(one.key, tuple(one.places), one.role, proposal, note))
         return found
@@ -245,8 +253,11 @@ def propose(
     if error is not None:
         if not len(search.variables) or not (is_misfit(error) or isinstance(error, OpenTensor)):
             raise error
-        said = ": ".join(part for part in (error.where, error.problem) if part)
-        raise OpenSizes(search.told(best, explore=False), source, said) from None
+        if isinstance(error, OpenTensor) and not error.misfit:  # no size of the inputs tells its shape
+            if take:
+                raise error
+            raise OpenSizes(search.told(best, explore=False, untried=True), source, beside=error) from None
+        raise OpenSizes(search.told(best, explore=False), source, why_none=text_of(error)) from None
     if not take:
         raise OpenSizes(search.told(best, explore=True), source)
     return best.sizes

@@ -306,3 +306,18 @@ def test_many_open_sizes_are_listed_whole(reading):
     assert line.count("--dim ") == 40
     assert "…" not in line
     assert set(_proposed(model).values()) == {1}
+
+
+def test_an_operator_without_a_rule_is_told_beside_open_sizes(reading):
+    """Its shape follows from no size of an input: sizes are proposed all the same, and with all of that it is read."""
+    nodes = [node("Relu", ["x"], ["r"]), node("Foo", ["r"], ["f"], domain="com.microsoft"), node("Relu", ["f"], ["y"])]
+    model = reading.model(nodes, {"x": ["n", 4]}, ["y"])
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    line = _told(model).told(flag_of)
+    assert "1 size is open: 'n' (batch, axis 0 of 'x'); beside that, Foo 'f': tensor 'f' has an unknown shape" in line
+    assert "set it: --dim n=1, or take what is proposed: --dims auto; and give all its axes: --dim f:0=1" in line
+    with pytest.raises(InputError) as caught:
+        _read(model, AUTO)
+    assert not isinstance(caught.value, OpenSizes)
+    assert "ORT_ENABLE_BASIC" in str(caught.value)
+    assert _proposed(model, {"f:0": 1, "f:1": 4, **AUTO}) == {"f:0": 1, "f:1": 4, "n": 1}
