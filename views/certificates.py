@@ -9,11 +9,20 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
-from mtpp.terminal_safe import terminal_safe
 from mtpp.views.bounds import bound_marks, bounds_cells, bounds_tables
 from mtpp.views.certificate_means import Means, means_tables
 from mtpp.views.certificate_texts import NONE, model_labels, rows_by_graph, ticks_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import JustifyMethod
@@ -267,11 +276,9 @@ def _markdown(
         cells = [_cell_texts(row, labels[row.path]) for row in rows]
     else:
         header, cells = bounds_cells(rows)
-    listed = "\n".join(f"- **{name}**: {text}" for name, text in figures)
-    parts = [f"### {terminal_safe(_title(rows, with_upper))}\n\n{markdown_text(header, cells)}\n{listed}\n"]
-    parts += [
-        f"### {terminal_safe(one.title)}\n\n{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means
-    ]
+    listed = markdown_figures(figures)
+    parts = [f"{markdown_title(_title(rows, with_upper))}{markdown_text(header, cells)}\n{listed}\n"]
+    parts += [f"{markdown_title(one.title)}{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
     return "\n".join(parts)
 
 

@@ -6,9 +6,18 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import terminal_safe
 from mtpp.views.cut_short import runs_cut_short
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text, seconds_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+    seconds_text,
+)
 
 if TYPE_CHECKING:
     from mtpp.solvers.certify.comparison import ComparedRuns, Mean
@@ -32,8 +41,8 @@ def comparison_text(comparison: ComparedRuns, output_format: str) -> str:
         marked = [
             [f"**{cell}**" if (i, j) in best else cell for j, cell in enumerate(row)] for i, row in enumerate(rows)
         ]
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison))
-        return f"### {terminal_safe(_title(comparison))}\n\n{markdown_text(header, marked)}\n{lines}\n"
+        lines = markdown_figures(_figures(comparison))
+        return f"{markdown_title(_title(comparison))}{markdown_text(header, marked)}\n{lines}\n"
     return _table(comparison, header, rows, best)
 
 

@@ -9,7 +9,7 @@ from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 from mtpp.views.html import html_text
 from mtpp.views.structure import structure_text
-from mtpp.views.tables import csv_text, markdown_text
+from mtpp.views.tables import csv_text, markdown_figures, markdown_text, markdown_title
 
 _LISTED = 8
 
@@ -23,8 +23,8 @@ def inspection_text(document: Mapping[str, Any], output_format: str) -> str:
         return html_text(document["model"]["name"], header, rows, _summary(document), left=_left(header))
     summary = [(name, terminal_safe(value)) for name, value in _summary(document)]
     if output_format == "markdown":
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in summary)
-        return f"### {terminal_safe(document['model']['name'])}\n\n{lines}\n\n{markdown_text(header, rows)}"
+        lines = markdown_figures(summary)
+        return f"{markdown_title(document['model']['name'])}{lines}\n\n{markdown_text(header, rows)}"
     width = max(len(name) for name, _ in summary)
     lines = "\n".join(f"{name:<{width}}  {value}" for name, value in summary)
     return f"{lines}\n\n{_aligned(header, rows)}"

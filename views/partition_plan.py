@@ -6,11 +6,19 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns, Ticks
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_share
 from mtpp.views.html import html_text
 from mtpp.views.shown_plan import ShownPlan, shown_plan
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -40,8 +48,8 @@ def shown_text(plan: ShownPlan, output_format: str, terminal: RichConsole | None
         return html_text(_title(plan), *_stage_cells(plan), _figures(plan), left=_NAMES)
     if output_format == "markdown":
         header, rows_shown = _stage_cells(plan)
-        lines = [f"- **{name}**: {value}" for name, value in _figures(plan)]
-        return f"### {terminal_safe(_title(plan))}\n\n{markdown_text(header, rows_shown)}\n" + "\n".join(lines) + "\n"
+        lines = markdown_figures(_figures(plan))
+        return f"{markdown_title(_title(plan))}{markdown_text(header, rows_shown)}\n{lines}\n"
     return _table(plan, terminal or result_terminal())
 
 

@@ -7,10 +7,18 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph
@@ -35,11 +43,9 @@ def profile_text(profile: MeasuredProfile, output_format: str) -> str:
             "most expensive ops", *ops, left=(0, 1)
         )
     if output_format == "markdown":
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
+        lines = markdown_figures(figures)
         parts = [markdown_text(header, rows) for header, rows in tables]
-        return (
-            "\n\n".join([f"### {terminal_safe(profile.graph.name)}", lines, *(part.rstrip() for part in parts)]) + "\n"
-        )
+        return markdown_title(profile.graph.name) + "\n\n".join([lines, *(part.rstrip() for part in parts)]) + "\n"
     from rich.table import Table
 
     shown: list[Any] = [figures_grid(figures)]

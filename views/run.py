@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_picoseconds
 from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.agreement import Agreement
@@ -42,8 +50,8 @@ def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str]
     slowest = comparison.stages.index(comparison.slowest)
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(comparison, name_of))
-        return f"### {terminal_safe(_title(comparison))}\n\n{markdown_text(_HEADER, rows)}\n{lines}\n"
+        lines = markdown_figures(_figures(comparison, name_of))
+        return f"{markdown_title(_title(comparison))}{markdown_text(_HEADER, rows)}\n{lines}\n"
     return _table(comparison, rows, slowest, name_of)
 
 

@@ -6,10 +6,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.io.json_text import dump_lines
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from mtpp.formats.results.stage_manifest import Described
@@ -36,8 +44,8 @@ def split_text(result: WrittenStages, output_format: str) -> str:
     if output_format == "html":
         return html_text(_title(result), _HEADER, cells, _figures(result), left=(1,))
     if output_format == "markdown":
-        lines = [f"- **{name}**: {value}" for name, value in _figures(result)]
-        return f"### {terminal_safe(_title(result))}\n\n{markdown_text(_HEADER, cells)}\n" + "\n".join(lines) + "\n"
+        lines = markdown_figures(_figures(result))
+        return f"{markdown_title(_title(result))}{markdown_text(_HEADER, cells)}\n{lines}\n"
     return _table(result, cells)
 
 

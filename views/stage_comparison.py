@@ -8,9 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.terminal_safe import terminal_safe
 from mtpp.views.partition_plan import common_unit, unit_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
@@ -108,9 +116,9 @@ class StageComparison:
         cells = [[str(b), *self._cells(pair, shown, costs)] for b, pair in enumerate(rows)]
         figures = [*self._figures(), ("assumptions", "; ".join(assumptions))]
         if output_format == "markdown":
-            lines = "\n".join(f"- **{name}**: {value}" for name, value in figures)
+            lines = markdown_figures(figures)
             header = ["stage", *shown, *(f"{name}, against" for name in shown), "difference"]
-            return f"### {terminal_safe(title)}\n\n{markdown_text(header, cells)}\n{lines}\n"
+            return f"{markdown_title(title)}{markdown_text(header, cells)}\n{lines}\n"
         return _table(title, header, cells, len(shown), figures)
 
     @property

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 __all__ = [
     "csv_text",
     "figures_grid",
+    "markdown_figures",
+    "markdown_safe",
     "markdown_text",
+    "markdown_title",
     "plain_terminal",
     "rendered",
     "result_terminal",
@@ -31,11 +34,26 @@ _PLAIN_WIDTH = 1000  # a file or a pipe has no edge
 
 def markdown_text(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Return a pipe table; text columns left, numbers right."""
-    body = [[terminal_safe(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
+    body = [[markdown_safe(str(cell)).replace("|", "\\|") for cell in row] for row in rows]
     numeric = [bool(body) and all(_numeric(row[i]) for row in body) for i in range(len(header))]
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join("---:" if right else "---" for right in numeric) + "|"]
     lines += ["| " + " | ".join(row) + " |" for row in body]
     return "\n".join(lines) + "\n"
+
+
+def markdown_title(text: str) -> str:
+    """Return a heading, and the blank line below it."""
+    return f"### {markdown_safe(text)}\n\n"
+
+
+def markdown_figures(figures: Iterable[tuple[str, str]]) -> str:
+    """Return a list of named figures, without an end of the last line."""
+    return "\n".join(f"- **{name}**: {markdown_safe(value)}" for name, value in figures)
+
+
+def markdown_safe(text: str) -> str:
+    """Return text in which names are neither HTML, nor links, nor pictures: a page of a CI service would show them."""
+    return terminal_safe(text).replace("&", "&amp;").replace("<", "&lt;").replace("[", "\\[")
 
 
 def _numeric(cell: str) -> bool:

@@ -6,10 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_share
 from mtpp.views.html import html_text
-from mtpp.views.tables import figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 
 if TYPE_CHECKING:
@@ -45,9 +52,9 @@ def table_text(table: SimulationTable, timeline: Timeline, output_format: str, t
     header = [column.name for column in table.columns]
     rows = list(zip(*(column.cells for column in table.columns), strict=True))
     if output_format == "markdown":
-        lines = [f"- **{name}**: {value}" for name, value in table.figures]
-        title = f"### {terminal_safe(table.title)}\n\n"
-        return f"{title}{markdown_text(header, rows)}\n" + "\n".join(lines) + "\n"
+        lines = markdown_figures(table.figures)
+        title = markdown_title(table.title)
+        return f"{title}{markdown_text(header, rows)}\n{lines}\n"
     if output_format == "html":
         left = [i for i, column in enumerate(table.columns) if column.left]
         return html_text(table.title, header, rows, table.figures, left=left)

@@ -9,7 +9,16 @@ from mtpp.inference.cost_columns import CostColumns
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 from mtpp.views.training.split_plan_texts import (
     asked_for,
     configurations_text,
@@ -50,8 +59,8 @@ def split_plan_text(planned: PlannedSplit, output_format: str, terminal: RichCon
     tables = [] if plan is None else [_stages(plan), _devices(plan)]
     if output_format == "markdown":
         texts = [markdown_text([c.name for c in t], zip(*(c.cells for c in t), strict=True)) + "\n" for t in tables]
-        lines = [f"- **{name}**: {value}" for name, value in _figures(planned)]
-        return "\n".join([f"### {terminal_safe(_title(planned))}\n", *texts, *lines]) + "\n"
+        lines = markdown_figures(_figures(planned))
+        return markdown_title(_title(planned)) + "\n".join([*texts, lines]) + "\n"
     if output_format == "html":
         columns = tables[0] if tables else []
         rows = zip(*(column.cells for column in columns), strict=True)

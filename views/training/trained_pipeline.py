@@ -11,7 +11,16 @@ from mtpp.formats.io.json_text import dump_lines
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_picoseconds
 from mtpp.views.html import html_text
-from mtpp.views.tables import csv_text, figures_grid, markdown_text, rendered, result_terminal, safe_text
+from mtpp.views.tables import (
+    csv_text,
+    figures_grid,
+    markdown_figures,
+    markdown_text,
+    markdown_title,
+    rendered,
+    result_terminal,
+    safe_text,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -81,8 +90,8 @@ def trained_text(trained: Trained, output_format: str) -> str:
     if output_format == "html":
         return html_text(_title(trained), _HEADER, cells, _figures(trained))
     if output_format == "markdown":
-        lines = "\n".join(f"- **{name}**: {value}" for name, value in _figures(trained))
-        return f"### {terminal_safe(_title(trained))}\n\n{markdown_text(_HEADER, cells)}\n{lines}\n"
+        lines = markdown_figures(_figures(trained))
+        return f"{markdown_title(_title(trained))}{markdown_text(_HEADER, cells)}\n{lines}\n"
     return _table(trained, cells)
 
 
