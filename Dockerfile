@@ -14,7 +14,7 @@ RUN python -m venv --without-pip /opt/mtpp \
 
 FROM python:${PYTHON}-slim
 COPY --from=build /opt/mtpp /opt/mtpp
-# Machine code is for any processor of this architecture: an image is built on one and runs on others.
+# Machine code is for any processor of this architecture, as that in the wheel is: an image is built on one and runs on others.
 ENV PATH=/opt/mtpp/bin:${PATH} \
     NUMBA_CACHE_DIR=/var/cache/mtpp \
     NUMBA_CPU_NAME=generic \
@@ -24,6 +24,7 @@ ENV PATH=/opt/mtpp/bin:${PATH} \
 RUN useradd --create-home --uid 1000 mtpp \
  && install --directory --owner=mtpp --mode=1777 /var/cache/mtpp /work
 USER mtpp
+# The wheel has most of it; the image has all, whatever command it is for.
 RUN mtpp warmup && chmod -R a+rwX /var/cache/mtpp
 WORKDIR /work
 ENTRYPOINT ["mtpp"]

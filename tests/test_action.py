@@ -240,6 +240,20 @@ def test_inputs_run_nothing(workspace: Path) -> None:
 
 
 @needs_bash
+def test_names_in_a_model_are_no_markup_in_the_summary(workspace: Path) -> None:
+    """Neither HTML, nor links, nor pictures that another host would be asked for."""
+    graph = json.loads((workspace / "model.json").read_text().replace("op0", "<b>0![x](https://example.org/x.png)"))
+    (workspace / "model.json").write_text(json.dumps({**graph, "name": "<h1>a & b"}))
+    ran = runner(workspace, k="2")
+    assert ran.run() == 0, ran.printed
+    summary = ran.summary.read_text(encoding="utf-8")
+    assert "### &lt;h1>a &amp; b: " in summary
+    assert r"| &lt;b>0!\[x](https://example.org/x.png) |" in summary
+    assert "<b>" not in summary
+    assert "![" not in summary.partition("<details>")[0]
+
+
+@needs_bash
 def test_names_are_no_markup_in_the_summary(workspace: Path) -> None:
     """What verify and standard error say stands there as text."""
     name = "<img src=x>&.json"
@@ -248,6 +262,40 @@ def test_names_are_no_markup_in_the_summary(workspace: Path) -> None:
     summary = ran.summary.read_text(encoding="utf-8")
     assert "<img" not in summary
     assert "&lt;img src=x&gt;&amp;.json" in summary
+
+
+@needs_bash
+def test_what_verify_says_is_one_block_of_text(workspace: Path) -> None:
+    """With its errors, and apart from the heading: Markdown would take lines behind a blank one for its own."""
+    ran = runner(workspace, k="2", verify_arguments="--no-such-option")
+    assert ran.run() == 2
+    summary = ran.summary.read_text(encoding="utf-8")
+    assert "<summary>mtpp verify</summary>\n\n<pre>\n" in summary
+    assert "No such option" in summary.partition("<summary>mtpp verify</summary>")[2]
+
+
+@needs_bash
+@pytest.mark.parametrize("name", ["setup.py", "pyproject.toml", "solvers/jit.py", "mtpp/systems.toml"])
+def test_the_cache_is_for_all_that_is_built(name: str, workspace: Path) -> None:
+    """An edit of what a wheel is made of, the program that builds it included, is another key; a test is none."""
+
+    def key() -> str:
+        ran = runner(workspace, k="2")
+        ran.folder = sources
+        assert ran.run_step("cache") == 0, ran.printed
+        return ran.outputs["cache"]["prefix"]
+
+    sources = workspace.parent / "sources"
+    for path in ("pyproject.toml", "setup.py", "mtpp/systems.toml", "solvers/jit.py", "tests/test_action.py"):
+        (sources / path).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / path, sources / path)
+    first = key()
+    with (sources / "tests" / "test_action.py").open("a") as file:
+        file.write("# more\n")
+    assert key() == first
+    with (sources / name).open("a") as file:
+        file.write("# more\n")
+    assert key() != first
 
 
 @needs_bash
@@ -273,7 +321,7 @@ def test_what_is_installed_is_kept(workspace: Path) -> None:
     assert log_of(workspace) == [
         "venv",
         f"-m pip install --quiet --disable-pip-version-check --no-cache-dir {ROOT}[run,report]",
-        "mtpp warmup",
+        "mtpp warmup --for partition,verify",
     ]
     assert first.outputs["cache"]["folder"] == str(workspace.parent / "home" / ".cache" / "mtpp-action")
     second = runner(workspace, k="2", extras="run")
@@ -284,6 +332,6 @@ def test_what_is_installed_is_kept(workspace: Path) -> None:
     third = runner(workspace, k="2", extras="run", report="false")
     third.outputs["fetched"] = {"cache-hit": "false"}
     assert third.run() == 0, third.printed
-    assert log_of(workspace) == ["mtpp warmup"]
+    assert log_of(workspace) == ["mtpp warmup --for partition,verify"]
     assert third.outputs["cache"]["prefix"] != first.outputs["cache"]["prefix"]
     assert re.fullmatch(r"mtpp-Linux-[0-9a-f]{32}-", first.outputs["cache"]["prefix"])

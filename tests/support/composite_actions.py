@@ -55,6 +55,11 @@ class Runner:
                 return code
         return 0
 
+    def run_step(self, name: str) -> int:
+        """Run the step of that id alone, and return its exit code."""
+        number, step = next(one for one in enumerate(self.action["runs"]["steps"]) if one[1].get("id") == name)
+        return self._run_script(number, step)
+
     def results(self) -> dict[str, str]:
         """Return the outputs of the action."""
         return {name: self.value(spec["value"]) for name, spec in self.action["outputs"].items()}
