@@ -100,7 +100,9 @@ def _with_files(
     name = stated["name"] if isinstance(stated.get("name"), str) else ""
     wanted = stated.get("sha256")
     request = replace(request, models=())
-    if not isinstance(wanted, str):  # from no file, or malformed, which is said later
+    if wanted is None and "sha256" in stated:
+        return replace(request, unfound="it names no file that could be beside it"), None
+    if not isinstance(wanted, str):  # malformed, which is said later
         return request, None
     model = files.find(wanted, source.path, name)
     if model.path is None:

@@ -113,6 +113,37 @@ def test_an_embedded_graph_is_checked_without_its_file(tmp_path: Path) -> None:
     assert run("verify", "plan.json", cwd=tmp_path).returncode == 0
 
 
+def test_a_plan_that_names_no_file_is_held_to_none(tmp_path: Path) -> None:
+    """Its embedded graph may be any: --beside does not pass over the model that is there."""
+    graph = write_model(tmp_path / "chain.json")
+    plan = plan_of(tmp_path / "chain.json", graph, embed=True)
+    plan["model"]["sha256"] = None
+    write_plan(tmp_path / "plan.json", plan)
+    done = run("verify", "--beside", "plan.json", cwd=tmp_path)
+    assert done.returncode == 3
+    assert "unchecked  model file            it names no file that could be beside it" in done.stdout
+    assert "1 file: 0 valid; unchecked: plan.json" in done.stdout
+    assert run("verify", "plan.json", cwd=tmp_path).returncode == 0
+
+
+def test_damaged_plans_in_a_folder_are_not_passed_over(repository: Path) -> None:
+    """Merge conflicts, half of a file, a later version: by name or by what is left; others' plans are theirs."""
+    (repository / "false.plan.json").unlink()
+    text = (repository / "good.plan.json").read_text()
+    ordered = json.dumps(json.loads(text), sort_keys=True)
+    (repository / "plan.json").write_text(f"<<<<<<< HEAD\n{text}=======\n{text}>>>>>>> theirs\n")
+    (repository / "half.json").write_text(ordered[: len(ordered) * 9 // 10])
+    (repository / "packed-plan.json.gz").write_bytes(gzip.compress(text.encode())[:-20])
+    (repository / "later.json").write_text(ordered.replace('"version": 1', '"version": 99'))
+    (repository / "other-plan.json").write_text('{"planned_values": {}}')
+    (repository / "half-of-other.json").write_text('{"planned_values": {')
+    done = run("verify", "--beside", ".", cwd=repository)
+    assert done.returncode == 2
+    assert done.stdout.splitlines()[-1] == (
+        "6 files: 2 valid; not read: half.json, later.json, packed-plan.json.gz, plan.json"
+    )
+
+
 def test_only_the_repository_is_looked_through(repository: Path) -> None:
     """Not the folders beside a plan's own, unless they are given, nor those above without a repository."""
     (repository / "models").mkdir()
