@@ -171,13 +171,17 @@ class Dimensions:
             Size that an open axis can have at most.
         """
         problem, remedy = self._told(tensor, known, reason)
-        if misfit and self.given:
-            remedy = f"other sizes may fit: {AUTO_FLAG} auto takes some that do"
-        elif misfit:
-            remedy = "check the model with onnx.checker"
+        if misfit:
+            remedy = self.remedy_of_misfit()
         error = OpenTensor(problem, source=self.source, where=where, remedy=remedy, misfit=misfit)
         error.tensor, error.known, error.largest = tensor, known, largest
         return error
+
+    def remedy_of_misfit(self) -> str:
+        """Return what to do about a node that cannot run with the sizes of the model."""
+        if self.given:
+            return f"other sizes may fit: {AUTO_FLAG} auto takes some that do"
+        return "check the model with onnx.checker"
 
     def _told(self, tensor: str, known: PartialType, reason: str) -> tuple[str, str]:
         """Return what is wrong with a tensor, and what to do about it."""

@@ -21,6 +21,7 @@ from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter, Scope
 from mtpp.formats.onnx.sequences import sequence_length
 from mtpp.formats.onnx.shape_rules.data_sizes import largest_size
+from mtpp.formats.onnx.shape_rules.table_rows import check_rows
 from mtpp.formats.onnx.shapes import KNOWN, OutputType, ShapeInference, Why, with_declarations
 from mtpp.formats.onnx.tensor_type import (
     OpaqueType,
@@ -202,6 +203,10 @@ class Walk:
                 types = [PartialType(dtype_number(value), value.shape) for value in values]
                 types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
             else:
+                try:
+                    check_rows(view)
+                except _MISFITS as error:
+                    raise self._misfit(node, error) from None
                 types, reason = self._inference.infer(node, view, inputs, declared)
         outputs = self._complete(node, view, types, consumed, returned, reason)
         if self._fit is not None:
@@ -379,7 +384,7 @@ class Walk:
             f"operands do not fit the operator: {error}",
             source=self._source,
             where=describe(node),
-            remedy="check the model with onnx.checker",
+            remedy=self._dimensions.remedy_of_misfit(),
         )
 
 

@@ -90,8 +90,6 @@ class Fit:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Reshape" and _mixes_rows(node):
             self.rescued(f"{node.input(0).count} elements become {node.output().shape[0]} rows")
-        if node.kind == "Gather":
-            _check_rows(node)
         if node.kind in _PRODUCTS:
             _check_product(node)
         if node.kind in _BROADCASTING and _is_stretched(node, stored):
@@ -179,14 +177,3 @@ def _is_stretched(node: NodeView, stored: Sequence[bool]) -> bool:
         for axis, size in enumerate(reversed(shape), start=1)
         for weight in weights
     )
-
-
-def _check_rows(node: NodeView) -> None:
-    """Refuse constant indices beyond the table: positions of more tokens than it has rows."""
-    indices = node.value(1)
-    if indices is None or not indices.size:
-        return
-    table = node.input(0)
-    rows = table.shape[node.integer("axis", 0)]
-    if int(indices.max()) >= rows or int(indices.min()) < -rows:
-        raise MalformedNode(f"index {int(indices.max())} of {rows} rows")

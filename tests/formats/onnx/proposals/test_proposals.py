@@ -208,6 +208,10 @@ def test_tokens_stay_within_the_table_of_positions(reading):
     constants = {"zero": np.int64(0), "one": np.int64(1)}
     model = reading.model(picked, {"ids": (I64, ["b", "s"])}, ["y"], {"T": [1000, 8], "P": [77, 8]}, constants)
     assert _proposed(model) == {"b": 1, "s": 64}
+    assert _read(model, {"b": 1, "s": 77}).graph.op_count == 2
+    with pytest.raises(InputError, match="index 77 of 77 rows") as caught:  # ONNX Runtime could not run it
+        _read(model, {"b": 1, "s": 78})
+    assert "other sizes may fit: --dims auto takes some that do" in caught.value.told(flag_of)
 
 
 def test_names_that_are_sums_follow_from_their_terms(reading):
