@@ -32,11 +32,18 @@ def warmup(commands: str | Sequence[str] | None = None) -> tuple[str, ...]:
     >>> warmup("simulate")
     ('simulate',)
     """
-    from mtpp.solvers.warming import COMMANDS, load_for
+    from mtpp.solvers.warming import load_for
 
-    names = tuple(COMMANDS) if commands is None else _commands(commands)
+    names = names_of_commands() if commands is None else _commands(commands)
     load_for(names)
     return names
+
+
+def names_of_commands() -> tuple[str, ...]:
+    """Return the names of the commands that have inner loops."""
+    from mtpp.solvers.warming import COMMANDS
+
+    return tuple(COMMANDS)
 
 
 def warm_up_behind(commands: str | Sequence[str]) -> bool:
@@ -76,9 +83,8 @@ def _commands(given: str | Sequence[str]) -> tuple[str, ...]:
     """
     from mtpp.api import parameters
     from mtpp.errors import InputError
-    from mtpp.solvers.warming import COMMANDS
 
-    known = tuple(COMMANDS)
+    known = names_of_commands()
     names = parameters.names(given, "commands")
     if not names:
         raise InputError("names no command", parameter="commands", remedy=f"use some of {', '.join(known)}")

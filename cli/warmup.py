@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import click
 
+from mtpp.cli.options.completing import list_completion
 from mtpp.cli.options.shared import noise_options
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem[Any]]:
+    from mtpp.api.warmup import names_of_commands
+
+    return list_completion(names_of_commands())(ctx, param, incomplete)
 
 
 @click.command("warmup")
-@click.option("--for", "commands", metavar="COMMAND,…", help="Only for these, as partition,verify [default: all].")
+@click.option(
+    "--for", "commands", metavar="COMMAND,…", shell_complete=_complete,
+    help="Only for these, as partition,verify [default: all].",
+)  # fmt: skip
 @noise_options()
 def command(commands: str | None, quiet: bool, verbose: bool) -> None:
     """Compile inner loops now, so that later runs start at once.

@@ -204,6 +204,7 @@ def test_codes_of_partition_pass_through(inputs: dict[str, str], code: int, said
     ran = runner(workspace, **inputs)
     assert ran.run() == code, ran.printed
     assert said in ran.printed
+    assert "Traceback" not in ran.printed
     assert set(ran.results().values()) == {""}
     assert (workspace / "mtpp-plan.json").read_text() == "of yesterday"
 

@@ -65,6 +65,7 @@ def test_bash_is_offered_all(folder: Path) -> None:
     assert bash_replies(["mtpp", "partition", "m", "--format", "="], folder) == ["table", "json", "csv", "markdown"]
     assert bash_replies(["mtpp", "completion", ""], folder) == list(SHELLS)
     assert bash_replies(["mtpp", "certify", "--bounds", "node,no"], folder) == ["node,node-convex"]
+    assert bash_replies(["mtpp", "warmup", "--for", "partition,v"], folder) == ["partition,verify"]
     assert bash_replies(["mtpp", "verify", ""], folder) == ["default"]
 
 
