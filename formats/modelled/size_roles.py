@@ -97,6 +97,8 @@ def _by_name(dim: int | str | None, one: InputShape, axis: int) -> Role | None:
     if not isinstance(dim, str):
         return None
     words = words_of(dim)
+    if words == {"b"} or (words == {"n"} and axis == 0):  # in longer names, as n_tokens, they say nothing
+        return Role.BATCH
     if "past" in words and ("+" in dim or "total" in words):
         return Role.TOTAL
     for role, known in _WORDS:
