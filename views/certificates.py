@@ -206,6 +206,7 @@ def _outcome(rows: Sequence[CertificateRow], *, markdown: bool) -> Iterator[tupl
 
 
 def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
+    from mtpp.inference.model_assumptions import assumptions_of_models
     from mtpp.inference.model_sizes import sizes_of_models
     from mtpp.inference.system import System
 
@@ -221,6 +222,7 @@ def _rests_on(rows: Sequence[CertificateRow]) -> Iterator[tuple[str, str]]:
         if row.costs_sha256 is not None:
             assumed[f"costs measured (SHA-256 {row.costs_sha256[:8]}…)"] = None
     assumed |= dict.fromkeys(sizes_of_models(rows))
+    assumed |= dict.fromkeys(assumptions_of_models((row.model, row.assumptions) for row in rows))
     if assumed:
         yield "assumptions", "; ".join(assumed)
 

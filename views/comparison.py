@@ -81,6 +81,7 @@ def _document(comparison: ComparedRuns, elapsed_s: float) -> dict[str, Any]:
                 "tensors": model.tensors,
                 "dims": dict(model.dims),
                 **({"proposed_dims": list(model.proposed_dims)} if model.proposed_dims else {}),
+                **({"assumptions": list(model.assumptions)} if model.assumptions else {}),
                 **({} if model.costs_sha256 is None else {"costs_sha256": model.costs_sha256}),
             }
             for model in comparison.models
@@ -162,6 +163,7 @@ def _title(comparison: ComparedRuns) -> str:
 
 
 def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
+    from mtpp.inference.model_assumptions import assumptions_of_models
     from mtpp.inference.model_sizes import sizes_of_models
 
     given = comparison.limits
@@ -172,6 +174,7 @@ def _figures(comparison: ComparedRuns) -> list[tuple[str, str]]:
         limits.append(f"at most {given.work_limit:,} evaluations per run")
     threads = f"{given.jobs} thread{'s' if given.jobs > 1 else ''}"
     assumed = [f"system {comparison.system.describe()}", *sizes_of_models(comparison.models)]
+    assumed += assumptions_of_models((model.name, model.assumptions) for model in comparison.models)
     figures = [
         ("simple bound", "max(largest op, work / k); a ratio of 1 is optimal, lower is better"),
         ("seconds", f"of search, in all runs that the means rest on, on {threads}"),

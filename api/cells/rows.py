@@ -26,6 +26,7 @@ def certificate_row(state: Certification, instance: Instance, file: ModelFile) -
         costs_sha256=file.costs_sha256,
         dims=file.dims,
         proposed_dims=file.proposed_dims,
+        assumptions=file.assumptions,
         ops=file.ops,
         tensors=file.tensors,
         time_unit=instance.time_unit,
@@ -54,6 +55,7 @@ def of_file(row: CertificateRow, file: ModelFile) -> CertificateRow:
         costs_sha256=file.costs_sha256,
         dims=file.dims,
         proposed_dims=file.proposed_dims,
+        assumptions=file.assumptions,
     )
 
 

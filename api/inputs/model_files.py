@@ -222,6 +222,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         work,
         model.costs_sha256,
         proposed_dims=model.proposed_dims,
+        assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
     )
 
 

@@ -112,6 +112,7 @@ _row = record(
         "costs_sha256": sha256,
         "proven": _PROVEN,
         "proposed_dims": array(text),
+        "assumptions": array(text),
     },
 )
 

@@ -44,6 +44,8 @@ class CertificateRow:
         Sizes of symbolic dimensions.
     proposed_dims
         Names of those that nobody gave.
+    assumptions
+        What the reader of the graph took for granted, in words.
     ops, tensors, time_unit, ticks_per_unit, system
         Of the instance; *system* as in a plan.
     upper, upper_algorithm, assignment
@@ -86,6 +88,7 @@ class CertificateRow:
     costs_sha256: str | None = None
     proven: LowerBound | None = None
     proposed_dims: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()
 
     @property
     def ratio(self) -> float | None:
@@ -119,6 +122,7 @@ class CertificateRow:
             **({} if self.costs_sha256 is None else {"costs_sha256": self.costs_sha256}),
             "dims": dict(self.dims),
             **({"proposed_dims": list(self.proposed_dims)} if self.proposed_dims else {}),
+            **({"assumptions": list(self.assumptions)} if self.assumptions else {}),
             "ops": self.ops,
             "tensors": self.tensors,
             "time_unit": self.time_unit,
@@ -169,6 +173,7 @@ class CertificateRow:
             stopped=StopReason(row["stopped"]),
             costs_sha256=row.get("costs_sha256"),
             proposed_dims=tuple(row.get("proposed_dims", ())),
+            assumptions=tuple(row.get("assumptions", ())),
             proven=None
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),

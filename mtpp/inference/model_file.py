@@ -20,6 +20,8 @@ class ModelFile:
         Sizes of symbolic dimensions that it took.
     proposed_dims
         Names of those sizes that nobody gave.
+    assumptions
+        What its reader took for granted, in words.
     costs_sha256
         Of the file with measured costs, if one was given.
     work
@@ -38,3 +40,4 @@ class ModelFile:
     costs_sha256: str | None = None
     read_s: float = 0.0
     proposed_dims: tuple[str, ...] = ()
+    assumptions: tuple[str, ...] = ()

@@ -325,3 +325,18 @@ def test_interruption_shows_what_is_done(folder: Path, tmp_path: Path, number: s
     assert "warning: interrupted with" in stderr
     with sqlite3.connect(store) as connection:
         assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (2,)
+
+
+def test_assumptions_of_readers_are_told(folder: Path) -> None:
+    """In the table and in the model's rows, of certificates, bounds and comparisons."""
+    text = (folder / "a.json").read_text()
+    assumed = "Loop_0: the trip count is not known: one trip counted"
+    (folder / "a.json").write_text(text.rstrip()[:-1] + f', "metadata": {{"assumptions": ["{assumed}"]}}}}')
+    for command in (("certify",), ("bound",), ("compare", "--algorithms", "slice")):
+        done = run(*command, folder, "-k", "2", "-q")
+        assert done.returncode == 0, done.stderr
+        assert assumed in done.stdout.partition("assumptions")[2]
+    rows = table(folder, "-k", "2")
+    assert [row.get("assumptions") for row in rows] == [[assumed], None]
+    done = run("certify", folder / "a.json", "-k", "2", "-q", "-o", folder.parent / "table.json")
+    assert run("verify", folder.parent / "table.json").returncode == done.returncode == 0

@@ -1,0 +1,32 @@
+"""Assumptions that readers of models made, as tables of several models tell them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_MODELS_NAMED = 2
+_LISTED = 8
+
+
+def assumptions_of_models(models: Iterable[tuple[str, Iterable[str]]]) -> list[str]:
+    """Return each assumption once; with names of models where it is not about all of them.
+
+    Parameters
+    ----------
+    models
+        Names, one of them any number of times, with what was assumed of each.
+    """
+    names: dict[str, None] = {}
+    about: dict[str, dict[str, None]] = {}
+    for name, assumed in models:
+        names[name] = None
+        for text in assumed:
+            about.setdefault(text, {})[name] = None
+    texts = [text if len(of) == len(names) else f"{_listed(list(of))}: {text}" for text, of in about.items()]
+    more = [f"… {len(texts) - _LISTED} more"] if len(texts) > _LISTED else []
+    return [*texts[:_LISTED], *more]
+
+
+def _listed(names: list[str]) -> str:
+    more = len(names) - _MODELS_NAMED
+    return ", ".join(names[:_MODELS_NAMED]) + (f" and {more} more" if more > 0 else "")
