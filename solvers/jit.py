@@ -287,12 +287,15 @@ def _put_off(library: Any, module: bytes) -> None:
 def _register_without_blas() -> None:
     """Let numba register its array functions, which compiling needs, without a look for BLAS.
 
-    That look imports scipy.linalg, for a fifth of a second, for ``np.dot`` and the like, which no kernel uses.
+    That look imports scipy.linalg, for a fifth of a second, for ``np.dot`` and the like, which no kernel uses. numba
+    looks again when it compiles one of them, for whoever else uses it in this process.
     """
-    if "scipy.linalg" in sys.modules or "numba.np.arraymath" in sys.modules:
+    if "numba.np.arraymath" in sys.modules:
         return
-    sys.modules["scipy.linalg"] = None  # type: ignore[assignment]  # "not to be found", as the import system says it
+    from numba.np import linalg
+
+    look, linalg.ensure_blas = linalg.ensure_blas, lambda: None
     try:
         import numba.np.arraymath  # noqa: F401
     finally:
-        del sys.modules["scipy.linalg"]
+        linalg.ensure_blas = look
