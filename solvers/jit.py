@@ -136,7 +136,7 @@ class _KernelCache:
 
     def __init__(self, dispatcher: Any) -> None:
         self._dispatcher = dispatcher
-        self._sources: dict[object, str] = {}
+        self._told: dict[object, tuple[str, str] | None] = {}
 
     @property
     def cache_path(self) -> str:
@@ -160,14 +160,21 @@ class _KernelCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return the compiled kernel for a signature, None if it has to be compiled."""
         # What numba bakes in is what holds now, not what holds when it is done.
-        source = self._sources[signature] = self._source() or ""
-        result = self._found(source, signature, target) if source else None
+        told = self._told[signature] = self._tell(signature)
+        result = None if told is None else self._found(*told, target)
         if result is None:  # it is compiled next
             _register_without_blas()
         return result
 
-    def _found(self, source: str, signature: Any, target: Any) -> Any:
-        types = signature_text(getattr(signature, "args", signature))
+    def _tell(self, signature: Any) -> tuple[str, str] | None:
+        """Return what the kernel does and the types of its arguments; None if code of it cannot be told from other."""
+        source = self._source()
+        try:
+            return None if source is None else (source, signature_text(getattr(signature, "args", signature)))
+        except NoDigest:
+            return None
+
+    def _found(self, source: str, types: str, target: Any) -> Any:
         folders = code_folders()
         for find, processor in ((folders.find_shipped, _GENERIC), (folders.find_own, _processor(target))):
             content = find(CodeName(self._label, source, _digest(types, processor)))
@@ -178,9 +185,9 @@ class _KernelCache:
 
     def save_overload(self, signature: Any, result: Any) -> None:
         """Keep what was compiled for a signature; nothing happens where it cannot be written."""
-        source = self._sources.pop(signature, "")
-        if source and not result.lifted and not result.library.has_dynamic_globals:
-            types = signature_text(getattr(signature, "args", signature))
+        told = self._told.pop(signature, None)
+        if told is not None and not result.lifted and not result.library.has_dynamic_globals:
+            source, types = told
             name = CodeName(self._label, source, _digest(types, _processor(result.target_context)))
             code_folders().keep(name, _saved(result))
 
@@ -197,14 +204,16 @@ class _KernelCache:
             return None
 
 
-_GENERIC = ("generic", "")
-"""Name and features of the processor that has nothing but what all of its architecture have."""
+_GENERIC = ("generic", "", False)
+"""What :func:`_processor` returns of one that has nothing but what all of its architecture have."""
 
 
-def _processor(target: Any) -> tuple[str, str]:
-    """Return name and features of the processor that code is compiled for."""
+def _processor(target: Any) -> tuple[str, str, bool]:
+    """Return name and features of the processor that code is compiled for, and if it calls Intel's vector functions."""
+    from numba.core import config
+
     _, name, features = target.codegen().magic_tuple()
-    return name, features
+    return name, features, bool(config.USING_SVML)
 
 
 @cache
@@ -219,6 +228,7 @@ def _compiler() -> str:
             _FORMAT,
             get_process_triple(),
             sys.implementation.cache_tag,
+            getattr(sys, "abiflags", ""),
             MAGIC_NUMBER.hex(),
             numba.__version__,
             llvmlite.__version__,

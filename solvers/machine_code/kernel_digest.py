@@ -21,7 +21,7 @@ _CODE: WeakKeyDictionary[CodeType, str] = WeakKeyDictionary()
 
 
 class NoDigest(Exception):
-    """A kernel reads a value whose meaning cannot be told from its parts."""
+    """A kernel cannot be told from others by its parts."""
 
 
 def kernel_digest(kernel: Any) -> bytes:
@@ -35,8 +35,9 @@ def kernel_digest(kernel: Any) -> bytes:
     Raises
     ------
     NoDigest
-        If it, or what it calls, reads a global value other than numbers, text, tuples, arrays, types, other kernels
-        and the modules of :data:`LIBRARIES`.
+        If it, or what it calls, reads a global value other than numbers, text, tuples, arrays, records, types of
+        numbers, other kernels and the modules of :data:`LIBRARIES`, or stands inside a function: all that such a
+        function makes has one name in machine code, where a name stands for one kernel.
 
     Notes
     -----
@@ -57,6 +58,8 @@ def kernel_digest(kernel: Any) -> bytes:
 def _own_part(kernel: Any, called: list[Any]) -> str:
     """Describe a kernel by itself; add those that it calls to *called*."""
     function: FunctionType = kernel.py_func
+    if "<locals>" in function.__qualname__:
+        raise NoDigest(f"{_place(function)} is made by a function")
     code = function.__code__
     text = _CODE.get(code)
     if text is None:
@@ -66,11 +69,10 @@ def _own_part(kernel: Any, called: list[Any]) -> str:
         for name in sorted(set(_names(code)))
         if name in function.__globals__
     ]
-    cells = [_value(cell.cell_contents, called) for cell in function.__closure__ or ()]
     defaults = [_value(value, called) for value in function.__defaults__ or ()]
     named = [(name, _value(value, called)) for name, value in sorted((function.__kwdefaults__ or {}).items())]
     options = sorted((name, repr(value)) for name, value in kernel.targetoptions.items())
-    return repr((_place(function), text, values, cells, defaults, named, options))
+    return repr((_place(function), text, values, defaults, named, options))
 
 
 def _names(code: CodeType) -> Iterator[str]:
@@ -121,14 +123,27 @@ def _value(value: Any, called: list[Any]) -> str:
         flags = value.flags.c_contiguous, value.flags.f_contiguous, value.flags.aligned
         return f"array {value.dtype.str} {value.shape} {flags} {sha256(value.tobytes()).hexdigest()}"
     if isinstance(value, type):
-        return f"type {_place(value)} {getattr(value, '_fields', '')}"
+        return _type(value, called)
     if isinstance(value, tuple):
-        return f"{_place(type(value))} {[_value(item, called) for item in value]}"
+        return f"{_type(type(value), called)} {[_value(item, called) for item in value]}"
     if isinstance(value, ModuleType) and value.__name__.partition(".")[0] in LIBRARIES:
         return f"module {value.__name__}"
-    if isinstance(value, np.ufunc) or getattr(value, "__module__", "").partition(".")[0] in (*LIBRARIES, "builtins"):
-        return f"function {value.__name__}"
+    if isinstance(value, np.ufunc):
+        return f"function numpy.{value.__name__}"
+    home = str(getattr(value, "__module__", ""))
+    if callable(value) and hasattr(value, "__name__") and home.partition(".")[0] in (*LIBRARIES, "builtins"):
+        return f"function {home}.{value.__name__}"
     raise NoDigest(f"{type(value).__name__} {value!r}")
+
+
+def _type(cls: type, called: list[Any]) -> str:
+    """Describe a type that a kernel calls; others, as enumerations, have values that it could read as well."""
+    if issubclass(cls, np.generic) or cls.__module__ == "builtins":
+        return f"type {_place(cls)}"
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        defaults = [(name, _value(value, called)) for name, value in cls._field_defaults.items()]
+        return f"type {_place(cls)} {cls._fields} {defaults}"
+    raise NoDigest(f"type {_place(cls)}")
 
 
 def _place(named: Any) -> str:

@@ -43,5 +43,5 @@ def _description() -> str:
         versions.append(f"numpy {version('numpy').partition('.')[0]}")
     except PackageNotFoundError:
         return ""
-    python = f"{sys.implementation.cache_tag} {MAGIC_NUMBER.hex()}"
+    python = f"{sys.implementation.cache_tag}{getattr(sys, 'abiflags', '')} {MAGIC_NUMBER.hex()}"
     return "\n".join([f"{sys.platform} {platform.machine()}", python, *versions, ""])

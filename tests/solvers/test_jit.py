@@ -34,6 +34,38 @@ FACTOR = 10
 def scaled(x):
     return FACTOR * step(x)
 """
+MADE = """
+from mtpp.solvers.jit import kernel
+
+@kernel
+def first(x):
+    return x
+
+def inner_of(n):
+    @kernel
+    def inner(x, a):  # too long to become a part of what calls it
+        total = 0
+        for i in range(x):
+            for j in range(x):
+                if a[(i * n + j) % len(a)] > 3:
+                    total += a[(j * n * n + i) % len(a)] * n + i
+                elif a[(i + j * n) % len(a)] > 2:
+                    total -= a[(j + n * i) % len(a)] // n + j * n
+                else:
+                    total ^= a[(i * i + n) % len(a)] % (n + i)
+        return total * n
+    return inner
+
+def outer_of(n):
+    inner = inner_of(n)
+    @kernel
+    def outer(x, a):
+        total = inner(x, a)
+        for i in range(x):
+            total += inner(i, a) + inner(x - i, a) * 3 - inner(x + i, a)
+        return total
+    return outer
+"""
 PROGRAM = """
 import sys
 from mtpp.solvers.jit import on_disk, watched_compilation
@@ -135,6 +167,29 @@ def test_kernels_that_call_kept_ones_are_compiled_with_them(modules: Path, tmp_p
         assert _call(modules, cache, program) == "50 110"
 
 
+def test_kernels_that_functions_make_are_not_kept(modules: Path, tmp_path: Path) -> None:
+    """All that one function makes has one name in machine code: what is at hand would be called in place of another."""
+    cache = tmp_path / "cache"
+    (modules / "made.py").write_text(MADE)
+    begin = "import numpy as np, made; a = np.arange(10); "
+    alone = _call(modules, cache, begin + "print(made.outer_of(2)(10, a))")
+    due = _call(modules, None, begin + "print(made.outer_of(2)(10, a))", NUMBA_DISABLE_JIT="1")
+    beside = begin + "made.first(1.0); made.inner_of(3)(10, a); print(made.outer_of(2)(10, a))"
+    assert alone == due == _call(modules, cache, beside)
+    assert [path.name.partition("-")[0] for path in cache.iterdir()] == ["made.first"]
+
+
+def test_compiling_leaves_numba_as_it_is(modules: Path, tmp_path: Path) -> None:
+    """Others in the same process still have numba's functions of linear algebra, by BLAS, once they use them."""
+    program = (
+        "import sys, caller, numba, numpy as np\n"
+        "caller.scaled(4)\nfrom numba.np import arraymath, linalg\n"
+        "print('scipy.linalg' in sys.modules, arraymath._HAVE_BLAS, linalg.ensure_blas.__name__)\n"
+        "print(numba.njit(lambda a: np.dot(a, a).sum())(2 * np.eye(3)))\n"
+    )
+    assert _call(modules, tmp_path / "cache", program).split() == ["False", "True", "ensure_blas", "12.0"]
+
+
 def test_without_compilation_kernels_are_functions(modules: Path) -> None:
     """Numba's switch for debugging leaves plain Python."""
     program = "import caller\nprint(caller.scaled(4), type(caller.scaled).__name__)"
@@ -178,5 +233,5 @@ def test_compilation_is_told_once() -> None:
     with watched_compilation(lambda: said.append("again")):
         fresh(4)
     assert said == ["compiling"]
-    assert on_disk(fresh)
+    assert not on_disk(fresh)
     assert not on_disk(len)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import enum
 import importlib
+import math
 import pkgutil
 from collections import namedtuple
 from typing import Any
@@ -84,6 +86,22 @@ def test_fields_of_records_count() -> None:
         for fields in ("a b", "b a", "a b c")
     }
     assert len(set(made.values())) == 3
+    defaults = [
+        _digest(source, STEP=namedtuple("Pair", "a b", defaults=values, module="mtpp.example")) for values in ([1], [2])
+    ]
+    assert len({made["a b"], *defaults}) == 3
+
+
+def test_fields_of_a_record_that_is_a_value_count() -> None:
+    """What a kernel reads by name from a constant is another constant under another name."""
+    pairs = [namedtuple("Pair", fields, module="mtpp.example")(1, 2) for fields in ("a b", "b a")]
+    assert len({_digest(BASE.replace("STEP", "STEP.a"), STEP=pair) for pair in pairs}) == 2
+
+
+def test_functions_of_one_name_are_told_apart() -> None:
+    """``floor`` returns a whole number in one library and a fraction in the other."""
+    source = BASE.replace("x + STEP", "STEP(x)")
+    assert len({_digest(source, STEP=function) for function in (math.floor, np.floor, np.ceil, round)}) == 4
 
 
 def test_kernels_may_call_each_other_in_a_circle() -> None:
@@ -109,10 +127,30 @@ def test_values_hold_at_the_moment() -> None:
     assert kernel_digest(kernel) != before
 
 
-def test_unknown_values_have_no_digest() -> None:
-    """What might mean anything is no reason to take old machine code."""
+@pytest.mark.parametrize(
+    "value",
+    [object(), enum.IntEnum("Kind", "A B"), type("Record", (tuple,), {}), np.dtype(np.int32), [3], {3: 4}],
+    ids=lambda value: type(value).__name__,
+)
+def test_unknown_values_have_no_digest(value: object) -> None:
+    """What might mean anything, or has values inside that are not looked at, is no reason to take old machine code."""
     with pytest.raises(NoDigest):
-        _digest(STEP=object())
+        _digest(STEP=value)
+
+
+def test_functions_inside_functions_have_none() -> None:
+    """Neither a kernel that a function makes nor one that calls it can be told from others of the same name."""
+
+    def make(step: int) -> Any:
+        def local(x: int) -> int:
+            return x + step
+
+        return _Kernel(local)
+
+    with pytest.raises(NoDigest):
+        kernel_digest(make(1))
+    with pytest.raises(NoDigest):
+        _digest(BASE.replace("x + STEP", "STEP(x)"), STEP=make(1))
 
 
 def test_every_kernel_has_one() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import typeof, types
+import pytest
+from numba import njit, typeof, types
 
+from mtpp.solvers.machine_code.kernel_digest import NoDigest
 from mtpp.solvers.machine_code.signature_text import signature_text
 
 
@@ -39,6 +41,8 @@ def test_each_type_has_its_own() -> None:
         types.Optional(typeof(_other_ends())),
         types.Omitted(1),
         types.Omitted(2),
+        types.Omitted(1.0),
+        types.Omitted(True),
     ]
     assert len({signature_text([kind]) for kind in kinds}) == len(kinds)
     assert len({signature_text([kinds[0], kind]) for kind in kinds}) == len(kinds)
@@ -50,3 +54,19 @@ def test_it_is_the_same_each_time() -> None:
     first, second = (signature_text(map(typeof, values)) for _ in range(2))
     assert first == second
     assert "0x" not in first
+
+
+def test_types_that_text_does_not_tell_have_none() -> None:
+    """A function is named by where it lies in memory, where another may lie the next time."""
+    function = njit(lambda x: x)
+    kind = typeof(function)
+    kinds = (
+        kind,
+        types.Tuple([types.int64, kind]),
+        types.Optional(kind),
+        types.List(types.int64),
+        types.Omitted(function),
+    )
+    for kind in kinds:
+        with pytest.raises(NoDigest):
+            signature_text([types.int64, kind])
