@@ -43,7 +43,7 @@ COMMANDS = {
     "run": "Run the stages of a model as a pipeline: what was measured against what was predicted.",
     "compare": "Measure algorithms against each other on many models.",
     "generate": "Draw synthetic graphs for test beds.",
-    "warmup": "Compile all inner loops now, so that later runs start at once.",
+    "warmup": "Compile inner loops now, so that later runs start at once.",
     "completion": "Print what a shell needs to complete commands, options and files.",
 }
 """Subcommand → its line of help. Kept here so that ``mtpp --help`` imports none of them."""

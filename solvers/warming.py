@@ -72,6 +72,7 @@ def _load_simulation(rare: bool) -> None:
 
 # Without memories, with those of a fixed peak and with those of peaks in order: kernels are compiled for each.
 _PARTITIONERS = tuple(partial(_load_partitioners, peak) for peak in PEAK_MODES)
+_RECHECKS = (_load_recheck, _load_training_recheck)
 
 COMMANDS: Mapping[str, tuple[Loader, ...]] = {
     "partition": _PARTITIONERS,
@@ -80,7 +81,9 @@ COMMANDS: Mapping[str, tuple[Loader, ...]] = {
     "evaluate": _PARTITIONERS,
     "compare": _PARTITIONERS,
     "simulate": (_load_simulation,),
-    "verify": (_load_recheck, _load_training_recheck),
+    "verify": _RECHECKS,
+    "report": (*_RECHECKS, _load_simulation),
+    "run": (_load_simulation,),
     "plan": (_load_split_planner, _load_graph_planner, _load_planners),
 }
 """Command → what loads the kernels that it may call; commands that call none are left out."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -65,3 +69,27 @@ def test_behind_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mtpp.solvers.machine_code.shipped.ships_code", lambda: True)
     assert not module.warm_up_behind("partition")
     assert len(calls) == 1
+
+
+@pytest.mark.slow
+def test_reports_find_what_was_compiled_for_them(checkout: Path, tmp_path: Path) -> None:
+    """A page, whose claims are checked and whose passes are simulated, compiles nothing more than the warm-up has."""
+    pytest.importorskip("bokeh")
+    sample = mtpp.datasets.sample_path("resnet50")
+    mtpp.partition(sample, 3).save(tmp_path / "plan.json")
+    program = (
+        "import sys, mtpp; from pathlib import Path; cache = Path(sys.argv[1])\n"
+        "mtpp.warmup('report'); before = set(cache.iterdir())\n"
+        "assert mtpp.report(sys.argv[2], model=sys.argv[3]).passed\n"
+        "pipeline = Path('examples', 'three-towers.json'); mtpp.report(mtpp.simulate(pipeline), model=pipeline)\n"
+        "assert len(before) > 20; print(*sorted(path.name for path in set(cache.iterdir()) - before))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(tmp_path / "cache"), str(tmp_path / "plan.json"), str(sample)],
+        check=True,
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout), "NUMBA_CACHE_DIR": str(tmp_path / "cache")},
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout.strip() == ""

@@ -181,7 +181,7 @@ def test_warmup_for_some_commands() -> None:
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         "error: --for: 'convert' is unknown; "
-        "use one of partition, certify, bound, evaluate, compare, simulate, verify, plan\n"
+        "use one of partition, certify, bound, evaluate, compare, simulate, verify, report, run, plan\n"
     )
 
 
