@@ -36,6 +36,9 @@ class BuildWithKernels(build_py):
         command = [sys.executable, "-c", PROGRAM, folder]
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
+            rmtree(
+                Path(folder, COMPILED), ignore_errors=True
+            )  # a part of it would make the wheel one for this platform
             *_, last = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
             self.announce(f"no kernels are compiled ahead: {last}", level=WARNING)
 

@@ -221,6 +221,21 @@ def test_builds_without_numba_compile_nothing(checkout: Path, tmp_path: Path) ->
 
 
 @pytest.mark.slow
+def test_builds_that_fail_halfway_ship_nothing(checkout: Path, tmp_path: Path) -> None:
+    """What was compiled before an error came, such as of a full disk, does not make the wheel one for this platform."""
+    source = _source(checkout, tmp_path / "source")
+    (source / "solvers" / "machine_code" / "shipping.py").write_text(
+        "import sys\nfrom mtpp.solvers.machine_code.code_folders import SHIPPED\n\n\ndef main(package_path):\n"
+        "    SHIPPED.mkdir()\n    (SHIPPED / 'half.kernel').touch()\n    sys.exit('No space left on device')\n"
+    )
+    wheel, said = _build(source, tmp_path / "built", "--no-build-isolation")
+    assert wheel.name.endswith("-py3-none-any.whl")
+    assert "no kernels are compiled ahead: No space left on device" in said
+    with zipfile.ZipFile(wheel) as archive:
+        assert not [name for name in archive.namelist() if name.endswith(".kernel")]
+
+
+@pytest.mark.slow
 def test_editable_installs_compile_nothing(checkout: Path, tmp_path: Path) -> None:
     """A checkout that is installed as it stands gets no machine code: its source is about to change."""
     source = _source(checkout, tmp_path / "source")
