@@ -7,6 +7,7 @@ installed; the value of a constant and the body of a function in another file do
 from __future__ import annotations
 
 from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from hashlib import sha256
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -36,14 +37,16 @@ def kernel_digest(kernel: Any) -> bytes:
     ------
     NoDigest
         If it, or what it calls, reads a global value other than numbers, text, tuples, arrays, records, types of
-        numbers, other kernels and the modules of :data:`LIBRARIES`, or stands inside a function: all that such a
-        function makes has one name in machine code, where a name stands for one kernel.
+        numbers, other kernels and the modules of :data:`LIBRARIES`. If it stands inside a function: all that such a
+        function makes has one name in machine code, where a name stands for one kernel. If kernels call each other in
+        a circle: numba cannot load them, each before the other.
 
     Notes
     -----
     Values are read anew at each call, since numba takes those that hold when it compiles.
     """
     parts: dict[int, str] = {}
+    calls: dict[int, set[int]] = {}
     waiting = [kernel]
     while waiting:
         one = waiting.pop()
@@ -51,6 +54,11 @@ def kernel_digest(kernel: Any) -> bytes:
             called: list[Any] = []
             parts[id(one)] = _own_part(one, called)
             waiting += called
+            calls[id(one)] = {id(other) for other in called if other is not one}
+    try:
+        TopologicalSorter(calls).prepare()
+    except CycleError:
+        raise NoDigest(f"{_place(kernel.py_func)} calls kernels that call each other") from None
     first, *others = parts.values()
     return sha256("\n".join([first, *sorted(others)]).encode()).digest()
 

@@ -179,6 +179,19 @@ def test_kernels_that_functions_make_are_not_kept(modules: Path, tmp_path: Path)
     assert [path.name.partition("-")[0] for path in cache.iterdir()] == ["made.first"]
 
 
+def test_kernels_that_call_each_other_are_compiled_each_time(modules: Path, tmp_path: Path) -> None:
+    """Code of a circle of kernels cannot be loaded; that of one that calls itself can."""
+    (modules / "circle.py").write_text(
+        "from mtpp.solvers.jit import kernel\n\n@kernel\ndef odd(n):\n    return n != 0 and even(n - 1)\n\n"
+        "@kernel\ndef even(n):\n    return n == 0 or odd(n - 1)\n\n"
+        "@kernel\ndef fibonacci(n):\n    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)\n"
+    )
+    for _ in range(2):
+        said = _call(modules, tmp_path / "cache", "import circle as c; print(c.even(7), c.odd(7), c.fibonacci(10))")
+        assert said == "False True 55"
+    assert [path.name.partition("-")[0] for path in (tmp_path / "cache").iterdir()] == ["circle.fibonacci"]
+
+
 def test_compiling_leaves_numba_as_it_is(modules: Path, tmp_path: Path) -> None:
     """Others in the same process still have numba's functions of linear algebra, by BLAS, once they use them."""
     program = (

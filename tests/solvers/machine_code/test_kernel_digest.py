@@ -104,17 +104,31 @@ def test_functions_of_one_name_are_told_apart() -> None:
     assert len({_digest(source, STEP=function) for function in (math.floor, np.floor, np.ceil, round)}) == 4
 
 
-def test_kernels_may_call_each_other_in_a_circle() -> None:
-    """A digest ends where a kernel comes round to itself, and still depends on all of the circle."""
+def test_kernels_may_call_themselves() -> None:
+    """A digest ends where a kernel comes round to itself."""
 
     def digest(step: int) -> bytes:
-        source = f"def even(n):\n    return n == 0 or odd(n - {step})\ndef odd(n):\n    return n != 0 and even(n - 1)\n"
         names: dict[str, Any] = {"__name__": "mtpp.example"}
-        exec(source, names)
-        names["even"], names["odd"] = _Kernel(names["even"]), _Kernel(names["odd"])
-        return kernel_digest(names["odd"])
+        exec(f"def count(n):\n    return 0 if n <= 0 else 1 + count(n - {step})\n", names)
+        names["count"] = _Kernel(names["count"])
+        return kernel_digest(names["count"])
 
     assert digest(1) == digest(1) != digest(2)
+
+
+def test_kernels_that_call_each_other_have_none() -> None:
+    """Wherever the circle is entered, and however far it is from the kernel."""
+    names: dict[str, Any] = {"__name__": "mtpp.example"}
+    exec(
+        "def even(n):\n    return n == 0 or odd(n - 1)\ndef odd(n):\n    return n != 0 and even(n - 1)\n"
+        "def outer(n):\n    return middle(n)\ndef middle(n):\n    return odd(n)\n",
+        names,
+    )
+    for name in ("even", "odd", "outer", "middle"):
+        names[name] = _Kernel(names[name])
+    for name in ("even", "odd", "outer", "middle"):
+        with pytest.raises(NoDigest):
+            kernel_digest(names[name])
 
 
 def test_values_hold_at_the_moment() -> None:
