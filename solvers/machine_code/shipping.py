@@ -17,7 +17,7 @@ _COMPILE = (
     "load_for(COMMANDS, rare=False, backwards=sys.argv[1] == 'backwards')"
 )
 _COLLECT = (
-    "import sys; from pathlib import Path; from mtpp.solvers.jit import code_folders; "
+    "import sys; from pathlib import Path; from mtpp.solvers.machine_code.kernel_cache import code_folders; "
     "from mtpp.solvers.warming import COMMANDS, load_for; "
     "code_folders().used = Path(sys.argv[1]); load_for(COMMANDS, rare=False)"
 )

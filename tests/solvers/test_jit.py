@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 from mtpp.solvers.jit import kernel, on_disk, subroutine, watched_compilation
+from mtpp.solvers.machine_code.code_file import write_code
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -129,12 +131,17 @@ def test_an_edit_counts_in_whichever_file(modules: Path, tmp_path: Path) -> None
 
 
 def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
-    """Machine code that was cut short on the disk is compiled again, and replaced."""
+    """Machine code that was cut short on the disk, or is whole but none, is compiled again, and replaced."""
     cache = tmp_path / "cache"
     _call(modules, cache)
-    for path in cache.glob("*.kernel"):
-        path.write_bytes(path.read_bytes()[:-100])
+    whole = {path: path.read_bytes() for path in cache.glob("*.kernel")}
+    for path, data in whole.items():
+        path.write_bytes(data[:-100])
     assert _call(modules, cache) == "50 compiled known"
+    for content in (b"no code", pickle.dumps((pickle.dumps((("name", "object", (b"no code", b"")), None)), b""))):
+        for path in whole:
+            assert write_code(path, content)
+        assert _call(modules, cache) == "50 compiled known"
     assert _call(modules, cache) == "50 known"
 
 
