@@ -144,7 +144,7 @@ def _value(value: Any, called: list[Any]) -> str:
     raise NoDigest(f"{type(value).__name__} {value!r}")
 
 
-def _type(cls: type, called: list[Any]) -> str:
+def _type(cls: Any, called: list[Any]) -> str:
     """Describe a type that a kernel calls; others, as enumerations, have values that it could read as well."""
     if issubclass(cls, np.generic) or cls.__module__ == "builtins":
         return f"type {_place(cls)}"

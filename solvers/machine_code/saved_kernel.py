@@ -21,7 +21,7 @@ def saved(result: Any) -> bytes:
     defined = {function.name for function in result.library.get_defined_functions()}
     names = [n for n in (described.llvm_func_name, described.llvm_cpython_wrapper_name) if n in defined]
     library = (name, kind, (machine_code, _names_alone(names)))
-    return dumps((dumps((library, described, *rest)), zlib.compress(module)))
+    return cast(bytes, dumps((dumps((library, described, *rest)), zlib.compress(module))))
 
 
 def _names_alone(names: Iterable[str]) -> bytes:
