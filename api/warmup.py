@@ -85,7 +85,12 @@ def _commands(given: str | Sequence[str]) -> tuple[str, ...]:
     from mtpp.errors import InputError
 
     known = names_of_commands()
-    names = parameters.names(given, "commands")
+    remedy = f"use some of {', '.join(known)}"
+    names = tuple(dict.fromkeys(parameters.names(given, "commands")))
     if not names:
-        raise InputError("names no command", parameter="commands", remedy=f"use some of {', '.join(known)}")
-    return tuple(parameters.choice(name, "commands", known) for name in dict.fromkeys(names))
+        raise InputError("names no command", parameter="commands", remedy=remedy)
+    for name in names:
+        if name not in known:
+            shown = parameters.shortened(name)
+            raise InputError(f"{shown} is no command that compiles anything", parameter="commands", remedy=remedy)
+    return names
