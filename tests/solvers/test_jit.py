@@ -238,6 +238,32 @@ def test_subroutines_are_for_kernels() -> None:
         moved(1)
 
 
+@subroutine
+def _arithmetic(x: Any, y: Any, items: Any) -> Any:
+    ends = min(x, y) - max(x, y) * 3 + abs(x) + (x // 7) - (y % 5) - (~x) + (x << 30) + (y >> 2)
+    return ends + items[x % len(items)] + (1 if x < y else 2) + (x & 6) - (y | 9)
+
+
+@kernel
+def _of_all(small: Any, large: Any, items: Any, found: Any) -> None:
+    for i in range(len(small)):
+        for j in range(len(large)):
+            found[i, j] = _arithmetic(small[i], large[j], items)
+
+
+@pytest.mark.parametrize("kind", [np.int8, np.int16, np.int32])
+def test_subroutines_compute_with_narrow_numbers_as_python_does(kind: Any) -> None:
+    """What a kernel computes from narrow whole numbers, their extremes included, is what Python computes."""
+    ends = np.iinfo(kind)
+    small = np.array([ends.min, ends.min + 1, -3, -1, 0, 1, 2, 100, ends.max - 1, ends.max], dtype=kind)
+    items = np.arange(10, 17)
+    found = np.zeros((len(small), len(small)), dtype=np.int64)
+    _of_all(small, small[::-1].copy(), items, found)
+    whole, turned = small.tolist(), small[::-1].tolist()
+    due = [[_arithmetic.py_func(x, y, items.tolist()) for y in turned] for x in whole]  # type: ignore[attr-defined]
+    assert found.tolist() == due
+
+
 def test_compilation_is_told_once() -> None:
     """Whoever watches hears of the first kernel that is compiled meanwhile, and of none that is at hand."""
     never_before = time.time()
