@@ -13,8 +13,15 @@ from pathlib import Path
 from mtpp.solvers.machine_code.code_folders import SHIPPED
 
 _NOTE = "for.txt"
-_HARMLESS = ("NUMBA_CACHE_DIR", "NUMBA_CPU_FEATURES", "NUMBA_CPU_NAME", "NUMBA_DISABLE_INTEL_SVML")
-"""Settings of numba that have no effect on which shipped code is taken: it is for any processor."""
+_HARMLESS = (
+    "NUMBA_CACHE_DIR",
+    "NUMBA_CPU_FEATURES",  # shipped code is taken for whatever processor
+    "NUMBA_CPU_NAME",
+    "NUMBA_DISABLE_INTEL_SVML",
+    "NUMBA_NUM_THREADS",
+    "NUMBA_THREADING_LAYER",
+)
+"""Settings of numba that have no effect on which code is taken."""
 
 
 @cache

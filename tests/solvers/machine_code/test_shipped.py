@@ -23,13 +23,17 @@ def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_only_code_for_this_process_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a note, or with one of other versions, the package has none; what new code is for does not matter."""
+    """Without a note, or with one of other versions, there is none; folders, threads and processors do not matter."""
     assert not _ships(tmp_path)
     write_note(tmp_path)
     assert _ships(tmp_path)
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    monkeypatch.setenv("NUMBA_CPU_NAME", "generic")  # as in an image
-    monkeypatch.setenv("NUMBA_CPU_FEATURES", "")
+    for name, value in (
+        ("CACHE_DIR", str(tmp_path)),
+        ("NUM_THREADS", "1"),
+        ("CPU_NAME", "generic"),
+        ("CPU_FEATURES", ""),
+    ):
+        monkeypatch.setenv(f"NUMBA_{name}", value)
     assert _ships(tmp_path)
     (note,) = tmp_path.iterdir()
     note.write_text(note.read_text().replace("numba ", "numba 9"))
