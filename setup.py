@@ -33,7 +33,7 @@ class BuildWithKernels(build_py):
         folder = str(Path(self.build_lib).absolute())
         rmtree(Path(folder, COMPILED), ignore_errors=True)
         self.announce("compiling kernels: about a minute", level=INFO)
-        command = [sys.executable, "-c", PROGRAM, folder]
+        command = [sys.executable, "-B", "-c", PROGRAM, folder]  # bytecode would end up in the wheel
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder)
         if done.returncode:
             rmtree(

@@ -52,20 +52,8 @@ def run_lines(script: str, folder: Path) -> None:
 
 def test_the_scripts_are_those_known_here() -> None:
     """One for each way; a new one needs a test below."""
-    begins = ["mtpp partition", "mtpp verify", "docker build", "pipx run", "eval"]
+    begins = ["docker build", "pipx run", "eval"]
     assert [next(begin for begin in begins if script.startswith(begin)) for script in SCRIPTS] == begins
-
-
-def test_plain_commands_run_in_the_order_they_stand(tmp_path: Path) -> None:
-    """A model of its own, then several plans beside their models."""
-    pytest.importorskip("onnxruntime", reason="split --check runs models")
-    shutil.copy(sample_path("resnet50"), tmp_path / "model.onnx")
-    run_lines(SCRIPTS[0], tmp_path)
-    (tmp_path / "models").mkdir()
-    shutil.move(tmp_path / "model.onnx", tmp_path / "models" / "model.onnx")
-    for name in "ab":
-        shutil.copy(tmp_path / "plan.json", tmp_path / "models" / f"{name}.plan.json")
-    run_lines(SCRIPTS[1], tmp_path)
 
 
 @pytest.mark.parametrize("line", [line for line in COMMANDS if words_for_mtpp(line)])
@@ -140,7 +128,7 @@ def test_hooks_of_the_example_are_there(tmp_path: Path) -> None:
 @pytest.mark.skipif(not shutil.which("bash"), reason="no bash here")
 def test_completion_is_switched_on(tmp_path: Path) -> None:
     """The line for bash leaves a completion for mtpp behind."""
-    command = ["bash", "--norc", "-c", SCRIPTS[4] + "complete -p mtpp"]
+    command = ["bash", "--norc", "-c", SCRIPTS[2] + "complete -p mtpp"]
     done = subprocess.run(command, env=shell_environment(tmp_path), cwd=tmp_path, capture_output=True, text=True)
     assert "-F _mtpp_completion mtpp" in done.stdout, done.stderr
 
@@ -150,7 +138,7 @@ def test_the_folder_runs_without_an_installation(tmp_path: Path) -> None:
     """pipx, or the environment that it would make: the checkout is installed with what it needs, and runs."""
     clone = tmp_path / "clone"
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(clone)], check=True)
-    words = shlex.split(SCRIPTS[3])
+    words = shlex.split(SCRIPTS[1])
     env = {name: value for name, value in shell_environment(tmp_path).items() if name != "PYTHONPATH"}
     if shutil.which("pipx"):
         command = words

@@ -142,7 +142,8 @@ class CellTable(SavedResult):
         if not self.verified:
             lines.append("claimed, not verified")
         elif self.stopped != StopReason.FINISHED:
-            lines.append(f"stopped: {self.stopped}, {len(self.missing)} cells have no row")
+            without = "1 cell has" if len(self.missing) == 1 else f"{len(self.missing)} cells have"
+            lines.append(f"stopped: {self.stopped}, {without} no row")
         return lines
 
 

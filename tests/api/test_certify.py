@@ -150,23 +150,23 @@ def test_ctrl_c(folder: Path) -> None:
     """It ends the work with the rows there are; without any, it ends the caller's loop."""
 
     class Impatient(Observer):
-        def __init__(self, rows: int) -> None:
-            self.rows = rows
+        def __init__(self, *moment: int | None) -> None:
+            self.moments = [moment]
 
         def warn(self, text: str) -> None:
             pass
 
         def show(self, text: str, done: int = 0, total: int | None = None) -> None:
-            if total is not None and done == self.rows:
-                self.rows = -1
+            if (done, total) in self.moments:
+                self.moments.clear()
                 signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    table = certify(folder, [2, 4], jobs=1, observer=Impatient(1))
+    table = certify(folder, [2, 4], jobs=1, observer=Impatient(1, 4))
     assert table.stopped == "interrupted"
     assert 1 <= len(table) < 4
     assert "stopped: interrupted" in repr(table)
     with pytest.raises(Interrupted):
-        certify(folder, [2, 4], jobs=1, observer=Impatient(0))
+        certify(folder, [2, 4], jobs=1, observer=Impatient(0, 4))
 
 
 def test_problems_of_single_cells(tmp_path: Path) -> None:

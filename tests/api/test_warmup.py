@@ -79,6 +79,7 @@ def test_reports_find_what_was_compiled_for_them(checkout: Path, tmp_path: Path)
     mtpp.partition(sample, 3).save(tmp_path / "plan.json")
     program = (
         "import sys, mtpp; from pathlib import Path; cache = Path(sys.argv[1])\n"
+        "from mtpp.solvers.machine_code.kernel_cache import code_folders; code_folders().shipped = None\n"
         "mtpp.warmup('report'); before = set(cache.iterdir())\n"
         "assert mtpp.report(sys.argv[2], model=sys.argv[3]).passed\n"
         "pipeline = Path('examples', 'three-towers.json'); mtpp.report(mtpp.simulate(pipeline), model=pipeline)\n"

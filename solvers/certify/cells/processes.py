@@ -84,7 +84,7 @@ def run_in_processes(
     keep_children()
     pool = _Pool(iter(cells), at_once, grace_s, tell)
     try:
-        while pool.at_work():
+        while pool.at_work(interrupted):
             yield from pool.news(interrupted())
     finally:
         pool.close()
@@ -102,14 +102,14 @@ class _Pool:
         self._exhausted = self._interrupted = False
         self._failed_starts = 0
 
-    def at_work(self) -> bool:
+    def at_work(self, interrupted: Callable[[], bool]) -> bool:
         """Hand out cells as long as there are processes for them; tell whether any is being worked at."""
-        while not (self._exhausted or self._interrupted):
+        while not (self._exhausted or interrupted()):
             idle = next((post for post in self._posts.values() if post.cell is None), None)
             if idle is None and len(self._posts) >= self._at_once:
                 break
             cell = next(self._cells, None)
-            if cell is None:
+            if cell is None or interrupted():  # also while the next one was being read
                 self._exhausted = True
                 break
             self._give(idle or self._start_worker(), cell)

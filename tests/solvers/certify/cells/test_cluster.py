@@ -115,7 +115,7 @@ def test_a_lost_scheduler_ends_the_run(cluster: DaskCluster, easy: Path, hard: P
     until(lambda: len(cluster.cell_processes()) == 1)
     kill_all(cluster.scheduler)
     stdout, stderr = process.communicate(timeout=120)
-    assert process.returncode == 2
+    assert process.returncode == 2, stderr
     assert len(json.loads(stdout)["rows"]) == 2
     assert stderr.splitlines()[-1].startswith(f"error: scheduler {cluster.address}: was lost; ")
 
