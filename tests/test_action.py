@@ -209,6 +209,7 @@ def test_codes_of_partition_pass_through(inputs: dict[str, str], code: int, said
     assert (workspace / "mtpp-plan.json").read_text() == "of yesterday"
 
 
+@pytest.mark.slow
 @needs_bash
 def test_codes_of_verify_pass_through(workspace: Path) -> None:
     """What is left unchecked is 3 unless that is accepted; the page is made by what says how to read the plan alone."""
@@ -314,6 +315,7 @@ def test_inputs_that_make_no_sense_are_refused_first(inputs: dict[str, str], wor
     assert log_of(workspace) == []
 
 
+@pytest.mark.slow
 @needs_bash
 def test_what_is_installed_is_kept(workspace: Path) -> None:
     """The first run installs and compiles, one that finds it in the cache does neither, a new processor compiles."""

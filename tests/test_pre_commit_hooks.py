@@ -54,6 +54,7 @@ def test_the_manifest_is_one() -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
+@pytest.mark.slow
 @needs_pre_commit
 def test_hooks_stop_what_does_not_hold(tmp_path: Path) -> None:
     """In a repository with two plans: all is well; a false plan; a model that has changed; what no hook is about."""

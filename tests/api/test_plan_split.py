@@ -110,6 +110,7 @@ def test_partition_of_a_plan(tmp_path: Path) -> None:
             mtpp.evaluate(GRAPH, {**plan.document(), **changed})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "rules",
     [

@@ -127,6 +127,7 @@ def test_a_cutoff_is_said_to_be_one(chain_file: Path) -> None:
     assert "bottleneck" not in done.stdout.replace("no bound", "")
 
 
+@pytest.mark.slow
 def test_costs_beyond_double_precision_are_left_out(shared_data: Path) -> None:
     """In one line for all bounds of tier solver, exit code 0; nothing is claimed in their place."""
     graph = shared_data / "trust" / "false_bound_700693.json"

@@ -42,6 +42,7 @@ def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*MTPP, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300)
 
 
+@pytest.mark.slow
 def test_a_plan_is_verified_and_evaluated_with_the_same_function(folder: Path) -> None:
     """Its SHA-256 is that of the program in every process; that of another function is another one."""
     told = ("--from", "torch")
@@ -61,6 +62,7 @@ def test_a_plan_is_verified_and_evaluated_with_the_same_function(folder: Path) -
     assert json.loads(done.stdout)["bottleneck"] == plan["bottleneck"]
 
 
+@pytest.mark.slow
 def test_tables_take_several_functions(folder: Path) -> None:
     """Each is called once; the table is verified with them."""
     told = ("--from", "torch")
@@ -81,6 +83,7 @@ def test_graphs_are_converted_and_inspected(folder: Path) -> None:
     assert len(json.loads((folder / "graph.json").read_text())["ops"]) == 12
 
 
+@pytest.mark.slow
 def test_training_is_planned(folder: Path) -> None:
     """With the planner that takes graphs; the plan is verified with the same function."""
     terms = ("--planner", "pfeife", "--devices", "2", "--micro-batches", "4", "-o", "plan.json")

@@ -176,7 +176,7 @@ def test_what_is_accepted_gives_a_plan_that_is_accepted(graph: str, k: int) -> N
 
 
 @pytest.mark.slow
-@settings(max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=200, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs(), st.integers(1, 6))
 def test_what_is_accepted_gives_a_plan_that_is_accepted_at_length(graph: str, k: int) -> None:
     """The same, for long."""

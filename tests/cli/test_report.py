@@ -146,6 +146,7 @@ def test_missing_libraries(chain_file: Path, plan: Path, tmp_path: Path, module:
     assert done.stderr.endswith("run: pip install 'mtpp[report]'\n")
 
 
+@pytest.mark.slow
 def test_simulations_ask_for_their_pipeline(chain_file: Path, tmp_path: Path) -> None:
     """Alone they are unchecked, and the reason names the option; other files, and too many, are refused by name."""
     simulated, page = tmp_path / "simulated.json", tmp_path / "page.html"

@@ -133,6 +133,7 @@ class Endless(nn.Module):
         return self.layers(x).sum() / 0.0
 
 
+@pytest.mark.slow
 def test_losses_that_are_not_finite_are_told(tmp_path: Path) -> None:
     """A warning says that they say little; JSON has no number for them."""
     torch.manual_seed(0)

@@ -80,6 +80,7 @@ def planned(folder: Path, name: str) -> str:
     return f"{name}.json"
 
 
+@pytest.mark.slow
 def test_a_quantised_program_is_cut_checked_and_run(folder: Path) -> None:
     """Its operators are PyTorch's, though a process that has not seen them must import them first."""
     plan = planned(folder, "quantised")

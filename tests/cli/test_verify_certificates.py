@@ -233,6 +233,7 @@ def test_rows_without_a_model_are_held_to_the_user_s_system(tmp_path: Path) -> N
     assert done.stdout.splitlines()[1].startswith("false")
 
 
+@pytest.mark.slow
 def test_time_ends_tables_of_many_rows_and_means(tmp_path: Path) -> None:
     """What is left unchecked takes next to no time, whatever the rows and the means multiply to."""
     output = write_table(tmp_path / "table.json", write_models(tmp_path / "models"))

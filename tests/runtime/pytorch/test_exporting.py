@@ -70,6 +70,7 @@ print(hashlib.sha256(archive_of(export_module(module, (ids,), None, sizes, "m"),
 """
 
 
+@pytest.mark.slow
 def test_every_process_has_the_same_bytes() -> None:
     """Whatever its seed of hashes, its addresses and the values of its weights are."""
     digests = {

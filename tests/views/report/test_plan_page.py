@@ -169,6 +169,7 @@ def test_charts_fit_on_paper(browser: Browser, planned: tuple[Path, Mapping[str,
     assert browser.complaints() == []
 
 
+@pytest.mark.slow
 def test_tables_sort(browser: Browser, planned: tuple[Path, Mapping[str, Any]]) -> None:
     """A click on a heading sorts by the exact figures, a second one the other way round."""
     path, plan = planned
@@ -220,6 +221,7 @@ def test_a_false_plan_says_so_first(browser: Browser, tmp_path: Path) -> None:
     assert (browser.complaints(), browser.hosts()) == ([], [])
 
 
+@pytest.mark.slow
 def test_pages_stay_small(shared_data: Path, tmp_path: Path) -> None:
     """The page of a model of 1,571 ops is below 3 MB, and the same each time."""
     model = mtpp.read(shared_data / "onnx" / "sd15-unet.onnx")

@@ -135,6 +135,7 @@ def test_bounds_that_contradict_each_other_are_not_tried_again(tmp_path: Path) -
     assert "the lower bound 3 (some) is above the bottleneck 2" in outcome.problem
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unruly")
 def test_a_cell_that_overruns_is_killed_and_keeps_what_it_proved(tmp_path: Path) -> None:
     """The process and its own child are gone; the state is what was last told."""
