@@ -1,8 +1,8 @@
 """Wall time and peak memory of whole commands, as a user sees them: ``python -m benchmarks.commands [MODEL …]``.
 
-Each command runs as a process, with compiled kernels at hand ("cached") and with an empty cache of kernels ("none").
-Python's bytecode is at hand in both, as pip leaves it after an install; it is kept in a folder of its own, so that the
-figures do not depend on PYTHONDONTWRITEBYTECODE. Models given as arguments are partitioned as well.
+Each command runs as a process, with compiled kernels at hand; :mod:`benchmarks.cold_start` has first runs. Python's
+bytecode is at hand as well, as pip leaves it after an install; it is kept in a folder of its own, so that the figures
+do not depend on PYTHONDONTWRITEBYTECODE. Models given as arguments are partitioned as well.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from benchmarks.report import print_report
 from mtpp.datasets import sample_path
 
-COLUMNS = ("command", "compiled kernels", "fastest s", "slowest s", "peak MB")
+COLUMNS = ("command", "fastest s", "slowest s", "peak MB")
 REPEATS = 5
 
 
@@ -51,24 +51,19 @@ def run(arguments: list[str], cache: Path) -> Run:
     return Run(seconds, usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024) / 1e6)
 
 
-def measure(label: str, arguments: list[str], cache: Path, *, cold: bool = False) -> list[str]:
-    """Return one row; a cold run is measured once, a warm one several times after one that compiles."""
-    runs = [run(arguments, cache) for _ in range(1 if cold else REPEATS + 1)]
-    if not cold:
-        del runs[0]
+def measure(label: str, arguments: list[str], cache: Path) -> list[str]:
+    """Return one row, measured after a run that compiles."""
+    _, *runs = [run(arguments, cache) for _ in range(REPEATS + 1)]
     seconds = [one.seconds for one in runs]
-    state = "none" if cold else "cached"
-    return [label, state, f"{min(seconds):.2f}", f"{max(seconds):.2f}", f"{max(one.peak_mb for one in runs):.0f}"]
+    return [label, f"{min(seconds):.2f}", f"{max(seconds):.2f}", f"{max(one.peak_mb for one in runs):.0f}"]
 
 
 def main(models: list[str]) -> None:
     """Measure help, the light ResNet-50 of the onnx package, the shipped models, and those given."""
     light = str(files("onnx").joinpath("backend/test/data/light/light_resnet50.onnx"))
     with TemporaryDirectory() as folder:
-        empty, warm = Path(folder, "cold"), Path(folder, "warm")
-        run(["partition", light, "-k", "8"], warm)  # leaves bytecode and kernels
+        warm = Path(folder, "warm")
         rows = [
-            measure("partition light_resnet50.onnx -k 8", ["partition", light, "-k", "8"], empty, cold=True),
             measure("--help", ["--help"], warm),
             measure("partition light_resnet50.onnx -k 8", ["partition", light, "-k", "8"], warm),
             measure("partition resnet50.onnx -k 8", ["partition", str(sample_path("resnet50")), "-k", "8"], warm),
