@@ -15,7 +15,7 @@ from mtpp.views.certificate_texts import NONE, model_labels, rows_by_graph, tick
 from mtpp.views.tables import (
     csv_text,
     figures_grid,
-    markdown_figures,
+    markdown_result,
     markdown_text,
     markdown_title,
     rendered,
@@ -278,8 +278,7 @@ def _markdown(
         cells = [_cell_texts(row, labels[row.path]) for row in rows]
     else:
         header, cells = bounds_cells(rows)
-    listed = markdown_figures(figures)
-    parts = [f"{markdown_title(_title(rows, with_upper))}{markdown_text(header, cells)}\n{listed}\n"]
+    parts = [markdown_result(_title(rows, with_upper), header, cells, figures)]
     parts += [f"{markdown_title(one.title)}{markdown_text(one.header, one.rows)}\n{one.caption}\n" for one in means]
     return "\n".join(parts)
 

@@ -10,9 +10,7 @@ from mtpp.views.cut_short import runs_cut_short
 from mtpp.views.tables import (
     csv_text,
     figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
+    markdown_result,
     rendered,
     result_terminal,
     safe_text,
@@ -41,8 +39,7 @@ def comparison_text(comparison: ComparedRuns, output_format: str) -> str:
         marked = [
             [f"**{cell}**" if (i, j) in best else cell for j, cell in enumerate(row)] for i, row in enumerate(rows)
         ]
-        lines = markdown_figures(_figures(comparison))
-        return f"{markdown_title(_title(comparison))}{markdown_text(header, marked)}\n{lines}\n"
+        return markdown_result(_title(comparison), header, marked, _figures(comparison))
     return _table(comparison, header, rows, best)
 
 

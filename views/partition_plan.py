@@ -9,16 +9,7 @@ from mtpp.inference.cost_columns import CostColumns, Ticks
 from mtpp.units import format_bytes, format_share
 from mtpp.views.html import html_text
 from mtpp.views.shown_plan import ShownPlan, shown_plan
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -48,8 +39,7 @@ def shown_text(plan: ShownPlan, output_format: str, terminal: RichConsole | None
         return html_text(_title(plan), *_stage_cells(plan), _figures(plan), left=_NAMES)
     if output_format == "markdown":
         header, rows_shown = _stage_cells(plan)
-        lines = markdown_figures(_figures(plan))
-        return f"{markdown_title(_title(plan))}{markdown_text(header, rows_shown)}\n{lines}\n"
+        return markdown_result(_title(plan), header, rows_shown, _figures(plan))
     return _table(plan, terminal or result_terminal())
 
 

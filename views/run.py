@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.units import format_picoseconds
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
     from mtpp.runtime.pipeline.agreement import Agreement
@@ -50,8 +41,7 @@ def run_text(comparison: Comparison, output_format: str, name_of: Callable[[str]
     slowest = comparison.stages.index(comparison.slowest)
     if output_format == "markdown":
         rows[slowest] = [f"**{cell}**" for cell in rows[slowest]]
-        lines = markdown_figures(_figures(comparison, name_of))
-        return f"{markdown_title(_title(comparison))}{markdown_text(_HEADER, rows)}\n{lines}\n"
+        return markdown_result(_title(comparison), _HEADER, rows, _figures(comparison, name_of))
     return _table(comparison, rows, slowest, name_of)
 
 

@@ -8,16 +8,7 @@ from typing import TYPE_CHECKING, Any
 from mtpp.formats.io.json_text import dump_lines
 from mtpp.units import PICOSECONDS, format_bytes
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
     from mtpp.formats.results.stage_manifest import Described
@@ -44,8 +35,7 @@ def split_text(result: WrittenStages, output_format: str) -> str:
     if output_format == "html":
         return html_text(_title(result), _HEADER, cells, _figures(result), left=(1,))
     if output_format == "markdown":
-        lines = markdown_figures(_figures(result))
-        return f"{markdown_title(_title(result))}{markdown_text(_HEADER, cells)}\n{lines}\n"
+        return markdown_result(_title(result), _HEADER, cells, _figures(result))
     return _table(result, cells)
 
 

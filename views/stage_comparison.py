@@ -9,16 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mtpp.views.partition_plan import common_unit, unit_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.training_texts import counted
 
 if TYPE_CHECKING:
@@ -116,9 +107,8 @@ class StageComparison:
         cells = [[str(b), *self._cells(pair, shown, costs)] for b, pair in enumerate(rows)]
         figures = [*self._figures(), ("assumptions", "; ".join(assumptions))]
         if output_format == "markdown":
-            lines = markdown_figures(figures)
             header = ["stage", *shown, *(f"{name}, against" for name in shown), "difference"]
-            return f"{markdown_title(title)}{markdown_text(header, cells)}\n{lines}\n"
+            return markdown_result(title, header, cells, figures)
         return _table(title, header, cells, len(shown), figures)
 
     @property

@@ -19,6 +19,7 @@ __all__ = [
     "csv_text",
     "figures_grid",
     "markdown_figures",
+    "markdown_result",
     "markdown_safe",
     "markdown_text",
     "markdown_title",
@@ -49,6 +50,14 @@ def markdown_title(text: str) -> str:
 def markdown_figures(figures: Iterable[tuple[str, str]]) -> str:
     """Return a list of named figures, without an end of the last line."""
     return "\n".join(f"- **{name}**: {markdown_safe(value)}" for name, value in figures)
+
+
+def markdown_result(
+    title: str, header: Sequence[str], rows: Iterable[Sequence[Any]], figures: Iterable[tuple[str, str]]
+) -> str:
+    """Return a heading, a pipe table where there are columns, and named figures below it."""
+    table = markdown_text(header, rows) + "\n" if header else ""
+    return f"{markdown_title(title)}{table}{markdown_figures(figures)}\n"
 
 
 def markdown_safe(text: str) -> str:

@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.units import format_share
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 
 if TYPE_CHECKING:
@@ -52,9 +44,7 @@ def table_text(table: SimulationTable, timeline: Timeline, output_format: str, t
     header = [column.name for column in table.columns]
     rows = list(zip(*(column.cells for column in table.columns), strict=True))
     if output_format == "markdown":
-        lines = markdown_figures(table.figures)
-        title = markdown_title(table.title)
-        return f"{title}{markdown_text(header, rows)}\n{lines}\n"
+        return markdown_result(table.title, header, rows, table.figures)
     if output_format == "html":
         left = [i for i, column in enumerate(table.columns) if column.left]
         return html_text(table.title, header, rows, table.figures, left=left)

@@ -11,16 +11,7 @@ from mtpp.formats.io.json_text import dump_lines
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import PICOSECONDS, format_picoseconds
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,8 +81,7 @@ def trained_text(trained: Trained, output_format: str) -> str:
     if output_format == "html":
         return html_text(_title(trained), _HEADER, cells, _figures(trained))
     if output_format == "markdown":
-        lines = markdown_figures(_figures(trained))
-        return f"{markdown_title(_title(trained))}{markdown_text(_HEADER, cells)}\n{lines}\n"
+        return markdown_result(_title(trained), _HEADER, cells, _figures(trained))
     return _table(trained, cells)
 
 

@@ -16,16 +16,7 @@ from mtpp.training.nested_plan import NestedPlan, all_superstages
 from mtpp.training.plan import chosen_of
 from mtpp.units import format_bytes, format_picoseconds, format_share
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
     counted,
@@ -64,9 +55,8 @@ def training_plan_text(planned: Planned, output_format: str, terminal: RichConso
         return csv_text(_CSV, [] if plan is None else _csv_rows(plan))
     columns = [] if plan is None else _columns(plan)
     if output_format == "markdown":
-        table = markdown_text([c.name for c in columns], zip(*(c.cells for c in columns), strict=True)) + "\n"
-        lines = markdown_figures(_figures(planned))
-        return f"{markdown_title(_title(planned))}{table if columns else ''}{lines}\n"
+        rows = zip(*(column.cells for column in columns), strict=True)
+        return markdown_result(_title(planned), [column.name for column in columns], rows, _figures(planned))
     if output_format == "html":
         rows = zip(*(column.cells for column in columns), strict=True)
         left = [i for i, column in enumerate(columns) if column.left]

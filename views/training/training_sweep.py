@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 from mtpp.host.stop_reason import StopReason
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.html import html_text
-from mtpp.views.tables import (
-    csv_text,
-    figures_grid,
-    markdown_figures,
-    markdown_text,
-    markdown_title,
-    rendered,
-    result_terminal,
-    safe_text,
-)
+from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.training_texts import distance_text, rules_text, system_text, throughput, unit_of
 
 if TYPE_CHECKING:
@@ -45,8 +36,7 @@ def sweep_text(swept: Swept, output_format: str, terminal: RichConsole | None = 
         return csv_text(_COLUMNS, [[{**row, "time_unit": unit}[name] for name in _COLUMNS] for row in swept.rows()])
     header, rows = _cells(swept)
     if output_format == "markdown":
-        lines = markdown_figures(_figures(swept))
-        return f"{markdown_title(_title(swept))}{markdown_text(header, rows)}\n{lines}\n"
+        return markdown_result(_title(swept), header, rows, _figures(swept))
     if output_format == "html":
         return html_text(_title(swept), header, rows, _figures(swept))
     from rich.table import Table
