@@ -73,9 +73,8 @@ class Installation:
         return (path for path in self._package.rglob("*") if path.is_file())
 
     def _forget_code(self) -> None:
-        for pattern in ("__pycache__/*.kernel", "__pycache__/*.nb[ic]"):
-            for path in self._package.rglob(pattern):
-                path.unlink()
+        for path in self._package.rglob("__pycache__/*.kernel"):
+            path.unlink()
 
 
 def run(installation: Installation, case: Case, folder: Path, *, one_core: bool = False) -> Spent:

@@ -25,6 +25,11 @@ def serving(module: str, function: str = "serve") -> str:
     )
 
 
+def _command(program: str, *arguments: str) -> list[str]:
+    path = json.dumps([os.path.abspath(entry) for entry in sys.path])
+    return [sys.executable, "-c", program, path, *arguments]
+
+
 class ChildProcess:
     """A process that is started anew: no thread, lock or main module of this one is carried over.
 
@@ -49,10 +54,10 @@ class ChildProcess:
     """
 
     def __init__(self, program: str, *arguments: int, leads: bool, **options: Any) -> None:
-        path = json.dumps([os.path.abspath(entry) for entry in sys.path])
-        command = [sys.executable, "-c", program, path, *map(str, arguments)]
         self._leads = leads
-        self._process: subprocess.Popen[bytes] = subprocess.Popen(command, start_new_session=leads, **options)
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            _command(program, *map(str, arguments)), start_new_session=leads, **options
+        )
 
     @property
     def pid(self) -> int:
@@ -98,9 +103,9 @@ class TalkingProcess(ChildProcess):
         Is given, in a thread of its own, each message of the child, and None when there are no more.
     """
 
-    def __init__(self, program: str, hear: Callable[[Any], None], *, leads: bool, **options: Any) -> None:
-        streams = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-        super().__init__(program, leads=leads, **{**streams, **options})
+    def __init__(self, program: str, hear: Callable[[Any], None], *, leads: bool) -> None:
+        pipe = subprocess.PIPE
+        super().__init__(program, leads=leads, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
         Thread(target=_listen, args=(self._process.stdout, hear), daemon=True).start()
 
     def send(self, message: Any) -> None:
@@ -137,10 +142,9 @@ def start_detached(module: str, function: str, *arguments: str) -> None:
         "import json, os, sys; sys.path[:] = json.loads(sys.argv[1]); hasattr(os, 'nice') and os.nice(19); "
         f"from {module} import {function}; {function}(*sys.argv[2:])"
     )
-    path = json.dumps([os.path.abspath(entry) for entry in sys.path])
     nothing = subprocess.DEVNULL
     subprocess.Popen(
-        [sys.executable, "-c", program, path, *arguments],
+        _command(program, *arguments),
         stdin=nothing,
         stdout=nothing,
         stderr=nothing,
