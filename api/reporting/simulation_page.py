@@ -101,7 +101,7 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
         remedy = "give the pipeline alone, or a plan and its model"
         raise InputError(f"{len(given)} files for one simulation", parameter="model", remedy=remedy)
     other = next((i for i in range(len(given)) if i != place), None)
-    pipeline = given[place].data if hasattr(given[place], "data") else given[place]
+    pipeline = _content(given[place])
     extra: dict[str, Any] = {} if request.read_as.time_unit is None else {"time_unit": request.read_as.time_unit}
     if plan is None or is_split_plan(plan):
         with _named_as(given[place]):
@@ -114,9 +114,14 @@ def _again(document: Mapping[str, Any], request: VerifyRequest, observer: Observ
     if not is_version_2(plan) and "mini_batch" in document:
         first = document["stages"][0]["micro_batch"] // max(1, plan["stages"][0]["data_parallel"])
         sizes = {"batch_size": document["mini_batch"], "micro_batch_size": max(1, first)}
-    model = given[other].data if hasattr(given[other], "data") else given[other]
+    model = _content(given[other])
     again = simulate(pipeline, observer=observer, **(extra | sizes | {"model": model}))
     return again, drawn_timeline(again, stage_memory(plan, _training_model(given[other], plan, request), **sizes))
+
+
+def _content(given: Any) -> Any:
+    """Return the bytes of what was read from a file; a model in memory is itself."""
+    return getattr(given, "data", given)
 
 
 @contextmanager
