@@ -10,6 +10,7 @@ from mtpp.errors import Infeasible
 from mtpp.inference.instance import Instance
 from mtpp.inference.working_memory import least_peaks
 from mtpp.units import format_bytes
+from mtpp.wording import first_of
 
 _SOURCE = "‹stage_memory›"
 _MEMBERS_NAMED = 3
@@ -119,6 +120,5 @@ def _named(instance: Instance, op: int) -> str:
     members = instance.members_of(op)
     if len(members) == 1:
         return f"op {members[0]!r} needs"
-    listed = ", ".join(repr(name) for name in members[:_MEMBERS_NAMED])
-    more = f" and {len(members) - _MEMBERS_NAMED} more" if len(members) > _MEMBERS_NAMED else ""
-    return f"ops {listed}{more}, which must share a stage, need"
+    listed = first_of(list(map(repr, members)), _MEMBERS_NAMED)
+    return f"ops {listed}, which must share a stage, need"

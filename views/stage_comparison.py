@@ -10,7 +10,7 @@ import numpy as np
 
 from mtpp.views.partition_plan import common_unit, unit_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.inference.cost_columns import CostColumns

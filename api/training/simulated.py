@@ -13,7 +13,7 @@ from mtpp.api.inputs.own_files import refuse_inputs
 from mtpp.api.output import SavedResult, check_output, write_text_atomically
 from mtpp.api.parameters import path_text, shortened
 from mtpp.errors import InputError
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mtpp.errors import InputError
+from mtpp.wording import first_of
 
 _POINTER = re.compile(rb"version https://git-lfs\S*\noid sha256:([0-9a-f]{64})\n")
 """What stands in place of a large file where Git LFS has not fetched it."""
@@ -77,7 +78,7 @@ class FilesBeside:
         if pointer is not None:
             return Found(None, f"{pointer} is a pointer of Git LFS to it; run `git lfs pull`")
         places = [str(path) for path in (*(path for path in self._given if path.is_file()), *folders)]
-        named = ", ".join(places[:_FEW]) + (f" and {len(places) - _FEW} more" if len(places) > _FEW else "")
+        named = first_of(places, _FEW)
         return Found(None, f"no file in {named} has its SHA-256 {sha256}: it has changed, or is elsewhere")
 
     def folders_for(self, result: Path | None) -> tuple[str, ...]:

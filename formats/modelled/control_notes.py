@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mtpp.wording import first_of
+
 LEFT_OUT = "cannot run with these sizes"
 """What a note says of a branch that was not counted."""
 
@@ -28,9 +30,4 @@ def assumed_of_control_flow(notes: Sequence[Mapping[str, Any]]) -> list[str]:
     for entry in notes:
         if any(text in entry["note"] for text in _ASSUMED):
             ops.setdefault(entry["note"], []).append(entry["op"])
-    return [f"{_listed(names)}: {note}" for note, names in ops.items()]
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = len(names) - _OPS_SHOWN
-    return ", ".join(names[:_OPS_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return [f"{first_of(names, _OPS_SHOWN)}: {note}" for note, names in ops.items()]

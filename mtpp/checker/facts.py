@@ -131,5 +131,7 @@ def groups_row(groups: Iterable[Sequence[str]], op_count: int) -> Check:
     if not groups:
         return fact("groups", "none: any op may be in any stage")
     held = len({op for group in groups for op in group})
-    count = "1 group" if len(groups) == 1 else f"{len(groups)} groups"
-    return fact("groups", f"{count}, {held} of {op_count} ops: only partitions that keep each together count")
+    return fact(
+        "groups",
+        f"{counted(len(groups), 'group')}, {held} of {op_count} ops: only partitions that keep each together count",
+    )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mtpp.wording import first_of
+
 _MODELS_NAMED = 2
 _LISTED = 8
 
@@ -22,11 +24,8 @@ def assumptions_of_models(models: Iterable[tuple[str, Iterable[str]]]) -> list[s
         names[name] = None
         for text in assumed:
             about.setdefault(text, {})[name] = None
-    texts = [text if len(of) == len(names) else f"{_listed(list(of))}: {text}" for text, of in about.items()]
+    texts = [
+        text if len(of) == len(names) else f"{first_of(list(of), _MODELS_NAMED)}: {text}" for text, of in about.items()
+    ]
     more = [f"… {len(texts) - _LISTED} more"] if len(texts) > _LISTED else []
     return [*texts[:_LISTED], *more]
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - _MODELS_NAMED
-    return ", ".join(names[:_MODELS_NAMED]) + (f" and {more} more" if more > 0 else "")

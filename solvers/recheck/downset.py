@@ -112,8 +112,7 @@ def _search(claim: DownsetClaim, proof: dict[str, Any], watcher: Watcher | None,
 
 def _difference(found: Found, proof: dict[str, Any]) -> str | None:
     if found.stages is not None:
-        stages = "1 stage" if found.stages == 1 else f"{found.stages} stages"
-        return f"there is a partition into {stages} below {proof['cutoff']} ticks"
+        return f"there is a partition into {counted(found.stages, 'stage')} below {proof['cutoff']} ticks"
     for what, mine in (("downsets", found.downsets), ("pairs", found.pairs)):
         if found.digest is None and mine > proof[what]:
             return f"the search comes to more than the {proof[what]} {what} that the proof says"

@@ -9,7 +9,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES
 from mtpp.units import format_bytes
 from mtpp.views.report.page import Block, Cell, Prose, Row, Section, Table
 from mtpp.views.report.stated import StatedPlan
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.inference.graph import CostGraph

@@ -7,7 +7,7 @@ from typing import Any
 
 from mtpp.views.report.page import Cell, Row, Section, Table
 from mtpp.views.report.stated import StatedPlan
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 
 def origin_section(document: Mapping[str, Any], shown: StatedPlan) -> Section:

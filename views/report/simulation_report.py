@@ -13,7 +13,7 @@ from mtpp.views.report.page import Block, Cell, Chart, Page, Prose, Row, Section
 from mtpp.views.report.stage_bars import BarPart, bars, bars_height
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Report

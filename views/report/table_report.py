@@ -12,7 +12,7 @@ from mtpp.views.report.claims import table_verdict, verdict_cell
 from mtpp.views.report.origin import facts_section
 from mtpp.views.report.page import Cell, Page, Row, Section, Table
 from mtpp.views.report.stated import StatedRow, ratio_text
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Check, Report

@@ -14,7 +14,7 @@ from mtpp.views.report.page import Page, Prose, Section
 from mtpp.views.report.stated import percent_above, ratio_text
 from mtpp.views.report.timeline_section import timeline_sections
 from mtpp.views.report.training_stages import TrainingTimes, memory_section, stages_section
-from mtpp.views.training.training_texts import counted
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.checker.report import Report

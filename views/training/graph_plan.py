@@ -14,14 +14,8 @@ from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.graph_plan_texts import no_plan_reason
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
-from mtpp.views.training.training_texts import (
-    counted,
-    proven_text,
-    size_text,
-    throughput,
-    unit_of,
-    whole_mebibytes,
-)
+from mtpp.views.training.training_texts import proven_text, size_text, throughput, unit_of, whole_mebibytes
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
-from mtpp.views.training.training_texts import counted, whole_mebibytes
+from mtpp.views.training.training_texts import whole_mebibytes
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.training.graph_plan import NoGraphPlan

@@ -13,7 +13,8 @@ from mtpp.views.tables import csv_text
 from mtpp.views.training.simulation_table import SimulationTable, busiest_channels, table_text
 from mtpp.views.training.stage_columns import StageColumn
 from mtpp.views.training.timeline_texts import time_text
-from mtpp.views.training.training_texts import counted, unit_of
+from mtpp.views.training.training_texts import unit_of
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -56,7 +57,7 @@ def schedule_simulation_text(run: ScheduleRun, output_format: str, terminal: Ric
 def _title(run: ScheduleRun) -> str:
     schedule = run.timed.schedule
     devices = f"{counted(schedule.stages, 'stage')} on {counted(schedule.devices, 'device')}"
-    batches = f"{schedule.micro_batches:,} micro-batch{'' if schedule.micro_batches == 1 else 'es'}"
+    batches = counted(schedule.micro_batches, "micro-batch")
     return f"{terminal_safe(run.timed.name)}: {devices}, {batches}"
 
 

@@ -11,7 +11,8 @@ from mtpp.units import format_picoseconds, format_share
 from mtpp.views.tables import csv_text
 from mtpp.views.training.simulation_table import SimulationTable, busiest_channels, table_text
 from mtpp.views.training.stage_columns import StageColumn
-from mtpp.views.training.training_texts import counted, throughput, unit_of
+from mtpp.views.training.training_texts import throughput, unit_of
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -23,13 +23,13 @@ from mtpp.views.training.split_plan_texts import (
     asked_for,
     configurations_text,
     enough_memory,
-    micro_batches_text,
     no_plan_reason,
     schedule_text,
     ticks_text,
 )
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
-from mtpp.views.training.training_texts import counted, size_text
+from mtpp.views.training.training_texts import size_text
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -157,7 +157,7 @@ def _figures(planned: PlannedSplit) -> list[tuple[str, str]]:
         assert none is not None
         return [("no plan", no_plan_reason(none)), ("least memory", _memory_needed(none)), *_rules(problem)]
     line = problem.line
-    count = micro_batches_text(problem.micro_batches)
+    count = counted(problem.micro_batches, "micro-batch")
     figures = [("iteration", f"{ticks_text(line, plan.iteration)} for {count}, planned by pfeife")]
     figures.append(("schedule", schedule_text(plan)))
     along = " along this order of ops" if problem.rules.order == "search" else ""

@@ -8,7 +8,8 @@ from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.units import format_picoseconds
-from mtpp.views.training.training_texts import counted, whole_mebibytes
+from mtpp.views.training.training_texts import whole_mebibytes
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.training.pfeife.line import ModelLine
@@ -34,16 +35,11 @@ def schedule_text(plan: SplitPlan) -> str:
         return f"{plan.schedule_name}, {counted(plan.stages, 'stage')}"
     looped: LoopedSchedule = plan.looped
     loops = counted(looped.loops, "loop")
-    batch = "" if looped.loops == 1 else f" of {micro_batches_text(looped.loop_batch)}"
+    batch = "" if looped.loops == 1 else f" of {counted(looped.loop_batch, 'micro-batch')}"
     prefetch, warm_up = (", ".join(map(str, numbers)) for numbers in (looped.prefetch, looped.warm_up))
     name = "" if plan.schedule_name is None else f"{plan.schedule_name}: "
     passes = "pass" if warm_up == "1" else "passes"
     return f"{name}{loops}{batch}, prefetch {prefetch} ({warm_up} forward {passes} before the first backward pass)"
-
-
-def micro_batches_text(count: int) -> str:
-    """Write a number of micro-batches."""
-    return f"{count:,} micro-batch{'' if count == 1 else 'es'}"
 
 
 def asked_for(problem: SplitProblem) -> str:

@@ -19,7 +19,6 @@ from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
-    counted,
     least_memory_text,
     proven_text,
     rate_text,
@@ -28,6 +27,7 @@ from mtpp.views.training.training_texts import (
     system_text,
     unit_of,
 )
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.training.nested_problem import NestedProblem
 from mtpp.units import PICOSECONDS, format_bytes, format_picoseconds
+from mtpp.wording import counted
 
 if TYPE_CHECKING:
     from mtpp.solvers.planners.limits import NoPlan
@@ -26,12 +27,6 @@ def unit_of(time: Fraction) -> tuple[str, int]:
         if time >= PICOSECONDS[unit]:
             return unit, PICOSECONDS[unit]
     return "ps", 1
-
-
-def counted(count: int, what: str) -> str:
-    """Write a number of things: ``1 edge``, ``67 edges``, ``4 batches``."""
-    plural = "" if count == 1 else "es" if what.endswith("ch") else "s"
-    return f"{count:,} {what}{plural}"
 
 
 def size_text(count: int) -> str:

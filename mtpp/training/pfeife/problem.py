@@ -17,6 +17,7 @@ from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.units import Exact, ceil_ratio
+from mtpp.wording import counted
 
 LOOPS = (1, 2, 3)
 """Numbers of loops that are tried where none are asked for."""
@@ -160,8 +161,7 @@ class SplitProblem:
                 ("micro_batches", "micro-batch", self.micro_batches, schedule.micro_batches),
             ):
                 if due != found:
-                    plural = "" if found == 1 else "es" if noun.endswith("ch") else "s"
-                    problem = f"{name} has {found:,} {noun}{plural}, not {due:,}"
+                    problem = f"{name} has {counted(found, noun)}, not {due:,}"
                     raise InputError(problem, parameter="schedule", remedy=f"set ‹{parameter}› {found}")
             if schedule.stages > n:
                 raise InputError(

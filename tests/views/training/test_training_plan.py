@@ -27,7 +27,8 @@ from mtpp.views.training import stage_columns
 from mtpp.views.training import training_plan as training_plan_view
 from mtpp.views.training.training_plan import training_plan_text
 from mtpp.views.training.training_results import Planned, TrainingTask
-from mtpp.views.training.training_texts import counted, size_text
+from mtpp.views.training.training_texts import size_text
+from mtpp.wording import counted
 
 
 def _task(problem: Any, **changes: Any) -> TrainingTask:
