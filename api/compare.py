@@ -118,12 +118,11 @@ def _system_of(request: CompareRequest) -> System:
 
 def _load(request: CompareRequest, system: System, most_ops: int, observer: Observer) -> None:
     """Have all kernels ready before the first clock starts."""
-    from mtpp.solvers.compiling import compiled, load_kernels, tiny_instances
+    from mtpp.solvers.compiling import load_kernels
+    from mtpp.solvers.jit import watched_compilation
 
-    names = [variant.entry.name for variant in request.variants]
-    if not all(compiled(instance, names) for instance in tiny_instances(system)):
-        observer.say("compiling (once) …")
-    load_kernels(names, system, most_ops)
+    with watched_compilation(lambda: observer.say("compiling (once) …")):
+        load_kernels([variant.entry.name for variant in request.variants], system, most_ops)
 
 
 @dataclass

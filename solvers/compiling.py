@@ -14,6 +14,7 @@ from mtpp.inference.graph import CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.system import System
 from mtpp.solvers.jit import on_disk
+from mtpp.solvers.machine_code.shipped import ships_code
 
 _WHOLE = ("auto", "downset")
 _SEARCHES = ("anneal", "brkga")
@@ -24,7 +25,10 @@ def compiled(instance: Instance, algorithms: Iterable[str]) -> bool:
     """Return whether the outermost kernels that *instance* and some partitioners need have machine code on disk.
 
     Only a forecast, to warn of a wait: code for another processor or an older source is compiled anew all the same.
+    A package that ships code has all of it, but not by itself what is part of larger kernels.
     """
+    if ships_code():
+        return True
     from mtpp.solvers.orders.kernels.slicing import best_segmentation, fewest_stages
 
     names = set(algorithms)

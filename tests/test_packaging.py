@@ -186,7 +186,9 @@ def test_wheel_runs_without_compiling(wheel: Path, tmp_path: Path) -> None:
         ("partition", sample, *given, "--algorithm", "anneal", "--work-limit", "2000"),
         ("partition", sample, *given, "--algorithm", "brkga", "--work-limit", "300"),
         ("certify", sample, *given),
-    ]
+        ("compare", sample, "--dim", "batch=1", "--dim", "sequence=64", "-k", "3", "--fast-memory", "30MiB",
+         "--algorithms", "anneal-200", "--format", "json", "-v"),
+    ]  # fmt: skip
     for command in commands:
         shipped = _python(site, "-m", "mtpp", *command)
         assert "compiling" not in shipped.stderr
