@@ -8,11 +8,10 @@ import onnx
 import onnx.inliner
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.function_attributes import FunctionKey, bind_attributes, called_key, function_key
 
 MOST_NODES = 1_000_000
 """Nodes that inlining may produce: functions that call each other twice grow exponentially."""
-
-_Key = tuple[str, str]
 
 
 def inline_functions(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
@@ -26,6 +25,7 @@ def inline_functions(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
     if not model.functions:
         return model
     _check_calls(model, source)
+    model = bind_attributes(model, source)
     try:
         inlined = onnx.inliner.inline_local_functions(model)
         if _still_calls(inlined, model):
@@ -36,10 +36,6 @@ def inline_functions(model: onnx.ModelProto, source: str) -> onnx.ModelProto:
             f"its functions cannot be inlined: {error}", source=source, where="functions", remedy="export it without"
         ) from None
     return inlined
-
-
-def _key(domain: str, name: str) -> _Key:
-    return ("" if domain == "ai.onnx" else domain, name)
 
 
 def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
@@ -53,21 +49,21 @@ def _all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
 
 
 def _still_calls(inlined: onnx.ModelProto, model: onnx.ModelProto) -> bool:
-    local = {_key(function.domain, function.name) for function in model.functions}
-    return any(_key(node.domain, node.op_type) in local for node in _all_nodes(inlined.graph.node))
+    local = {function_key(function) for function in model.functions}
+    return any(called_key(node) in local for node in _all_nodes(inlined.graph.node))
 
 
 def _check_calls(model: onnx.ModelProto, source: str) -> None:
-    bodies = {_key(function.domain, function.name): function.node for function in model.functions}
-    calls = {key: [_key(node.domain, node.op_type) for node in _all_nodes(nodes)] for key, nodes in bodies.items()}
-    sizes: dict[_Key, int] = {}
-    open_keys: list[_Key] = []
+    bodies = {function_key(function): function.node for function in model.functions}
+    calls = {key: [called_key(node) for node in _all_nodes(nodes)] for key, nodes in bodies.items()}
+    sizes: dict[FunctionKey, int] = {}
+    open_keys: list[FunctionKey] = []
 
-    def expanded(key: _Key) -> int:
+    def expanded(key: FunctionKey) -> int:
         if key in sizes:
             return sizes[key]
         if key in open_keys:
-            circle = " -> ".join(name for _, name in [*open_keys[open_keys.index(key) :], key])
+            circle = " -> ".join(name for _, name, _ in [*open_keys[open_keys.index(key) :], key])
             raise InputError(f"functions call each other in a circle: {circle}", source=source, where="functions")
         if len(open_keys) > _DEEPEST_CALLS:
             raise InputError(f"functions nest deeper than {_DEEPEST_CALLS} calls", source=source, where="functions")
@@ -78,7 +74,7 @@ def _check_calls(model: onnx.ModelProto, source: str) -> None:
 
     total = 0
     for node in _all_nodes(model.graph.node):
-        key = _key(node.domain, node.op_type)
+        key = called_key(node)
         total += expanded(key) if key in bodies else 1
     if total > MOST_NODES:
         raise InputError(

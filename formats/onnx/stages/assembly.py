@@ -9,11 +9,12 @@ from onnx import numpy_helper
 
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.onnx.external_data import all_tensors, tensors_of_node
+from mtpp.formats.onnx.function_attributes import function_key
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.stages.descriptions import Descriptions
 from mtpp.formats.onnx.stages.needs import Needs
-from mtpp.formats.onnx.stages.units import Unit, called_functions, function_key
+from mtpp.formats.onnx.stages.units import Unit, called_functions
 
 _REBUILT = {
     "ModelProto": {"graph", "functions", "opset_import", "training_info"},

@@ -10,6 +10,7 @@ from google.protobuf.message import DecodeError
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.external_data import all_tensors
+from mtpp.formats.onnx.function_attributes import standard_domain
 from mtpp.formats.onnx.inline import inline_functions
 from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
 from mtpp.formats.onnx.reader import Reading
@@ -81,13 +82,9 @@ def contents_of(data: bytes, reading: Reading, source: str) -> Contents:
         inlined = inline_functions(model, source)
         del model.graph.initializer[:]
         nodes = inlined.graph.node
-        known = {_domain(entry.domain) for entry in imports}
-        imports += [entry for entry in inlined.opset_import if _domain(entry.domain) not in known]
+        known = {standard_domain(entry.domain) for entry in imports}
+        imports += [entry for entry in inlined.opset_import if standard_domain(entry.domain) not in known]
     kinds = [(node.op_type, list(node.output)) for node in nodes]
     if kinds != [(node.op_type, list(node.output)) for node in reading.model.graph.node]:
         raise InputError("its functions cannot be inlined twice in the same way", source=source, where="functions")
     return Contents(model, initializers, nodes, imports)
-
-
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain

@@ -14,12 +14,17 @@ from typing import NamedTuple
 
 import onnx
 
+from mtpp.formats.onnx.function_attributes import (
+    FunctionKey,
+    bound_attribute,
+    called_key,
+    function_key,
+    with_defaults,
+)
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.topology import reads, subgraphs
 from mtpp.inference.topological import first_come_order
-
-FunctionKey = tuple[str, str, str]
 
 
 @dataclass(frozen=True)
@@ -84,19 +89,6 @@ class _Frame:
     attributes: dict[str, onnx.AttributeProto] = field(default_factory=dict)
 
 
-def function_key(function: onnx.FunctionProto) -> FunctionKey:
-    """Return what a function is found by: domain, name and overload."""
-    return (_domain(function.domain), function.name, function.overload)
-
-
-def _called(node: onnx.NodeProto) -> FunctionKey:
-    return (_domain(node.domain), node.op_type, node.overload)
-
-
-def _domain(domain: str) -> str:
-    return "" if domain == "ai.onnx" else domain
-
-
 def called_functions(
     nodes: Iterable[onnx.NodeProto], functions: Mapping[FunctionKey, onnx.FunctionProto]
 ) -> set[FunctionKey]:
@@ -105,7 +97,7 @@ def called_functions(
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        key = _called(node)
+        key = called_key(node)
         if key in functions and key not in found:
             found.add(key)
             waiting += functions[key].node
@@ -182,7 +174,7 @@ class _Overlay:
         """Lay some nodes over the inlined ones from *position* on; *frame* is None in the main graph."""
         entries = []
         for node in nodes:
-            function = self._functions.get(_called(node))
+            function = self._functions.get(called_key(node))
             if function is not None:
                 entry = self._call(node, function, frame, position)
                 position = entry.stop
@@ -207,8 +199,7 @@ class _Overlay:
         call, keepable = node, True
         if frame is not None:
             call, keepable = _actual(node, frame)
-        inner = _Frame({"": ""}, {attribute.name: attribute for attribute in function.attribute_proto})
-        inner.attributes.update((attribute.name, attribute) for attribute in call.attribute)
+        inner = _Frame({"": ""}, with_defaults(function, call.attribute))
         if len(call.input) > len(function.input) or len(call.output) > len(function.output):
             raise _Mismatch
         inner.names.update(zip(function.input, [*call.input, *[""] * len(function.input)], strict=False))
@@ -256,12 +247,9 @@ def _actual(node: onnx.NodeProto, frame: _Frame) -> tuple[onnx.NodeProto, bool]:
     call.CopyFrom(node)
     del call.attribute[:]
     for attribute in node.attribute:
-        if not attribute.ref_attr_name:
-            call.attribute.add().CopyFrom(attribute)
-        elif attribute.ref_attr_name in frame.attributes:
-            given = call.attribute.add()
-            given.CopyFrom(frame.attributes[attribute.ref_attr_name])
-            given.name = attribute.name
+        bound = bound_attribute(attribute, frame.attributes)
+        if bound is not None:
+            call.attribute.add().CopyFrom(bound)
     for i, name in enumerate(node.input):
         if name not in frame.names:
             raise _Mismatch
