@@ -100,7 +100,7 @@ class TrainingPlanResult(SavedResult):
         from mtpp.training.plan import chosen_of
 
         stage, figures, model = self.plan.stages[index], self.plan.figures[index], self.plan.problem.model
-        place = {layer: at for at, layer in enumerate(model.order)}
+        place: dict[int, int] = {layer: at for at, layer in enumerate(model.order)}
         chosen = chosen_of(level_one(self.plan.problem), stage)
         named = {layer: one.configuration.id for layer, one in zip(stage.layers, chosen, strict=True)}
         ordered = sorted(stage.layers, key=place.__getitem__)

@@ -16,6 +16,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 from mtpp.training.model_places import OWN_FORMAT, ModelPlaces
+from mtpp.training.positions import FilePosition
 from mtpp.units import PICOSECONDS, Exact
 
 TIME_UNITS = tuple(unit for unit in PICOSECONDS if unit.isascii())
@@ -182,12 +183,12 @@ class TrainingModel:
         return [one for one in said if isinstance(one, str)] if isinstance(said, list) else []
 
     @cached_property
-    def index_of(self) -> Mapping[LayerId, int]:
+    def index_of(self) -> Mapping[LayerId, FilePosition]:
         """Position of each layer in :attr:`layers`, by id."""
-        return {layer.id: i for i, layer in enumerate(self.layers)}
+        return {layer.id: FilePosition(i) for i, layer in enumerate(self.layers)}
 
     @cached_property
-    def ends(self) -> Sequence[tuple[int, int]]:
+    def ends(self) -> Sequence[tuple[FilePosition, FilePosition]]:
         """Positions of source and target of each edge."""
         return [(self.index_of[edge.source], self.index_of[edge.target]) for edge in self.edges]
 
@@ -197,7 +198,7 @@ class TrainingModel:
         return sorted({t for layer in self.layers for t, choices in layer.configurations.items() if choices})
 
     @cached_property
-    def order(self) -> Sequence[int]:
+    def order(self) -> Sequence[FilePosition]:
         """Positions of the layers in the topological order that always takes the earliest in file order.
 
         Raises
@@ -213,7 +214,7 @@ class TrainingModel:
             raise self.fault(
                 f"the layers make a cycle: {names}", self.places.edge(self.ends.index(_step(cycle))), remedy
             )
-        return order
+        return [FilePosition(v) for v in order]
 
     def each_configuration(self) -> Iterator[tuple[int, int, int, Configuration]]:
         """Go through all configurations: the position of the layer, its degree, the position in that list, itself."""

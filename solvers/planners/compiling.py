@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from importlib import import_module
-from itertools import product
+from itertools import pairwise, product
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
 from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
+from mtpp.training.positions import LinePlace
 from mtpp.training.problem import PlanningProblem
 
 _STAGES = "mtpp.solvers.planners.piper.stage_making"
@@ -161,10 +162,11 @@ def tiny_graph_problem(memory: int) -> GraphProblem:
 def tiny_split_problem(ops: int, search: str) -> SplitProblem:
     """Return a small problem of cutting a line of ops for two devices."""
     ones = np.ones(ops, dtype=np.int64)
-    tensors = [LineTensor(v, [v + 1], 1, 1) for v in range(ops - 1)]
+    places = [LinePlace(v) for v in range(ops)]
+    tensors = [LineTensor(v, [w], 1, 1) for v, w in pairwise(places)]
     costs = LineCosts(ones, 2 * ones, ones, ones, tensors)
     names = [str(v) for v in range(ops)]
-    line = ModelLine("warmup", "graph", names, list(range(ops)), "ps", 1, costs, sizes_known=True)
+    line = ModelLine("warmup", "graph", names, "ps", 1, costs, sizes_known=True)
     rules = SplitRules(loops=(2,), search=search)  # type: ignore[arg-type]
     return SplitProblem.build(
         line, devices=2, micro_batches=2, bandwidth_bytes_per_s=1, memory_bytes=[10**6] * 2, rules=rules

@@ -6,29 +6,33 @@ import heapq
 import random
 from collections import deque
 from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeVar, cast
+
+Index = TypeVar("Index", bound=int)
+IndexOf = TypeVar("IndexOf", bound=int, covariant=True)
+"""How a model counts its layers: by their positions in the file, or by their places along a line, never by both."""
 
 Next = Literal["newest", "oldest", "first"]
 """Which of the layers that could come next does: the one freed last, the one freed first, or the first in the file."""
 
 
-class Ordered(Protocol):
-    """Layers, or ops, with edges between them and a topological order; such as a training model."""
+class Ordered(Protocol[IndexOf]):
+    """Layers, or ops, with edges between them and a topological order; such as a training model, or a line."""
 
     @property
     def layers(self) -> Sequence[object]:
         """All of them."""
 
     @property
-    def ends(self) -> Sequence[tuple[int, int]]:
-        """Positions of source and target of each edge."""
+    def ends(self) -> Sequence[tuple[IndexOf, IndexOf]]:
+        """Source and target of each edge."""
 
     @property
-    def order(self) -> Sequence[int]:
-        """Their own topological order."""
+    def order(self) -> Sequence[IndexOf]:
+        """Their own topological order, counted as the ends are."""
 
 
-def topological_orders(model: Ordered) -> list[Sequence[int]]:
+def topological_orders(model: Ordered[Index]) -> list[Sequence[Index]]:
     """Return different topological orders of the layers, the model's own first.
 
     Each comes from the sources to the sinks, or, turned around, from the sinks to the sources; with layers and edges in
@@ -44,12 +48,12 @@ def topological_orders(model: Ordered) -> list[Sequence[int]]:
     return list(dict.fromkeys(orders))
 
 
-def depth_first(model: Ordered) -> Sequence[int]:
+def depth_first(model: Ordered[Index]) -> Sequence[Index]:
     """Return the topological order that, from the sinks on, walks along branches, one after the other."""
     return _walk(model, "newest", reverse_file=False, from_sinks=True)
 
 
-def random_orders(model: Ordered, count: int) -> Iterator[Sequence[int]]:
+def random_orders(model: Ordered[Index], count: int) -> Iterator[Sequence[Index]]:
     """Yield topological orders, each free choice drawn evenly; the same ones every time.
 
     Every other one stays on a branch for longer: nine times out of ten it takes the layer that was freed last.
@@ -70,10 +74,10 @@ def random_orders(model: Ordered, count: int) -> Iterator[Sequence[int]]:
                 waiting[w] -= 1
                 if not waiting[w]:
                     free.append(w)
-        yield order
+        yield cast("list[Index]", order)
 
 
-def _ends_by_layer(model: Ordered, *, turned: bool = False) -> tuple[list[list[int]], list[int]]:
+def _ends_by_layer(model: Ordered[int], *, turned: bool = False) -> tuple[list[list[int]], list[int]]:
     """Return the targets of each layer's edges, and how many lead to it; with *turned*, of all edges turned around."""
     after: list[list[int]] = [[] for _ in model.layers]
     before = [0] * len(model.layers)
@@ -84,14 +88,14 @@ def _ends_by_layer(model: Ordered, *, turned: bool = False) -> tuple[list[list[i
     return after, before
 
 
-def _walk(model: Ordered, following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[int, ...]:
+def _walk(model: Ordered[Index], following: Next, *, reverse_file: bool, from_sinks: bool) -> tuple[Index, ...]:
     after, waiting = _ends_by_layer(model, turned=from_sinks)
     free = [v for v, count in enumerate(waiting) if not count]
     if reverse_file:
         free.reverse()
         for targets in after:
             targets.reverse()
-    order = tuple(_take(free, after, waiting, following, -1 if reverse_file else 1))
+    order = cast("tuple[Index, ...]", tuple(_take(free, after, waiting, following, -1 if reverse_file else 1)))
     return order[::-1] if from_sinks else order
 
 

@@ -6,10 +6,10 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import combinations, pairwise
 
-import numpy as np
-
-from mtpp.training.pfeife.costs import LineCosts, LineTensor
-from mtpp.training.pfeife.line import ModelLine
+from mtpp.inference.graph import CostGraph, Op, Tensor
+from mtpp.inference.instance import Instance
+from mtpp.inference.system import load_system
+from mtpp.training.pfeife.line import ModelLine, graph_line
 from mtpp.training.pfeife.problem import SplitProblem
 
 Row = list[tuple[int, str, int]]
@@ -76,21 +76,31 @@ def kept_at_most(row: Row, kept: Sequence[int]) -> int:
 
 
 def random_line(pick: random.Random, ops: int) -> ModelLine:
-    """Return a line with small costs, tensors between neighbours and across, and a latency at times."""
+    """Return the line of a graph with small costs, tensors between neighbours and across, and a latency at times.
 
-    def costs(most: int) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
-        return np.array([pick.choice([0, 1, 1, 2, 3, 5, 8, 13, most]) for _ in range(ops)], dtype=np.int64)
+    The file lists its ops in any order, and some of them may stand anywhere along a line.
+    """
+
+    def costs(most: int) -> list[int]:
+        return [pick.choice([0, 1, 1, 2, 3, 5, 8, 13, most]) for _ in range(ops)]
 
     forward = costs(20)
-    backward = costs(40) if pick.random() < 0.5 else 2 * forward
+    backward = costs(40) if pick.random() < 0.5 else [2 * work for work in forward]
+    parameters, kept, loose = costs(40), costs(20), pick.random() < 0.5
     tensors = []
     for v in range(ops - 1):
         if pick.random() < 0.9:
-            readers = {v + 1} | ({pick.randrange(v + 1, ops)} if pick.random() < 0.4 else set())
-            tensors.append(LineTensor(v, sorted(readers), pick.choice([0, 0, 1, 2, 5, 9]), pick.choice([1, 5, 20])))
-    line_costs = LineCosts(forward, backward, 4 * costs(40), costs(20), tensors, pick.choice([0, 0, 3]))
-    names = [f"v{v}" for v in range(ops)]
-    return ModelLine("random", "graph", names, list(range(ops)), "ps", 1, line_costs, True)
+            first = pick.randrange(v + 1, ops) if loose else v + 1
+            readers = sorted({first} | ({pick.randrange(v + 1, ops)} if pick.random() < 0.4 else set()))
+            ticks, size = pick.choice([0, 0, 1, 2, 5, 9]), pick.choice([1, 5, 20])
+            tensors.append(Tensor(f"t{v}", f"v{v}", tuple(f"v{reader}" for reader in readers), size, ticks))
+    listed = [
+        Op(f"v{v}", *row) for v, row in enumerate(zip(forward, [""] * ops, parameters, backward, kept, strict=True))
+    ]
+    pick.shuffle(listed)
+    graph = CostGraph.build(name="random", time_unit="ps", ops=listed, tensors=tensors)
+    instance = Instance.build(graph, load_system("reference"), 1)
+    return graph_line(graph, instance, backward_ratio=2, state=4, latency=pick.choice([0, 0, 3]))
 
 
 def every_split(ops: int, stages: int) -> Iterator[list[int]]:

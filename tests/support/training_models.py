@@ -64,7 +64,7 @@ def problems(draw: st.DrawFn, *, most_layers: int = 5, most_devices: int = 5) ->
 def build_model(pick: Pick, most_layers: int) -> TrainingModel:
     """Make a model of one or more layers, side by side in ranks, with edges to the next ranks and a few further ones.
 
-    File order need not be topological.
+    The file lists layers and edges in any order.
     """
     count = max(pick(1, most_layers), pick(1, most_layers))
     ids: list[LayerId] = [f"L{v}" for v in range(count)] if pick(0, 1) else [3 * v + 1 for v in range(count)]
@@ -84,10 +84,10 @@ def build_model(pick: Pick, most_layers: int) -> TrainingModel:
         if lacking and v == count - 1:
             degrees = [2, *degrees[1:]] if 2 not in degrees else degrees[1:]
         layers.append(Layer(ids[v], f"layer {v}", {t: _choices(pick, t, before, after) for t in degrees}))
-    order = list(range(count))
-    if pick(0, 1):
-        order.reverse()
-    return TrainingModel.build("random", unit, [layers[v] for v in order], edges)
+    order = random.Random(pick(0, 1000))
+    order.shuffle(layers)
+    order.shuffle(edges)
+    return TrainingModel.build("random", unit, layers, edges)
 
 
 def _choices(pick: Pick, t: int, before: list[LayerId], after: list[LayerId]) -> list[Configuration]:

@@ -124,7 +124,7 @@ def _share(part: Any, whole: Any) -> str:
 def _ordered(plan: AnyTrainingPlan, stage: LayerStage) -> list[str]:
     """Return the names of a stage's layers from sources to sinks."""
     model = plan.problem.model
-    place = {layer: at for at, layer in enumerate(model.order)}
+    place: dict[int, int] = {layer: at for at, layer in enumerate(model.order)}
     return [model.layers[layer].name for layer in sorted(stage.layers, key=place.__getitem__)]
 
 

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from mtpp.array_types import Int32Array, Int64Array
+from mtpp.training.positions import LinePlace
 from mtpp.units import Exact, ceil_ratio
 
 LARGEST_SUM = 2**61
@@ -28,15 +29,15 @@ class LineTensor:
     Attributes
     ----------
     producer, consumers
-        Positions in the order.
+        Places along the order.
     ticks
         Of a transfer over a link, without latency.
     size_bytes
         None where unknown.
     """
 
-    producer: int
-    consumers: Sequence[int]
+    producer: LinePlace
+    consumers: Sequence[LinePlace]
     ticks: int
     size_bytes: int | None
 
@@ -71,13 +72,12 @@ class LineCosts:
         """N, how many there are."""
         return len(self.forward)
 
-    def reordered(self, order: Sequence[int]) -> LineCosts:
-        """Return the same of ops in another topological order, given by their positions in this one."""
+    def reordered(self, order: Sequence[LinePlace]) -> LineCosts:
+        """Return the same of ops in another topological order, given by their places in this one."""
         at = np.asarray(order, dtype=np.int64)
-        place = np.empty_like(at)
-        place[at] = np.arange(len(at))
+        place = {old: LinePlace(new) for new, old in enumerate(order)}
         tensors = [
-            LineTensor(int(place[one.producer]), [int(place[v]) for v in one.consumers], one.ticks, one.size_bytes)
+            LineTensor(place[one.producer], [place[v] for v in one.consumers], one.ticks, one.size_bytes)
             for one in self.tensors
         ]
         return LineCosts(

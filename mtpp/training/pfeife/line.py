@@ -14,6 +14,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
+from mtpp.training.positions import FilePosition, LinePlace
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
 FASTEST, LEAST_KEPT, SMALLEST = "fastest", "least-kept", "smallest"
@@ -34,15 +35,13 @@ class ModelLine:
     kind
         ``graph`` or ``layers``, of the model.
     names
-        Of all ops by position; layers by the id that their file gives them.
-    order
-        Position in the model of each, a permutation.
+        Of all ops by place; layers by the id that their file gives them.
     ticks_per_unit
         Ticks in *time_unit*; 1 tick = 1 ps unless that is ``"1"``.
     sizes_known
         Whether the model gives all bytes, so that memory can be told.
     configurations, choice
-        What each layer runs as, by position, and by which rule of :data:`CHOICES`; empty and the first for graphs.
+        What each layer runs as, by place, and by which rule of :data:`CHOICES`; empty and the first for graphs.
     smallest
         Bytes that each layer holds at least, with one micro-batch in flight, as any of its configurations.
     """
@@ -50,7 +49,6 @@ class ModelLine:
     name: str
     kind: Literal["graph", "layers"]
     names: Sequence[str | int]
-    order: Sequence[int]
     time_unit: str
     ticks_per_unit: int
     costs: LineCosts
@@ -65,16 +63,20 @@ class ModelLine:
         return self.names
 
     @property
-    def ends(self) -> Sequence[tuple[int, int]]:
-        """Positions of the two ops of each edge."""
+    def ends(self) -> Sequence[tuple[LinePlace, LinePlace]]:
+        """Places of the two ops of each edge."""
         return [(one.producer, reader) for one in self.costs.tensors for reader in one.consumers]
 
-    def reordered(self, order: Sequence[int]) -> ModelLine:
-        """Return the same with its ops in another topological order, given by their positions in this one."""
+    @property
+    def order(self) -> Sequence[LinePlace]:
+        """All places, one after the other: a line is a topological order of its ops."""
+        return [LinePlace(p) for p in range(self.costs.ops)]
+
+    def reordered(self, order: Sequence[LinePlace]) -> ModelLine:
+        """Return the same with its ops in another topological order, given by their places in this one."""
         return replace(
             self,
             names=[self.names[p] for p in order],
-            order=[self.order[p] for p in order],
             costs=self.costs.reordered(order),
             smallest=[self.smallest[p] for p in order] if self.smallest else (),
             configurations=[self.configurations[p] for p in order] if self.configurations else (),
@@ -82,7 +84,7 @@ class ModelLine:
 
     @property
     def least_held(self) -> Sequence[int]:
-        """Bytes that each op holds at least with one micro-batch in flight, whatever it runs as, by position."""
+        """Bytes that each op holds at least with one micro-batch in flight, whatever it runs as, by place."""
         held: list[int] = (self.costs.fixed_bytes + self.costs.kept_bytes).tolist()
         return self.smallest or held
 
@@ -99,9 +101,8 @@ def graph_line(
     backward_ratio: Exact,
     state: Exact,
     latency: int = 0,
-    order: Sequence[int] | None = None,
 ) -> ModelLine:
-    """Return a graph in a line.
+    """Return a graph in a line, in its own topological order.
 
     Parameters
     ----------
@@ -113,11 +114,9 @@ def graph_line(
         Bytes that training holds for each byte of parameters: they, their gradients and the optimiser's state.
     latency
         Of a hand-over, in ticks.
-    order
-        A topological order; None: the graph's own.
     """
-    given = [int(v) for v in (graph.order if order is None else order)]
-    place = {v: p for p, v in enumerate(given)}
+    given = [FilePosition(v) for v in graph.order.tolist()]
+    place = {v: LinePlace(p) for p, v in enumerate(given)}
     work = [int(instance.work[v]) for v in given]
     backward = [ceil_ratio(ticks * backward_ratio.numerator, backward_ratio.denominator) for ticks in work]
     for p, v in enumerate(given):
@@ -134,8 +133,8 @@ def graph_line(
             kept[p] = stated
     tensors = [
         LineTensor(
-            place[int(producer)],
-            [place[int(v)] for v in graph.tensor_consumers(t)],
+            place[FilePosition(producer)],
+            [place[FilePosition(int(v))] for v in graph.tensor_consumers(t)],
             int(instance.transfer[t]),
             None if size == UNKNOWN_BYTES else size,
         )
@@ -147,7 +146,6 @@ def graph_line(
         graph.name,
         "graph",
         [graph.op_names[v] for v in given],
-        given,
         graph.time_unit,
         instance.ticks_per_unit,
         costs,
@@ -163,9 +161,8 @@ def layer_line(
     memory_bytes: int | None,
     choice: str = FASTEST,
     latency: int = 0,
-    order: Sequence[int] | None = None,
 ) -> ModelLine:
-    """Return a layer model in a line: every layer as one of its configurations with t = 1.
+    """Return a layer model in its own topological order, every layer as one of its configurations with t = 1.
 
     Parameters
     ----------
@@ -185,10 +182,10 @@ def layer_line(
     Where a configuration lists forward and backward pass of a micro-batch of the model's size, these are its times;
     else its time is split into 1 and *backward_ratio* parts.
     """
-    given = list(model.order if order is None else order)
+    given = model.order
     chosen = [_configuration(model, v, memory_bytes, choice) for v in given]
     times = [_passes(one, model, backward_ratio) for one in chosen]
-    place = {model.layers[v].id: p for p, v in enumerate(given)}
+    place = {model.layers[v].id: LinePlace(p) for p, v in enumerate(given)}
     tensors = [
         LineTensor(
             place[edge.source],
@@ -209,7 +206,7 @@ def layer_line(
     names = [model.layers[v].id for v in given]
     ticks = PICOSECONDS[model.time_unit]
     held = [min(one.memory_a + one.memory_b for one in model.layers[v].configurations[1]) for v in given]
-    return ModelLine(model.name, "layers", names, given, model.time_unit, ticks, costs, True, chosen, choice, held)
+    return ModelLine(model.name, "layers", names, model.time_unit, ticks, costs, True, chosen, choice, held)
 
 
 def _configuration(model: TrainingModel, layer: int, memory_bytes: int | None, choice: str) -> Configuration:

@@ -16,6 +16,7 @@ from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
 from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.schedule import PassSchedule
+from mtpp.training.positions import LinePlace
 from mtpp.units import Exact, ceil_ratio
 from mtpp.wording import counted
 
@@ -251,8 +252,8 @@ class SplitProblem:
             if self.rules.loop_batches == ANY or total % batch == 0:
                 yield batch
 
-    def reordered(self, order: Sequence[int]) -> SplitProblem:
-        """Return the same with its ops in another topological order, given by their positions in this one."""
+    def reordered(self, order: Sequence[LinePlace]) -> SplitProblem:
+        """Return the same with its ops in another topological order, given by their places in this one."""
         return replace(self, line=self.line.reordered(order))
 
     def device_bytes(self, schedule: PassSchedule, split: Sequence[int] | Int64Array) -> Sequence[int]:

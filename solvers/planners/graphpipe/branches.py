@@ -113,8 +113,8 @@ class _Order:
         self._layers = [layer for layer in model.order if layer not in left_out]
         self._behind = [0] * count
         for u in reversed(self._layers):
-            for v in self._after[u]:
-                self._behind[u] |= self._behind[v] | 1 << v
+            for w in self._after[u]:
+                self._behind[u] |= self._behind[w] | 1 << w
 
     def without(self, group: Sequence[Sequence[int]]) -> bool:
         """Tell whether other layers are beside equal branches, and ordered the same without them."""

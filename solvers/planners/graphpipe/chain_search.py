@@ -173,9 +173,9 @@ class ChainSearch:
         branch_of = {layer: p for p, branch in enumerate(branches) for layer in branch}
         position = {layer: int(ends[p]) + i for p, branch in enumerate(branches) for i, layer in enumerate(branch)}
         into: dict[int, list[tuple[int, int]]] = {layer: [] for layer in self._layers}
-        for edge, (u, v) in zip(model.edges, model.ends, strict=True):
-            if u in into and v in into:
-                into[v].append((u, edge.communication_bytes))
+        for edge, (source, target) in zip(model.edges, model.ends, strict=True):
+            if source in into and target in into:
+                into[target].append((source, edge.communication_bytes))
         degrees = {option.data_parallel for option in self._options}
         arrivals = {d: self._arrivals(into, d) for d in degrees}
         behind = {d: self._behind(into, d) for d in degrees}

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from mtpp.inference.topological import first_come_order
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.pfeife.search import SplitSearch
 from mtpp.solvers.planners.topological_orders import random_orders, topological_orders
 from mtpp.solvers.threads import Threads
 from mtpp.training.pfeife.line import ModelLine
 from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.positions import LinePlace
 
 _DRAWN = 20
 """Random orders that are tried, besides a dozen that walk along branches or across them."""
@@ -28,15 +28,15 @@ def best_order(problem: SplitProblem, threads: Threads, limits: Limits) -> Split
     return problem.reordered(orders[best]) if best else problem
 
 
-def _orders(line: ModelLine) -> Iterator[Sequence[int]]:
+def _orders(line: ModelLine) -> Iterator[Sequence[LinePlace]]:
     """Go through orders, the line's own first."""
-    yield range(line.costs.ops)
+    yield line.order
     if line.costs.ops <= _MOST_OPS:
         yield _narrow(line)
     yield from chain(topological_orders(line), random_orders(line, _DRAWN))
 
 
-def _narrow(line: ModelLine) -> Sequence[int]:
+def _narrow(line: ModelLine) -> Sequence[LinePlace]:
     """Return an order that takes next the op after which least has to be handed over, and earlier ones among equals."""
     costs = line.costs
     made: list[list[int]] = [[] for _ in range(costs.ops)]
@@ -48,8 +48,8 @@ def _narrow(line: ModelLine) -> Sequence[int]:
         for v in one.consumers:
             read[v].append(t)
             waiting[v] += 1
-    ready = [v for v in range(costs.ops) if not waiting[v]]
-    order: list[int] = []
+    ready = [v for v in line.order if not waiting[v]]
+    order: list[LinePlace] = []
     while ready:
         v = min(
             ready,
@@ -68,10 +68,10 @@ def _narrow(line: ModelLine) -> Sequence[int]:
                 waiting[w] -= 1
                 if not waiting[w]:
                     ready.append(w)
-    return order if len(order) == costs.ops else first_come_order(costs.ops, line.ends)
+    return order
 
 
-def _tried(problem: SplitProblem, order: Sequence[int], limits: Limits) -> tuple[int, int]:
+def _tried(problem: SplitProblem, order: Sequence[LinePlace], limits: Limits) -> tuple[int, int]:
     """Return the rank of a short search of splits along an order."""
     if limits.ended():
         return 2**62, 2**62

@@ -67,7 +67,7 @@ def unit_line(ops: int) -> ModelLine:
     """Return ops of forward 1 and backward 2, with nothing to hand over."""
     ones, nothing = np.ones(ops, dtype=np.int64), np.zeros(ops, dtype=np.int64)
     costs = LineCosts(ones, 2 * ones, nothing, nothing, [])
-    return ModelLine("units", "graph", [str(v) for v in range(ops)], list(range(ops)), "ps", 1, costs, True)
+    return ModelLine("units", "graph", [str(v) for v in range(ops)], "ps", 1, costs, True)
 
 
 def best_of_everything(problem: SplitProblem) -> int | None:
@@ -328,7 +328,7 @@ def test_order_search_is_no_slower() -> None:
     along = planned(problem_of(line, 2, 4))
     searched = planned(problem_of(line, 2, 4, rules=SplitRules(order="search")))
     assert searched.iteration <= along.iteration
-    assert sorted(searched.problem.line.order) == list(range(14))
+    assert sorted(searched.problem.line.names) == sorted(line.names)
     for one in searched.problem.line.costs.tensors:
         assert all(one.producer < reader for reader in one.consumers)
 
@@ -337,7 +337,7 @@ def test_the_files_order_is_planned_for_where_a_quick_look_errs(monkeypatch: pyt
     """An order that a short search prefers may turn out slower, or not to fit: the file's own is kept then."""
     work, nothing = np.array([6, 5, 8, 1]), np.zeros(4, dtype=np.int64)
     costs = LineCosts(work, 2 * work, work, nothing, [])
-    line = ModelLine("four", "graph", list("abcd"), list(range(4)), "ps", 1, costs, True)
+    line = ModelLine("four", "graph", list("abcd"), "ps", 1, costs, True)
     monkeypatch.setattr(planner, "best_order", lambda problem, threads, limits: problem.reordered([0, 2, 1, 3]))
     for memory in (None, [11, 11]):
         along, searched = (
@@ -346,7 +346,7 @@ def test_the_files_order_is_planned_for_where_a_quick_look_errs(monkeypatch: pyt
         )
         assert searched.split == along.split == [0, 2, 4]
         assert searched.iteration == along.iteration
-        assert list(searched.problem.line.order) == [0, 1, 2, 3]
+        assert list(searched.problem.line.names) == list("abcd")
     none = plan(problem_of(line, 2, 4, memory_bytes=[9, 9], rules=SplitRules(loops=(1,), order="search")), Limits())
     assert isinstance(none, NoSplitPlan)
     assert none.least_memory_bytes == 11
@@ -369,7 +369,7 @@ def test_speeds_and_memory_of_each_device() -> None:
     assert faster.split[1] > even.split[1]
     assert faster.iteration < even.iteration
     heavy = LineCosts(line.costs.forward, line.costs.backward, np.full(30, 10), np.zeros(30, dtype=np.int64), [])
-    small = ModelLine("heavy", "graph", line.names, line.order, "ps", 1, heavy, True)
+    small = ModelLine("heavy", "graph", line.names, "ps", 1, heavy, True)
     held = planned(problem_of(small, 2, 8, memory_bytes=[100, 300], rules=SplitRules(loops=(1,))))
     assert held.split == [0, 10, 30]
     assert held.peak_bytes == [100, 200]

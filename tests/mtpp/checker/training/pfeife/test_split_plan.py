@@ -34,7 +34,7 @@ from mtpp.formats.io.json_text import parse_json
 
 
 def graph(ops: int, seed: int, *, sizes: bool = True) -> dict[str, Any]:
-    """Return a document of a graph with skips, abstract costs and, with *sizes*, bytes."""
+    """Return a document of a graph with skips, abstract costs and, with *sizes*, bytes; its ops stand in any order."""
     pick = random.Random(seed)
     tensors: list[dict[str, Any]] = []
     for v in range(ops - 1):
@@ -47,6 +47,7 @@ def graph(ops: int, seed: int, *, sizes: bool = True) -> dict[str, Any]:
         {"name": f"v{v}", "work": pick.choice([1, 2, 3, 5, 9]), "param_bytes": pick.choice([0, 10, 40])}
         for v in range(ops)
     ]
+    pick.shuffle(rows)
     return {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "1", "ops": rows, "tensors": tensors}
 
 
