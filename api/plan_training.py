@@ -126,6 +126,7 @@ def plan_training(
     transport: str = "neighbours",
     order: str = "file",
     search: str = "anneal",
+    buffers: str = "in-flight",
     dims: SizeTerms | str | None = None,
     costs: str | os.PathLike[str] | None = None,
     time_unit: str | None = None,
@@ -208,6 +209,9 @@ def plan_training(
         Cut the ops in the order of the ``file``, or ``search`` for a better one.
     search
         ``anneal``, or ``beam``, the search of Jhoo et al. (2025), for comparison.
+    buffers
+        Micro-batches whose received tensors and gradients a stage has room for: those ``in-flight``, or all, as
+        ``torch-pipelining`` does.
     dims
         Sizes of symbolic dimensions of a model by name.
     costs
@@ -266,6 +270,7 @@ def plan_training(
         "transport": transport,
         "order": order,
         "search": search,
+        "buffers": buffers,
         "dims": dims,
         "costs": costs,
     }

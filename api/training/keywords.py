@@ -71,6 +71,7 @@ class SplitParameters(TypedDict, total=False):
     transport: str
     order: str
     search: str
+    buffers: str
     dims: SizeTerms | str | None
     costs: str | os.PathLike[str] | None
     time_unit: str | None
@@ -93,5 +94,6 @@ class AnyParameters(LineParameters, GraphParameters, total=False):
     transport: str
     order: str
     search: str
+    buffers: str
     dims: SizeTerms | str | None
     costs: str | os.PathLike[str] | None

@@ -12,7 +12,7 @@ from mtpp.solvers.planners.limits import KNAPSACKS
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.training.graph_problem import IN_FLIGHT, MOST_INTERVALS
 from mtpp.training.micro_batches import MOST_MICRO_BATCHES, micro_batches_of
-from mtpp.training.pfeife.problem import LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
+from mtpp.training.pfeife.problem import BUFFERS, LOOP_BATCHES, ORDERS, SEARCHES, TRANSPORTS
 from mtpp.training.problem import CONVENTIONS, Schemes
 
 if TYPE_CHECKING:
@@ -48,6 +48,7 @@ CHOICES = {
     "transport": TRANSPORTS,
     "order": ORDERS,
     "search": SEARCHES,
+    "buffers": BUFFERS,
 }
 """Values that parameters may have, the default first."""
 

@@ -13,7 +13,16 @@ from mtpp.api.parameters import choice, path_text, quantity, shortened, time_uni
 from mtpp.api.training.graph_task import latency_ticks, whole_numbers
 from mtpp.errors import InputError
 from mtpp.host.deadline import Deadline
-from mtpp.training.pfeife.problem import BACKWARD_RATIO, LOOP_BATCHES, LOOPS, ORDERS, SEARCHES, STATE, TRANSPORTS
+from mtpp.training.pfeife.problem import (
+    BACKWARD_RATIO,
+    BUFFERS,
+    LOOP_BATCHES,
+    LOOPS,
+    ORDERS,
+    SEARCHES,
+    STATE,
+    TRANSPORTS,
+)
 
 if TYPE_CHECKING:
     from mtpp.api.inputs.model import Model
@@ -39,6 +48,7 @@ OWN: Mapping[str, Any] = {
     "transport": TRANSPORTS[0],
     "order": ORDERS[0],
     "search": SEARCHES[0],
+    "buffers": BUFFERS[0],
     "speed": None,
     "schedule": None,
     "dims": None,
@@ -111,6 +121,7 @@ class SplitPlanRequest:
     order: str
     search: str
     schedule: str | PassSchedule | None
+    buffers: str = BUFFERS[0]
     dims: SizeTerms | str | None = None
     costs: str | None = None
     time_unit: str | None = None
@@ -158,6 +169,7 @@ def split_request(model: Any, deadline: Deadline, parameters: Mapping[str, Any])
         choice(parameters["order"], "order", ORDERS),
         choice(parameters["search"], "search", SEARCHES),
         schedule if schedule is None or isinstance(schedule, PassSchedule) else path_text(schedule, "schedule"),
+        choice(parameters["buffers"], "buffers", BUFFERS),
         parameters["dims"],
         None if parameters["costs"] is None else path_text(parameters["costs"], "costs"),
         time_unit_or_none(parameters["time_unit"]),
@@ -391,6 +403,7 @@ def _rules(request: SplitPlanRequest, devices: int, micro_batches: int) -> Split
         request.transport,  # type: ignore[arg-type]
         request.order,  # type: ignore[arg-type]
         request.search,  # type: ignore[arg-type]
+        request.buffers,  # type: ignore[arg-type]
     )
 
 

@@ -74,6 +74,10 @@ def split_options() -> Callable[[F], F]:
             "--search", type=click.Choice(CHOICES["search"]), show_default=True, default=CHOICES["search"][0],
             help="Of pfeife: annealing, or the paper's beam search.",
         ),
+        click.option(
+            "--buffers", type=click.Choice(CHOICES["buffers"]), show_default=True, default=CHOICES["buffers"][0],
+            help="Of pfeife: room for received tensors of micro-batches in flight, or of all, as PyTorch's engine has.",
+        ),
         size_options(
             "Of pfeife: set a size that an ONNX model or a PyTorch program leaves open; '*=1': all others.",
             "Of pfeife: propose the sizes that are left open, and say which.",

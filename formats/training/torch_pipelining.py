@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from mtpp.errors import Deadlock, InputError
@@ -20,7 +21,7 @@ from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.pfeife.passes import Pass, PassKind
 from mtpp.training.pfeife.plan import SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
-from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.pfeife.problem import TORCH, SplitProblem
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.training.stage_graph import StageGraph
 
@@ -107,11 +108,12 @@ def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any]
     Raises
     ------
     InputError
-        As :func:`check_runnable` and :func:`check_graph_runnable`, and if the passes of a stage graph wait for each
-        other once its stages are in a line.
+        As :func:`check_runnable` and :func:`check_graph_runnable`, if PyTorch's buffers of all micro-batches do not
+        fit, and if the passes of a stage graph wait for each other once its stages are in a line.
     """
     if isinstance(plan, SplitPlan):
         check_runnable(plan.problem)
+        _check_buffers(plan)
         devices, schedule = plan.problem.devices, plan.schedule
         layers = [list(plan.layers(s)) for s in range(plan.stages)]
     else:
@@ -128,6 +130,24 @@ def torch_pipelining_files(plan: SplitPlan | GraphPlan, model: Mapping[str, Any]
         "stages": [{"index": s, "device": s % devices, "ops": ops} for s, ops in enumerate(layers)],
     }
     return {PLAN: document, SCHEDULE: write_schedule_csv(schedule), STAGES: dump_lines(stages, ("stages",)) + "\n"}
+
+
+def _check_buffers(plan: SplitPlan) -> None:
+    """Raise InputError if devices lack the memory for the buffers that PyTorch's pipelining makes."""
+    problem = plan.problem
+    if problem.memory_bytes is None:
+        return
+    torch = replace(problem, rules=replace(problem.rules, buffers=TORCH))
+    for d, (need, limit) in enumerate(
+        zip(torch.device_bytes(plan.schedule, plan.split), problem.memory_bytes, strict=True)
+    ):
+        if need > limit:
+            raise InputError(
+                f"PyTorch's runtime makes buffers for what all micro-batches hand over: device {d} would need {need:,} "
+                f"of {limit:,} bytes",
+                parameter="form",
+                remedy="plan with ‹buffers› torch-pipelining",
+            )
 
 
 def passes_in_line(graph: StageGraph) -> PassSchedule:

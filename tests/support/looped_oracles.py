@@ -113,15 +113,16 @@ def needed_bytes(problem: SplitProblem, rows: Sequence[Row], split: Sequence[int
     """Return the bytes that each device needs under a split, tensors going from neighbour to neighbour."""
     costs = problem.line.costs
     stages = [range(begin, end) for begin, end in pairwise(split)]
+    crossing = [sum(t.size_bytes or 0 for t in costs.tensors if t.producer < p <= max(t.consumers)) for p in split]
+    buffers = [crossing[s] + crossing[s + 1] for s in range(len(stages))]
     kept = [sum(int(costs.kept_bytes[v]) for v in stage) for stage in stages]
+    everything = problem.rules.buffers == "torch-pipelining"
     need = []
     for d, row in enumerate(rows):
-        total = kept_at_most(row, kept)
+        total = kept_at_most(row, kept if everything else [k + b for k, b in zip(kept, buffers, strict=True)])
         for s in range(d, len(stages), problem.devices):
             total += sum(int(costs.fixed_bytes[v]) for v in stages[s])
-            for position in (split[s], split[s + 1]):
-                crossing = [t for t in costs.tensors if t.producer < position <= max(t.consumers)]
-                total += problem.micro_batches * sum(t.size_bytes or 0 for t in crossing)
+            total += problem.micro_batches * buffers[s] if everything else 0
         need.append(total)
     return need
 

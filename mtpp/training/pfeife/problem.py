@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Final, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from mtpp.training.pass_order import MOST_PASSES
 from mtpp.training.pfeife.costs import LARGEST_SUM, SplitTimes
 from mtpp.training.pfeife.line import LARGEST_BYTES, ModelLine
 from mtpp.training.pfeife.looped import LoopedSchedule
+from mtpp.training.pfeife.passes import PassKind
 from mtpp.training.pfeife.schedule import PassSchedule
 from mtpp.training.positions import LinePlace
 from mtpp.units import Exact, ceil_ratio
@@ -30,6 +31,11 @@ STATE = 4
 TRANSPORTS = ("neighbours", "direct")
 ORDERS = ("file", "search")
 SEARCHES = ("anneal", "beam")
+
+IN_FLIGHT: Final = "in-flight"
+TORCH: Final = "torch-pipelining"
+BUFFERS = (IN_FLIGHT, TORCH)
+"""Micro-batches whose received tensors a stage has room for: those in flight, or all, as PyTorch's pipelining does."""
 
 ANY = "any"
 LOOP_BATCHES = ("divisors", ANY)
@@ -56,6 +62,9 @@ class SplitRules:
         Whether ops stay in the file's order.
     search
         Annealing, or the beam search of Jhoo et al. (2025), algorithm 1.
+    buffers
+        Micro-batches whose received tensors a stage has room for, one of :data:`BUFFERS`. PyTorch's pipelining makes
+        the buffers of all of them before the first pass (``torch/distributed/pipelining/stage.py``).
     """
 
     loops: Sequence[int] = LOOPS
@@ -65,6 +74,7 @@ class SplitRules:
     transport: Literal["neighbours", "direct"] = "neighbours"
     order: Literal["file", "search"] = "file"
     search: Literal["anneal", "beam"] = "anneal"
+    buffers: Literal["in-flight", "torch-pipelining"] = IN_FLIGHT
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,25 +267,36 @@ class SplitProblem:
         return replace(self, line=self.line.reordered(order))
 
     def device_bytes(self, schedule: PassSchedule, split: Sequence[int] | Int64Array) -> Sequence[int]:
-        """Return the bytes that each device needs under a split."""
+        """Return the bytes that each device needs under a split.
+
+        Fixed bytes of its ops, and for each micro-batch in flight in one of its stages what that keeps, and buffers of
+        what it receives: tensors from before, gradients from behind; or these buffers for all micro-batches.
+        """
         costs, devices = self.line.costs, self.devices
-        direct = self.rules.transport == "direct"
         fixed = np.concatenate([[0], np.cumsum(costs.fixed_bytes)])
         kept = np.concatenate([[0], np.cumsum(costs.kept_bytes)])
-        crossing, total = costs.crossing_bytes, []
+        flying, need = [], [0] * devices
+        for s in range(schedule.stages):
+            begin, end = int(split[s]), int(split[s + 1])
+            received = self._received_bytes(begin, end, split)
+            flying.append(int(kept[end] - kept[begin]))
+            need[s % devices] += int(fixed[end] - fixed[begin])
+            if self.rules.buffers == IN_FLIGHT:
+                flying[s] += received
+            else:
+                need[s % devices] += self.micro_batches * received
         for d, row in enumerate(schedule.rows):
-            need = 0
-            for s in range(d, schedule.stages, devices):
-                begin, end = int(split[s]), int(split[s + 1])
-                need += int(fixed[end] - fixed[begin])
-                if direct:
-                    need += self.micro_batches * costs.straight_bytes(begin, end, split)
-                else:
-                    need += self.micro_batches * int(crossing[begin] + crossing[end])
             held = most = 0
             for one in row:
-                size = int(kept[split[one.stage + 1]] - kept[split[one.stage]])
-                held += size if one.kind == 0 else -size if one.kind != 2 else 0
+                if one.kind != PassKind.INPUT:
+                    held += flying[one.stage] if one.kind == PassKind.FORWARD else -flying[one.stage]
                 most = max(most, held)
-            total.append(need + most)
-        return total
+            need[d] += most
+        return need
+
+    def _received_bytes(self, begin: int, end: int, split: Sequence[int] | Int64Array) -> int:
+        """Return the bytes that a stage of a split receives of one micro-batch, there and back."""
+        costs = self.line.costs
+        if self.rules.transport == "direct":
+            return costs.straight_bytes(begin, end, split)
+        return int(costs.crossing_bytes[begin] + costs.crossing_bytes[end])

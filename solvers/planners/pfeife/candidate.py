@@ -18,7 +18,7 @@ from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER
 from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, device_bytes, excess_bytes
 from mtpp.solvers.planners.pfeife.schedule_arrays import ScheduleArrays
 from mtpp.training.pfeife.looped import LoopedSchedule
-from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.pfeife.problem import IN_FLIGHT, SplitProblem
 
 UNLIMITED = 2**60
 """Bytes of a device without a limit."""
@@ -51,11 +51,12 @@ class Scheduled:
         return MemoryArrays(
             np.concatenate([[0], np.cumsum(costs.fixed_bytes)]),
             np.concatenate([[0], np.cumsum(costs.kept_bytes)]),
-            self.problem.micro_batches * costs.crossing_bytes,
+            costs.crossing_bytes,
             held,
             held_start,
             np.array([UNLIMITED] * self.problem.devices if limits is None else limits, dtype=np.int64),
             self.problem.micro_batches,
+            self.problem.rules.buffers != IN_FLIGHT,
         )
 
     @property

@@ -91,3 +91,24 @@ def test_nothing_of_the_users_is_replaced(tmp_path: Path) -> None:
         with pytest.raises(mtpp.InputError) as caught:
             plan.emit(form, folder)  # type: ignore[arg-type]
         assert caught.value.parameter == parameter
+
+
+def test_buffers_of_all_micro_batches_have_to_fit(tmp_path: Path) -> None:
+    """PyTorch makes them before the first pass: a plan whose memory is enough only without them is refused."""
+    model = {
+        "format": "mtpp-graph", "version": 1, "name": "line", "time_unit": "us",
+        "ops": [{"name": f"v{v}", "work": 1} for v in range(6)],
+        "tensors": [
+            {"name": f"t{v}", "producer": f"v{v}", "consumers": [f"v{v + 1}"], "bytes": 10} for v in range(5)
+        ],
+    }  # fmt: skip
+    asked: dict[str, Any] = {"planner": "pfeife", "devices": 2, "micro_batches": 64, "schedule": "1f1b"}
+    tight = max(one.peak_bytes or 0 for one in mtpp.plan_training(model, **asked).devices)
+    plan = mtpp.plan_training(model, memory=tight, **asked)
+    with pytest.raises(
+        mtpp.InputError, match=r"makes buffers for what all micro-batches hand over: device \d would need"
+    ):
+        plan.emit("torch-pipelining", tmp_path / "out")
+    ample = max(one.peak_bytes or 0 for one in mtpp.plan_training(model, buffers="torch-pipelining", **asked).devices)
+    plan = mtpp.plan_training(model, memory=ample, buffers="torch-pipelining", **asked)
+    plan.emit("torch-pipelining", tmp_path / "out")

@@ -11,7 +11,13 @@ from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Check
 from mtpp.checker.training.pfeife.costs import Line, sums_of
-from mtpp.checker.training.pfeife.document import as_fraction, check_cells, check_paths, each_device
+from mtpp.checker.training.pfeife.document import (
+    as_fraction,
+    check_cells,
+    check_paths,
+    each_device,
+    holds_all_buffers,
+)
 from mtpp.checker.training.pfeife.paths import bound_of, family_network, load_bound, prices_of, schedule_network
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
@@ -34,7 +40,8 @@ def device_check(plan: dict[str, Any], line: Line, rows: Rows, times: StageTimes
     system = plan["system"]
     busy = [sum(times.of(one) for one in row) for row in rows.rows]
     direct = system["transport"] == "direct"
-    need = device_bytes(line, rows, split, plan["schedule"]["micro_batches"], direct=direct)
+    all_buffers = holds_all_buffers(plan)
+    need = device_bytes(line, rows, split, plan["schedule"]["micro_batches"], direct=direct, all_buffers=all_buffers)
     flying = []
     for row in rows.rows:
         held = most = 0
@@ -149,7 +156,7 @@ def baseline_check(plan: dict[str, Any], line: Line, rows: Rows) -> Check:
             return Check(BASELINES, False, f"the plan says {one['iteration_ticks']} ticks of {name}, it is {ticks}")
         fits = True
         if limits is not None:
-            need = device_bytes(line, known, split, total, direct=direct)
+            need = device_bytes(line, known, split, total, direct=direct, all_buffers=holds_all_buffers(plan))
             fits = all(size <= limit for size, limit in zip(need, each_device(limits, devices), strict=True))
         if one["fits"] != fits:
             return Check(BASELINES, False, f"the plan says that {name} {'fits' if one['fits'] else 'does not fit'}")

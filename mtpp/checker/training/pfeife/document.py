@@ -35,6 +35,8 @@ PLANNER = "pfeife"
 TRANSPORTS = ("neighbours", "direct")
 LOOP_BATCHES = ("divisors", "any")
 CONFIGURATIONS = ("fastest", "least-kept", "smallest")
+IN_FLIGHT, ALL = "in-flight", "torch-pipelining"
+"""Micro-batches whose received tensors a stage has room for. Plans that do not say it are of all."""
 
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
@@ -153,7 +155,10 @@ _HEAD: dict[str, Rule] = {
             "transport": choice(*TRANSPORTS),
         }
     ),
-    "costs": record({"backward_ratio": exact, "state": exact, "configurations": nullable(choice(*CONFIGURATIONS))}),
+    "costs": record(
+        {"backward_ratio": exact, "state": exact, "configurations": nullable(choice(*CONFIGURATIONS))},
+        {"buffers": choice(IN_FLIGHT, ALL)},
+    ),
     "micro_batches": _size(1),
     "rules": record(
         {
@@ -259,6 +264,11 @@ def check_paths(value: Any, path: Path) -> None:
 def check_cells(value: Any, path: Path) -> None:
     """Take a mixture of paths for each number of loops and loop batch; raises InputError if it is malformed."""
     record({"cells": array(_CELL)})(value, path)
+
+
+def holds_all_buffers(plan: dict[str, Any]) -> bool:
+    """Tell whether stages have room for what they receive of all micro-batches, not only of those in flight."""
+    return str(plan["costs"].get("buffers", ALL)) == ALL
 
 
 def as_fraction(value: str) -> Fraction:

@@ -41,13 +41,14 @@ from mtpp.checker.training.pfeife.claims import (
     lower_check,
 )
 from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
-from mtpp.checker.training.pfeife.document import each_device
+from mtpp.checker.training.pfeife.document import each_device, holds_all_buffers
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
     StageTimes,
     device_bytes,
     fault_of,
     replay,
+    resting_bytes,
     stage_times,
     stated_rows,
     straight_transfers,
@@ -159,6 +160,7 @@ def _asked_for(plan: dict[str, Any]) -> str:
         )
     else:
         texts.append(f"layers as their {costs['configurations']} configurations")
+    texts.append(f"buffers of {'all micro-batches' if holds_all_buffers(plan) else 'micro-batches in flight'}")
     speed = plan["system"]["speed"]
     if speed != "1":
         texts.append(f"speeds {speed if isinstance(speed, str) else ', '.join(speed)}")
@@ -311,11 +313,11 @@ def held_bytes(plan: dict[str, Any], model: Any) -> list[tuple[int, list[int]]] 
     if isinstance(line, str) or not line.sizes_known or (found := _pipeline(plan, line, [])) is None:
         return None
     rows, _, split = found
-    idle = Rows([[] for _ in rows.rows], [])
     direct = plan["system"]["transport"] == "direct"
-    fixed = device_bytes(line, idle, split, plan["schedule"]["micro_batches"], direct=direct)
-    kept = [sum(line.kept[begin:end]) for begin, end in pairwise(split)]
-    return [(size, kept[d :: rows.devices]) for d, size in enumerate(fixed)]
+    always, flying = resting_bytes(
+        line, split, plan["schedule"]["micro_batches"], direct=direct, all_buffers=holds_all_buffers(plan)
+    )
+    return [(size, flying[d :: rows.devices]) for d, size in enumerate(always)]
 
 
 def _straight_fault(plan: dict[str, Any], due: dict[tuple[int, int], int]) -> str | None:
@@ -403,7 +405,7 @@ def _least(plan: dict[str, Any], line: Line) -> Check:
     if fault is not None:
         return Check(LEAST, False, fault)
     direct = plan["system"]["transport"] == "direct"
-    need = device_bytes(line, rows, split, micro_batches, direct=direct)
+    need = device_bytes(line, rows, split, micro_batches, direct=direct, all_buffers=holds_all_buffers(plan))
     if need != least["peak_bytes"] or max(need) != said:
         return Check(LEAST, False, f"the plan says {said} bytes, its fullest device needs {max(need)}")
     return Check(LEAST, True, f"there is a plan with {said} bytes")

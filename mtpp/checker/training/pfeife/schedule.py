@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from mtpp.checker.training.pfeife.costs import Line
@@ -253,22 +254,38 @@ def kept_at_most(row: Sequence[Pass], kept: Sequence[int]) -> int:
     return most
 
 
-def device_bytes(line: Line, rows: Rows, split: Sequence[int], micro_batches: int, *, direct: bool) -> list[int]:
-    """Return the bytes that each device needs."""
+def received_bytes(line: Line, split: Sequence[int], *, direct: bool) -> list[int]:
+    """Return the bytes that each stage receives of a micro-batch: tensors from before, gradients from behind."""
     stages = len(split) - 1
-    kept = [sum(line.kept[split[s] : split[s + 1]]) for s in range(stages)]
-    need = [kept_at_most(row, kept) for row in rows.rows]
-    for s in range(stages):
-        need[s % rows.devices] += sum(line.fixed[split[s] : split[s + 1]])
     if direct:
+        received = [0] * stages
         stage_of = [s for s in range(stages) for _ in range(split[s], split[s + 1])]
         for tensor in line.tensors:
             source = stage_of[tensor.producer]
             for target in {stage_of[v] for v in tensor.readers} - {source}:
-                for s in (source, target):
-                    need[s % rows.devices] += micro_batches * (tensor.size or 0)
-        return need
+                received[source] += tensor.size or 0
+                received[target] += tensor.size or 0
+        return received
     crossing = line.crossing([tensor.size or 0 for tensor in line.tensors])
-    for s in range(stages):
-        need[s % rows.devices] += micro_batches * (crossing[split[s]] + crossing[split[s + 1]])
-    return need
+    return [crossing[begin] + crossing[end] for begin, end in pairwise(split)]
+
+
+def resting_bytes(
+    line: Line, split: Sequence[int], micro_batches: int, *, direct: bool, all_buffers: bool
+) -> tuple[list[int], list[int]]:
+    """Return the bytes of each device whatever is in flight, and of a micro-batch in flight in each stage."""
+    received = received_bytes(line, split, direct=direct)
+    always = [0] * line.devices
+    flying = []
+    for s, (begin, end) in enumerate(pairwise(split)):
+        always[s % line.devices] += sum(line.fixed[begin:end]) + (micro_batches * received[s] if all_buffers else 0)
+        flying.append(sum(line.kept[begin:end]) + (0 if all_buffers else received[s]))
+    return always, flying
+
+
+def device_bytes(
+    line: Line, rows: Rows, split: Sequence[int], micro_batches: int, *, direct: bool, all_buffers: bool
+) -> list[int]:
+    """Return the bytes that each device needs."""
+    always, flying = resting_bytes(line, split, micro_batches, direct=direct, all_buffers=all_buffers)
+    return [size + kept_at_most(row, flying) for size, row in zip(always, rows.rows, strict=True)]

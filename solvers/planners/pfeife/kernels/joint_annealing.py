@@ -11,7 +11,7 @@ from mtpp.solvers.planners.pfeife.kernels.ordered_passes import ordered_passes
 from mtpp.solvers.planners.pfeife.kernels.split_annealing import WIDEST, move_split
 from mtpp.solvers.planners.pfeife.kernels.split_arrays import SplitArrays
 from mtpp.solvers.planners.pfeife.kernels.split_iteration import NEVER, iteration, split_room
-from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, fixed_and_received
+from mtpp.solvers.planners.pfeife.kernels.split_memory import MemoryArrays, stage_bytes
 
 _SCHEDULE = 0.08
 """Share of moves of the warm-up, each of which costs several times as much as one of the split."""
@@ -170,14 +170,14 @@ def _excess(
     arrays: SplitArrays, memory: MemoryArrays, rows: Int32Array, row_start: Int64Array, split: Int64Array
 ) -> int:
     """Return the bytes by which devices go beyond their limits, from the rows of passes themselves."""
-    need = np.zeros(len(memory.limit), dtype=np.int64)
-    fixed_and_received(arrays, memory, split, need)
+    need = np.empty(len(memory.limit), dtype=np.int64)
+    flying = np.empty(len(split) - 1, dtype=np.int64)
+    stage_bytes(arrays, memory, split, need, flying)
     excess = 0
     for d in range(len(need)):
         held = most = 0
         for i in range(row_start[d], row_start[d + 1]):
-            s = rows[i, 0]
-            size = memory.kept[split[s + 1]] - memory.kept[split[s]]
+            size = flying[rows[i, 0]]
             held += size if rows[i, 1] == 0 else -size
             most = max(most, held)
         excess += max(0, need[d] + most - memory.limit[d])

@@ -19,7 +19,7 @@ class MemoryArrays(NamedTuple):
     fixed, kept
         Bytes of the first ops, whatever is in flight, and for each micro-batch in flight, int64, shape (n + 1,).
     received
-        Bytes received over each position for all micro-batches, there or back, int64, shape (n + 1,).
+        Bytes of one micro-batch received over each position, there or back, int64, shape (n + 1,).
     held
         Micro-batches in flight of each loop of a device at some moment, a row each, int64, shape (moments, N_l).
     held_start
@@ -28,6 +28,8 @@ class MemoryArrays(NamedTuple):
         Bytes of each device, int64, shape (D,).
     micro_batches
         B.
+    buffered
+        Whether all micro-batches have buffers of what is received, or only those in flight.
     """
 
     fixed: Int64Array
@@ -37,6 +39,7 @@ class MemoryArrays(NamedTuple):
     held_start: Int64Array
     limit: Int64Array
     micro_batches: int
+    buffered: bool
 
 
 @kernel
@@ -49,38 +52,47 @@ def device_bytes(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, n
     """
     devices = len(memory.limit)
     stages = len(split) - 1
+    flying = np.empty(stages, dtype=np.int64)
+    stage_bytes(arrays, memory, split, need, flying)
     for d in range(devices):
         most = 0
         for i in range(memory.held_start[d], memory.held_start[d + 1]):
             held = 0
             for s in range(d, stages, devices):
-                held += memory.held[i, s // devices] * (memory.kept[split[s + 1]] - memory.kept[split[s]])
+                held += memory.held[i, s // devices] * flying[s]
             most = max(most, held)
-        need[d] = most
-    fixed_and_received(arrays, memory, split, need)
+        need[d] += most
 
 
 @subroutine
-def fixed_and_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, need: Int64Array) -> None:
-    """Add what each device holds whatever is in flight, and what it receives of all micro-batches, to *need*."""
+def stage_bytes(
+    arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, need: Int64Array, flying: Int64Array
+) -> None:
+    """Set bytes of devices whatever is in flight, shape (D,), and of a micro-batch in flight in stages, shape (S,)."""
     devices, stages = len(need), len(split) - 1
+    received = np.zeros(stages, dtype=np.int64)
+    if arrays.direct:
+        _add_received(arrays, split, received)
+    need[:] = 0
     for s in range(stages):
         begin, end = split[s], split[s + 1]
-        need[s % devices] += memory.fixed[end] - memory.fixed[begin]
         if not arrays.direct:
-            need[s % devices] += memory.received[begin] + memory.received[end]
-    if arrays.direct:
-        _add_received(arrays, memory, split, need)
+            received[s] = memory.received[begin] + memory.received[end]
+        need[s % devices] += memory.fixed[end] - memory.fixed[begin]
+        flying[s] = memory.kept[end] - memory.kept[begin]
+        if memory.buffered:
+            need[s % devices] += memory.micro_batches * received[s]
+        else:
+            flying[s] += received[s]
 
 
 @subroutine
-def _add_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, need: Int64Array) -> None:
-    """Add tensors that come straight from their producers, and gradients that come back, of all micro-batches."""
+def _add_received(arrays: SplitArrays, split: Int64Array, received: Int64Array) -> None:
+    """Add tensors that come straight from their producers, and gradients that come back, to the stages they come to."""
     stages, n = len(split) - 1, split[len(split) - 1]
     stage_of = np.empty(n, dtype=np.int32)
     for s in range(stages):
         stage_of[split[s] : split[s + 1]] = s
-    devices = len(need)
     for t in range(len(arrays.producer)):
         source = stage_of[arrays.producer[t]]
         last = source
@@ -88,9 +100,8 @@ def _add_received(arrays: SplitArrays, memory: MemoryArrays, split: Int64Array, 
             target = stage_of[arrays.readers[r]]
             if target != last:
                 last = target
-                size = memory.micro_batches * arrays.size_bytes[t]
-                need[target % devices] += size
-                need[source % devices] += size
+                received[target] += arrays.size_bytes[t]
+                received[source] += arrays.size_bytes[t]
 
 
 @kernel

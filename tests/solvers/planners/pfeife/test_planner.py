@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -246,6 +247,24 @@ def test_prefetch_and_passes_that_wait_for_each_other() -> None:
         plan(problem_of(line, 2, 4, rules=SplitRules(schedule=("given", waiting))), Limits())
     with pytest.raises(InputError, match="may not grow"):
         problem_of(line, 4, 8, rules=SplitRules(loops=(1,), prefetch=(0, 0, 0, 4)))
+
+
+@pytest.mark.parametrize("transport", ["neighbours", "direct"])
+def test_memory_does_not_grow_with_micro_batches(transport: Literal["neighbours", "direct"]) -> None:
+    """Devices hold buffers of the micro-batches in flight; of all, as PyTorch does, only where that is asked for."""
+    line, split = random_line(random.Random(5), 12), [0, 4, 8, 12]
+
+    def need(count: int, buffers: Literal["in-flight", "torch-pipelining"]) -> Sequence[int]:
+        schedule = LoopedSchedule(3, count, 1, count, (0, 0, 0)).schedule
+        rules = SplitRules(loops=(1,), transport=transport, buffers=buffers)
+        return problem_of(line, 3, count, rules=rules).device_bytes(schedule, split)
+
+    assert need(4, "in-flight") == need(64, "in-flight")
+    grown = [b - a for a, b in zip(need(4, "torch-pipelining"), need(64, "torch-pipelining"), strict=True)]
+    if transport == "neighbours":
+        crossing = line.costs.crossing_bytes[split]
+        assert grown == [60 * int(a + b) for a, b in pairwise(crossing)]
+    assert min(grown) > 0
 
 
 @pytest.mark.parametrize("seed", range(12))

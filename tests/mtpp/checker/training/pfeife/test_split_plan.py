@@ -79,6 +79,9 @@ def failures(plan: Any, model: Any) -> list[str]:
         {"schedule": "zero-bubble"},
         {"schedule": "interleaved", "loops": [3]},
         {"transport": "direct"},
+        {"transport": "direct", "memory": "2kB"},
+        {"buffers": "torch-pipelining"},
+        {"buffers": "torch-pipelining", "transport": "direct", "memory": "2kB"},
         {"order": "search"},
         {"search": "beam"},
         {"memory": "2kB"},
@@ -116,6 +119,19 @@ def test_plans_of_layers_are_verified() -> None:
         assert set(found.document()["stages"][0]["configurations"].values()) == {name}
 
 
+@pytest.mark.parametrize("transport", ["neighbours", "direct"])
+def test_buffers_of_earlier_plans(transport: str) -> None:
+    """A plan that does not say which micro-batches have buffers is held to the rule that all have."""
+    model = graph(9, 1)
+    plan = planned(model, devices=2, micro_batches=4, buffers="torch-pipelining", transport=transport)
+    del plan["costs"]["buffers"]
+    assert verify(plan, model).verdict == "ok"
+    other = planned(model, devices=2, micro_batches=4, transport=transport)
+    assert verify(other, model).verdict == "ok"
+    del other["costs"]["buffers"]
+    assert "devices" in failures(other, model)
+
+
 def test_stages_as_a_partition() -> None:
     """The stages of a plan are a partition that can be evaluated."""
     model = graph(9, 1)
@@ -147,7 +163,7 @@ def test_no_plan_is_verified() -> None:
         ("loops", "prefetch", "schedule", "backward_ratio", "state", "speed", "dims", "costs", "latency"), None
     )
     given |= {"devices": 2, "micro_batches": 2, "bandwidth": None, "loop_batch": "divisors", "transport": "neighbours"}
-    given |= {"order": "file", "search": "anneal", "time_unit": None, "jobs": None}
+    given |= {"order": "file", "search": "anneal", "buffers": "in-flight", "time_unit": None, "jobs": None}
     for memory, proven in (("10B", True), ("500B", False)):
         request = split_request(model, Deadline(), given | {"memory": memory})
         task = read_split_task(request, listener(None))
