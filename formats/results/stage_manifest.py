@@ -5,7 +5,8 @@
     {"format": "mtpp-stages", "version": 1,
      "model": {"name": …, "sha256": …, "ops": n},
      "k": 8, "time_unit": "ps", "ticks_per_unit": 1, "bottleneck": ticks, "work": ticks,
-     "inputs": [{"name", "dtype", "shape", "limits"}, …], "outputs": […],               (of the whole model)
+     "inputs": [{"name", "dtype", "shape", "limits"}, …],                               (of the whole model)
+     "outputs": [{"name", "dtype", "shape", "value"}, …],
      "stages": [{"index", "file", "ops", "cost", "work",
                  "inputs": [{"name", "dtype", "shape", "from"}, …],
                  "outputs": [{"name", "dtype", "shape", "to", "result"}, …]}, …],
@@ -14,14 +15,18 @@
 A stage's file is a plain name inside the folder. ``from`` is −1 for an input of the whole model, else the index of the
 stage that makes the tensor; ``to`` lists the stages that read it, and ``result`` says that the whole model returns it.
 ``limits``, the least and the largest number that make sense, is there for inputs of whole numbers of which something is
-known. ``direct`` lists outputs of the whole model that are inputs of it. Times are predictions, in ticks.
+known. ``outputs`` are the model's results, as many and in order: a tensor that is returned twice stands twice, and a
+result that is no tensor, as programs of PyTorch have them, has its ``value``. ``direct`` lists outputs of the whole
+model that are inputs of it. Times are predictions, in ticks.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +44,16 @@ from mtpp.formats.io.json_shape import (
     shown,
 )
 from mtpp.formats.io.json_text import dump_lines, parse_json
-from mtpp.formats.results.stage_records import MODEL_INPUT, Described, Stage, StageInput, StageOutput
+from mtpp.formats.results.stage_records import (
+    MODEL_INPUT,
+    Constant,
+    ConstantResult,
+    Described,
+    Stage,
+    StageInput,
+    StageOutput,
+    tensors_of,
+)
 from mtpp.formats.results.stage_wiring import check_wiring
 
 __all__ = [
@@ -63,6 +77,15 @@ MOST_BYTES = 1 << 30
 OURS = re.compile(rf"{re.escape(FILE_NAME)}|stage-\d+\.(onnx|pt2)|weights-\d+\.bin")
 """Names of the files of a folder of stages."""
 
+_CONSTANTS: dict[str, tuple[type, ...]] = {
+    "none": (type(None),),
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float, Decimal, str),
+    "str": (str,),
+}
+"""Types of a result that is no tensor, as JSON has them."""
+
 _PLAIN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\.(onnx|pt2)")
 
 
@@ -81,7 +104,7 @@ class StageManifest:
     bottleneck, work
         Predicted cost of the slowest stage, and the sum of all work, in ticks.
     inputs, outputs
-        Of the whole model.
+        Of the whole model; outputs are all its results, in order.
     stages
         Those that run an op, in the order of the pipeline.
     direct
@@ -101,6 +124,11 @@ class StageManifest:
     stages: tuple[Stage, ...]
     direct: tuple[tuple[str, str], ...]
 
+    @property
+    def tensors_out(self) -> tuple[Described, ...]:
+        """Tensors that the whole model returns, each once."""
+        return tensors_of(self.outputs)
+
     def to_document(self) -> dict[str, Any]:
         """Return the JSON document."""
         return {
@@ -113,7 +141,7 @@ class StageManifest:
             "bottleneck": self.bottleneck,
             "work": self.work,
             "inputs": [_input_row(tensor) for tensor in self.inputs],
-            "outputs": [_row(tensor) for tensor in self.outputs],
+            "outputs": [_result_row(result) for result in self.outputs],
             "stages": [
                 {
                     "index": stage.index,
@@ -139,6 +167,15 @@ def _row(tensor: Described) -> dict[str, Any]:
 
 def _input_row(tensor: Described) -> dict[str, Any]:
     return _row(tensor) | ({} if tensor.limits is None else {"limits": list(tensor.limits)})
+
+
+def _result_row(result: Described) -> dict[str, Any]:
+    return _row(result) | ({"value": _written(result.value)} if isinstance(result, ConstantResult) else {})
+
+
+def _written(value: Constant) -> Constant:
+    """Return a value as JSON has it: numbers that are not finite become texts."""
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def manifest_text(manifest: StageManifest) -> str:
@@ -198,7 +235,7 @@ def manifest_of(document: Any, source: str) -> StageManifest:
             bottleneck=_count(header, "bottleneck", ""),
             work=_count(header, "work", ""),
             inputs=tuple(_model_input(row, f"/inputs/{i}") for i, row in _rows(header, "inputs", "")),
-            outputs=tuple(_described(row, f"/outputs/{i}") for i, row in _rows(header, "outputs", "")),
+            outputs=tuple(_result(row, f"/outputs/{i}") for i, row in _rows(header, "outputs", "")),
             stages=tuple(_stage(row, f"/stages/{i}", k) for i, row in _rows(header, "stages", "")),
             direct=tuple(_direct(row, f"/direct/{i}") for i, row in _rows(header, "direct", "")),
         )
@@ -227,6 +264,27 @@ def _model_input(row: Any, where: str) -> Described:
     if len(limits) != 2 or not -SIZE_LIMIT < limits[0] <= limits[1] < SIZE_LIMIT:
         raise InputError("must be the least and the largest number", where=f"{where}/limits")
     return replace(tensor, limits=limits)
+
+
+def _result(row: Any, where: str) -> Described:
+    result = _described(row, where, optional=("value",))
+    if "value" not in row:
+        return result
+    try:
+        value = _constant(result.dtype, row["value"])
+    except ValueError:
+        raise InputError(f"{shown(row['value'])} is no {result.dtype}", where=f"{where}/value") from None
+    if result.shape:
+        raise InputError("a value has no axes", where=f"{where}/shape")
+    return ConstantResult.of(result.name, value)
+
+
+def _constant(dtype: str, value: Any) -> Constant:
+    """Return a value as Python has it; raise ValueError if it is of another type."""
+    read: Any = _CONSTANTS.get(dtype, ())
+    if not isinstance(value, read) or (isinstance(value, bool) and dtype != "bool"):
+        raise ValueError
+    return float(value) if dtype == "float" else value
 
 
 def _described(row: Any, where: str, *more: str, optional: tuple[str, ...] = ()) -> Described:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 MODEL_INPUT = -1
@@ -45,6 +46,27 @@ class Described:
         return -(-math.prod(size or 0 for size in self.shape) * bits // 8)
 
 
+Constant = bool | int | float | str | None
+
+
+@dataclass(frozen=True)
+class ConstantResult(Described):
+    """A result of the whole model that no stage makes: a plain number, a text, or None of a PyTorch program.
+
+    Attributes
+    ----------
+    dtype
+        ``none``, ``bool``, ``int``, ``float`` or ``str``; its shape is empty.
+    """
+
+    value: Constant
+
+    @classmethod
+    def of(cls, name: str, value: Constant) -> ConstantResult:
+        """Return a result with its type."""
+        return cls(name, "none" if value is None else type(value).__name__, (), value=value)
+
+
 @dataclass(frozen=True)
 class StageInput(Described):
     """What a stage reads; *source* is the index of the stage that makes it, or :data:`MODEL_INPUT`."""
@@ -83,3 +105,8 @@ class Stage:
     work: int
     inputs: tuple[StageInput, ...]
     outputs: tuple[StageOutput, ...]
+
+
+def tensors_of(results: Iterable[Described]) -> tuple[Described, ...]:
+    """Return the tensors among results of the whole model, each once."""
+    return tuple({one.name: one for one in results if not isinstance(one, ConstantResult)}.values())

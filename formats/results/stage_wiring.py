@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 
 from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
-from mtpp.formats.results.stage_records import MODEL_INPUT, Described, Stage, StageInput, StageOutput
+from mtpp.formats.results.stage_records import (
+    MODEL_INPUT,
+    ConstantResult,
+    Described,
+    Stage,
+    StageInput,
+    StageOutput,
+)
 
 
 def check_wiring(
@@ -28,7 +35,7 @@ def check_wiring(
         If not; with the JSON pointer of the offender.
     """
     given = _by_name(inputs, "/inputs")
-    results = _by_name(outputs, "/outputs")
+    results = _results(outputs)
     made: dict[tuple[int, str], tuple[StageOutput, str]] = {}
     returned: dict[str, str] = {}
     files: set[str] = set()
@@ -61,8 +68,17 @@ def check_wiring(
             raise InputError(f"{shown(output_name)} is no output left to make", where=f"/direct/{i}/output")
         returned[output_name] = ""
     for i, result in enumerate(outputs):
-        if result.name not in returned:
+        if result.name not in returned and not isinstance(result, ConstantResult):
             raise InputError(f"no stage makes {shown(result.name)}", where=f"/outputs/{i}")
+
+
+def _results(outputs: tuple[Described, ...]) -> dict[str, Described]:
+    """Return the tensors that the model returns by name; one may stand several times, a constant's name not."""
+    found: dict[str, Described] = {}
+    for i, result in enumerate(outputs):
+        if result != found.setdefault(result.name, result):
+            raise InputError(f"{shown(result.name)} is two different results", where=f"/outputs/{i}/name")
+    return {name: result for name, result in found.items() if not isinstance(result, ConstantResult)}
 
 
 def _by_name(tensors: tuple[Described, ...], where: str) -> dict[str, Described]:

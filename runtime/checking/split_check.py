@@ -72,7 +72,7 @@ def check_split(
     random = tuple(_random_nodes(proto))
     filled = len(absent)
     del proto
-    names = [output.name for output in manifest.outputs]
+    names = [output.name for output in manifest.tensors_out]
 
     def whole() -> dict[str, list[Array]]:
         session = open_session(model, display=display, weights=absent, folder=folder)

@@ -106,7 +106,7 @@ def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring
         inputs=_layout(
             folder, (tensor for tensor in manifest.inputs if tensor.name in read or (whole and _is_plain(tensor)))
         ),
-        outputs=_layout(folder, (tensor for tensor in manifest.outputs if tensor.name not in direct)),
+        outputs=_layout(folder, (tensor for tensor in manifest.tensors_out if tensor.name not in direct)),
         producers=producers,
         consumers=consumers,
         slots=tuple(queue_depth + distance for distance in _longest_ways(consumers)),

@@ -52,7 +52,7 @@ def write_program_stages(
         cost, work = predicted[stage.index]
         stages.append(Stage(stage.index, name, stage.ops, cost, work, stage.inputs, stage.outputs))
     manifest = StageManifest(
-        **about, inputs=split.inputs, outputs=split.outputs, stages=tuple(stages), direct=split.direct
+        **about, inputs=split.inputs, outputs=split.results, stages=tuple(stages), direct=split.direct
     )
     write_file(folder / FILE_NAME, manifest_text(manifest).encode())
     return manifest

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
-from mtpp.formats.results.stage_records import MODEL_INPUT, Described, StageInput, StageOutput
+from mtpp.formats.results.stage_records import MODEL_INPUT, ConstantResult, Described, StageInput, StageOutput
 from mtpp.formats.torch_export.flops.movement import CREATION_LIKE
 from mtpp.runtime.pytorch.flat_program import FlatProgram, Step, attribute
 from mtpp.runtime.pytorch.input_limits import row_limits
@@ -54,6 +54,8 @@ class SplitProgram:
         (output, input) of the program that are one tensor.
     positions
         Place of each of *outputs* among what the program returns, in its flat order.
+    results
+        All that the program returns, in its flat order: a tensor as often as it does, numbers, texts and None.
     """
 
     stages: tuple[StageModule, ...]
@@ -61,6 +63,7 @@ class SplitProgram:
     outputs: tuple[Described, ...]
     direct: tuple[tuple[str, str], ...]
     positions: tuple[int, ...]
+    results: tuple[Described, ...]
 
 
 def split_program(
@@ -165,7 +168,7 @@ class _Cut:
         for stage, need in needs.items():
             for node in need.received:
                 readers.setdefault(node, []).append(stage)
-        results = self._results(max(ops))
+        results = self._results()
         wanted: dict[int, dict[Node, None]] = {stage: {} for stage in needs}
         for node in [*readers, *results]:
             if node.op != "placeholder":
@@ -200,23 +203,44 @@ class _Cut:
             replace(self._described(node), limits=limits.get(node)) for node in self.flat.inputs if node in inputs
         ]
         direct = [node for node in results if node.op == "placeholder"]
+        tensors = {node: i for node, i in results.items() if isinstance(node.meta.get("val"), pytorch().Tensor)}
         return SplitProgram(
             tuple(stages),
             tuple(described),
-            tuple(self._described(node) for node in results),
+            tuple(self._described(node) for node in tensors),
             tuple((self.names[node], self.names[node]) for node in direct),
-            tuple(results.values()),
+            tuple(tensors.values()),
+            tuple(self._result(place, one) for place, one in enumerate(self.flat.outputs)),
         )
 
-    def _results(self, last: int) -> dict[Node, int]:
-        """Return the tensors that the program returns, each with its first place."""
+    def _results(self) -> dict[Node, int]:
+        """Return what the program computes and returns, each with its first place."""
         found: dict[Node, int] = {}
         for place, one in enumerate(self.flat.outputs):
             if isinstance(one, pytorch().fx.Node):
                 node = self.flat.value(one)
-                if isinstance(node.meta.get("val"), pytorch().Tensor):
+                if node.meta.get("val") is not None and self.flat.number(node) is None:
                     found.setdefault(node, place)
         return found
+
+    def _result(self, place: int, one: Any) -> Described:
+        """Return what is said of a result: of a tensor its type, of anything else its value."""
+        node = self.flat.value_or_other(one)
+        value = one
+        if isinstance(node, pytorch().fx.Node):
+            value = self.flat.number(node)
+            if value is None and node.meta.get("val") is not None:
+                return self._described(node)
+        if not isinstance(value, bool | int | float | str | None):
+            raise InputError(
+                f"result {place} of the program is a {type(value).__name__}",
+                source=self.source,
+                remedy="export a program that returns tensors, numbers and texts",
+            )
+        name = f"result_{place}"
+        while name in self.names.values():
+            name += "_"
+        return ConstantResult.of(name, value)
 
     def _needed(self, stage: int, extra: Sequence[Node] = ()) -> _Need:
         """Return the steps that a stage runs, and what it gets from others."""
@@ -244,8 +268,8 @@ class _Cut:
     def _described(self, node: Node) -> Described:
         torch = pytorch()
         value = node.meta.get("val")
-        if isinstance(value, torch.SymInt | torch.SymBool):
-            return Described(self.names[node], "int64", ())
+        if (number := _number_type(value)) is not None:
+            return Described(self.names[node], number, ())
         shape = self.flat.shape(node)
         if not isinstance(value, torch.Tensor) or shape is None:
             raise InputError(
@@ -308,7 +332,8 @@ class _StageGraph:
             return graph.call_function(torch.ops.aten.clone.default, (value,))
         if isinstance(node.meta.get("val"), torch.Tensor):
             return value
-        return graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": torch.int64})
+        dtype = getattr(torch, _number_type(node.meta.get("val")) or "int64")
+        return graph.call_function(torch.ops.aten.scalar_tensor.default, (value,), {"dtype": dtype})
 
     def _emit(
         self, graph: Graph, root: Any, known: dict[Node, Any], steps: Sequence[Step], depth: int, later: set[Node]
@@ -395,6 +420,13 @@ class _StageGraph:
         _place_at(root, path, held)
         known[node] = graph.get_attr(path)
         return known[node]
+
+
+def _number_type(value: Any) -> str | None:
+    """Return the type of a tensor with a number that only a run tells in it; None for what is no such number."""
+    torch = pytorch()
+    kinds = ((torch.SymBool, "bool"), (torch.SymInt, "int64"), (torch.SymFloat, "float64"))
+    return next((name for kind, name in kinds if isinstance(value, kind)), None)
 
 
 def _is_graph(flat: FlatProgram, node: Node) -> bool:

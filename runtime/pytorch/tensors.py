@@ -15,9 +15,14 @@ if TYPE_CHECKING:
     import torch
 
 
-def as_array(tensor: torch.Tensor) -> NDArray[Any]:
-    """Return a tensor as an array; types that numpy has no name for come as :mod:`ml_dtypes`, others as their bytes."""
+def as_array(tensor: Any) -> NDArray[Any]:
+    """Return a tensor as an array; types that numpy has no name for come as :mod:`ml_dtypes`, others as their bytes.
+
+    A number, a text or None comes as an array of no axes.
+    """
     library = pytorch()
+    if not isinstance(tensor, library.Tensor):
+        return np.asarray(tensor)
     plain = tensor.detach().cpu()
     try:
         found: NDArray[Any] = plain.numpy()

@@ -163,4 +163,4 @@ def run_program_stages(folder: Path, feeds: Feeds) -> list[Any]:
             made = module(*(live[value["name"]].clone() for value in stage["inputs"]))
         made = made if isinstance(made, list | tuple) else (made,)
         live |= dict(zip((value["name"] for value in stage["outputs"]), made, strict=True))
-    return [live[output["name"]] for output in manifest["outputs"]]
+    return [one["value"] if "value" in one else live[one["name"]] for one in manifest["outputs"]]

@@ -46,7 +46,7 @@ class Split:
     Attributes
     ----------
     inputs, outputs
-        Of the whole model.
+        Of the whole model; a tensor that it returns twice stands twice.
     stages
         Those that run an op, in the order of the pipeline.
     direct
@@ -162,7 +162,7 @@ class _Cutting:
         )
         return Split(
             inputs=tuple(replace(described(name), limits=self._limits.get(name)) for name in self._model_inputs),
-            outputs=tuple(described(name) for name in self._results),
+            outputs=tuple(described(value.name) for value in self._graph.output),
             stages=stages,
             direct=tuple((name, name) for name in self._results if name in self._model_inputs),
             data_files=self._data_files,

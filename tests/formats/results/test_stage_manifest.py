@@ -112,6 +112,42 @@ def test_contradictions_are_refused_with_their_place(pointer: str, value: Any, w
     assert (caught.value.source, caught.value.where) == ("manifest.json", where)
 
 
+CONSTANTS = [("none", None), ("bool", True), ("int", -7), ("float", 2.5), ("float", "inf"), ("str", "text")]
+
+
+def test_results_that_no_stage_makes_read_back() -> None:
+    """Numbers, texts and None keep their place among the results, and a tensor may stand there twice."""
+    document = copy.deepcopy(DOCUMENT)
+    constants = [
+        {"name": f"r{i}", "dtype": dtype, "shape": [], "value": value} for i, (dtype, value) in enumerate(CONSTANTS)
+    ]
+    document["outputs"] = [constants[0], *document["outputs"], *constants[1:], document["outputs"][0]]
+    manifest = manifest_of(json.loads(json.dumps(document)), "manifest.json")
+    assert manifest.to_document() == document
+    assert [tensor.name for tensor in manifest.tensors_out] == [row["name"] for row in DOCUMENT["outputs"]]
+    assert manifest_of(json.loads(manifest_text(manifest)), "manifest.json") == manifest
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("int", True), ("int", 2.5), ("none", 0), ("float", "much"), ("float32", 1.5), ("str", 1)]
+)
+def test_results_of_another_type_are_refused(dtype: str, value: Any) -> None:
+    """A value that is not of the type beside it is one line that names it."""
+    document = copy.deepcopy(DOCUMENT)
+    document["outputs"].append({"name": "r", "dtype": dtype, "shape": [], "value": value})
+    with pytest.raises(InputError) as caught:
+        manifest_of(document, "manifest.json")
+    assert caught.value.where == f"/outputs/{len(document['outputs']) - 1}/value"
+
+
+def test_one_name_is_one_result() -> None:
+    """A tensor that stands twice among the results has one type."""
+    document = copy.deepcopy(DOCUMENT)
+    document["outputs"].append({**document["outputs"][0], "dtype": "int64"})
+    with pytest.raises(InputError, match="two different results"):
+        manifest_of(document, "manifest.json")
+
+
 def test_a_folder_without_a_manifest(tmp_path: Path) -> None:
     """A folder that is none, one without a manifest, and one whose manifest is no JSON are refused."""
     with pytest.raises(InputError, match="no such folder"):
