@@ -19,6 +19,7 @@ from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import sequence_output_types
 from mtpp.formats.onnx.shape_rules.contrib_shapes import STANDARD_TWINS, contrib_output_types
+from mtpp.formats.onnx.shape_rules.executed_sizes import executed_output_types
 from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED_TWINS, LARGEST_BLOCK, layout_output_types
 from mtpp.formats.onnx.shape_rules.standard_shapes import standard_output_types
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType, partial_type
@@ -98,6 +99,8 @@ class ShapeInference:
         reason = KNOWN
         try:
             own: Sequence[ValueType | None] | None = sequence_output_types(view)
+            if own is None:
+                own = executed_output_types(view)
             if own is None and not self._has_schema(node):
                 own = contrib_output_types(view)
                 if own is None:

@@ -25,7 +25,6 @@ STANDARD_TWINS = {
     "com.microsoft:GatherND": ("GatherND", 2),
     "com.microsoft:GridSample": ("GridSample", 2),
     "com.microsoft:MatMulInteger16": ("MatMulInteger", 2),
-    "com.microsoft:MaxpoolWithMask": ("MaxPool", 1),
     "com.microsoft:Pad": ("Pad", 3),
     "com.microsoft:Range": ("Range", 3),
     "com.microsoft:Trilu": ("Trilu", 2),

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 import onnx
 
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.shape_rules.window_sizes import output_sizes
+from mtpp.formats.onnx.shape_rules.window_sizes import output_sizes, pooled_sizes
 from mtpp.formats.onnx.tensor_type import TensorType
 
 BLOCKED = "com.microsoft.nchwc"
@@ -21,11 +21,8 @@ LARGEST_BLOCK = 16
 Types = Sequence[TensorType | None]
 
 BLOCKED_TWINS = {
-    f"{BLOCKED}:{name}": (name, used)
-    for name, used in (
-        ("AveragePool", 1), ("Conv", 3), ("GlobalAveragePool", 1), ("GlobalMaxPool", 1), ("MaxPool", 1)
-    )
-}  # fmt: skip
+    f"{BLOCKED}:{name}": (name, used) for name, used in (("Conv", 3), ("GlobalAveragePool", 1), ("GlobalMaxPool", 1))
+}
 """Blocked ops shaped like a standard op on the blocked channels."""
 
 
@@ -102,8 +99,8 @@ def _channels_last_conv(weight_input: int) -> Callable[[NodeView], Types]:
 def _pooled(node: NodeView) -> Types:
     x, kernel = node.input(0), node.integers("kernel_shape") or []
     if node.kind.endswith("NhwcMaxPool") or node.integer("channels_last", 0):
-        return [TensorType(x.dtype, (x.shape[0], *output_sizes(node, x.shape[1:-1], kernel), x.shape[-1]))]
-    return [TensorType(x.dtype, (*x.shape[:2], *output_sizes(node, x.shape[2:], kernel)))]
+        return [TensorType(x.dtype, (x.shape[0], *pooled_sizes(node, x.shape[1:-1], kernel), x.shape[-1]))]
+    return [TensorType(x.dtype, (*x.shape[:2], *pooled_sizes(node, x.shape[2:], kernel)))]
 
 
 _RULES: dict[str, Callable[[NodeView], Types]] = {

@@ -1,4 +1,4 @@
-"""Sizes that sliding windows leave: one rule for the convolutions and poolings that onnx has no shape rule for."""
+"""Sizes that sliding windows leave: of convolutions, of poolings, and of transposed convolutions."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def windows(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> list
 
 
 def output_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
-    """Return the spatial sizes of the output of a convolution or pooling.
+    """Return the spatial sizes of the output of a convolution.
 
     Raises
     ------
@@ -90,6 +90,70 @@ def output_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) ->
     """
     found = windows(node, sizes, kernel)
     if any(window.room < 0 for window in found):
-        raise MalformedNode(f"the window {list(kernel)} does not fit into {list(sizes)}")
-    up = node.integer("ceil_mode", 0)
-    return tuple((-(-one.room // one.stride) if up else one.room // one.stride) + 1 for one in found)
+        raise _no_place(kernel, sizes)
+    return tuple(one.room // one.stride + 1 for one in found)
+
+
+def pooled_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+    """Return the spatial sizes of the output of a pooling, as ONNX Runtime and PyTorch compute them.
+
+    With ``ceil_mode`` the last window may leave the padded axis, but has to start before its trailing padding. One that
+    is larger than the axis by less than a stride stands there once: quotients are rounded towards zero. Padding chosen
+    by ``auto_pad`` is that of a window without gaps, and below zero where strides leave elements out.
+
+    Raises
+    ------
+    MalformedNode
+        If a window does not fit, or the attributes are not those of so many axes.
+    """
+    up, mode = node.integer("ceil_mode", 0), node.text("auto_pad", "NOTSET")
+    pads = node.integers("pads") or [0] * (2 * len(sizes))
+    result = []
+    for axis, window in enumerate(windows(node, sizes, kernel)):
+        size, padding, stride = window.size, window.padding, window.stride
+        head = pads[axis] if mode == "NOTSET" else 0
+        if mode.startswith("SAME"):
+            padding = (-(-size // stride) - 1) * stride + kernel[axis] - size
+            head = max(0, padding + (1 if mode == "SAME_LOWER" else 0)) // 2
+        room = size + padding - window.extent
+        steps = -(-room // stride) if up or room < 0 else room // stride
+        if up and steps * stride >= size + head:
+            steps -= 1
+        result.append(steps + 1)
+    if min(result, default=1) < 1:
+        raise _no_place(kernel, sizes)
+    return tuple(result)
+
+
+def transposed_sizes(node: NodeView, sizes: Sequence[int], kernel: Sequence[int]) -> tuple[int, ...]:
+    """Return the spatial sizes of the output of a transposed convolution.
+
+    With ``auto_pad`` of SAME an element becomes no more than the stride, whatever padding is added to the output.
+
+    Raises
+    ------
+    MalformedNode
+        If nothing is left, or the attributes are not those of so many axes.
+    """
+    rank = len(sizes)
+    wanted = node.integers("output_shape")
+    added = node.integers("output_padding") or [0] * rank
+    found = windows(node, sizes, kernel)
+    if len(added) != rank or (wanted and len(wanted) not in (rank, rank + 2)):
+        raise MalformedNode(f"the output of {node.kind} is not said for {rank} spatial axes")
+    if wanted:
+        result = tuple(wanted[-rank:])
+    else:
+        same = node.text("auto_pad", "NOTSET").startswith("SAME")
+        whole = [(one.size - 1) * one.stride + one.extent + more for one, more in zip(found, added, strict=True)]
+        result = tuple(
+            min(size, one.size * one.stride) if same else size - one.padding
+            for size, one in zip(whole, found, strict=True)
+        )
+    if min(result, default=1) < 1:
+        raise MalformedNode(f"padding leaves nothing of {'×'.join(map(str, sizes))}")
+    return result
+
+
+def _no_place(kernel: Sequence[int], sizes: Sequence[int]) -> MalformedNode:
+    return MalformedNode(f"the window {'×'.join(map(str, kernel))} does not fit into {'×'.join(map(str, sizes))}")

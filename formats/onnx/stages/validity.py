@@ -5,6 +5,9 @@ from __future__ import annotations
 import onnx
 import onnx.checker
 
+from mtpp.formats.onnx.node_view import kind_of
+from mtpp.formats.onnx.shape_rules.executed_sizes import is_sized_by_runs
+from mtpp.formats.onnx.topology import subgraphs
 from mtpp.formats.onnx.wire import LARGE_BYTES
 
 _LENGTH = 300
@@ -13,9 +16,10 @@ _LENGTH = 300
 def fault_of(model: onnx.ModelProto) -> str | None:
     """Return what ``onnx.checker`` finds wrong with a model, None if nothing.
 
-    Wiring, attributes, types and shapes are checked (``full_check``). Initializers that are large or lie beside the
-    model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent. So
-    are sparse ones, which its shape inference does not know (onnx 1.23).
+    Wiring, attributes, types and shapes are checked (``full_check``); types and ranks alone where onnx infers other
+    sizes than a run has (:mod:`mtpp.formats.onnx.shape_rules.executed_sizes`). Initializers that are large or beside
+    the model are inputs to the checker: it would copy the ones, and open the files of the others, which may be absent.
+    So are sparse ones, which its shape inference does not know (onnx 1.23).
 
     Notes
     -----
@@ -30,12 +34,39 @@ def fault_of(model: onnx.ModelProto) -> str | None:
         else:
             getattr(bare, field.name).MergeFrom(value)
     _copy_without_weights(model.graph, bare.graph)
+    fault = _checked(bare)
+    if fault is not None and _is_sized_by_runs(bare.graph):
+        _leave_out_sizes(bare.graph)
+        fault = _checked(bare)
+    return fault
+
+
+def _checked(model: onnx.ModelProto) -> str | None:
     try:
-        onnx.checker.check_model(bare, full_check=True)
+        onnx.checker.check_model(model, full_check=True)
     except Exception as error:  # of the C++ checker and of shape inference: types of their own
         text = " ".join(str(error).split())
         return text if len(text) <= _LENGTH else text[:_LENGTH] + "…"
     return None
+
+
+def _is_sized_by_runs(graph: onnx.GraphProto) -> bool:
+    """Say whether a graph, or a body in it, has an op for which onnx infers other sizes than a run has."""
+    return any(
+        is_sized_by_runs(kind_of(node.domain, node.op_type))
+        or any(_is_sized_by_runs(body) for _, body in subgraphs(node))
+        for node in graph.node
+    )
+
+
+def _leave_out_sizes(graph: onnx.GraphProto) -> None:
+    for value in (*graph.input, *graph.output, *graph.value_info):
+        if value.type.HasField("tensor_type"):
+            for dim in value.type.tensor_type.shape.dim:
+                dim.Clear()
+    for node in graph.node:
+        for _, body in subgraphs(node):
+            _leave_out_sizes(body)
 
 
 def _copy_without_weights(graph: onnx.GraphProto, bare: onnx.GraphProto) -> None:

@@ -171,18 +171,17 @@ def test_channels_last_windows_slide_over_the_axes_in_between(reading):
 def test_windows_leave_what_onnx_says(auto_pad, opset):
     """The rule agrees with onnx's shape inference over sizes, strides, dilations and ways to pad."""
     for size in range(5, 14):
-        for stride, dilation, pad, up in ((1, 1, 0, 0), (2, 1, 1, 0), (3, 1, 0, 0), (2, 2, 1, 0), (3, 1, 1, opset > 9)):
+        for stride, dilation, pad in ((1, 1, 0), (2, 1, 1), (3, 1, 0), (2, 2, 1), (3, 1, 1)):
             attributes = {"kernel_shape": [3], "strides": [stride], "auto_pad": auto_pad}
             if opset > 9:
-                attributes |= {"dilations": [dilation], "ceil_mode": int(up)}
+                attributes["dilations"] = [dilation]
             if auto_pad == "NOTSET":
                 attributes["pads"] = [pad, pad]
             model = _model([node("MaxPool", ["x"], ["y"], **attributes)], [1, 1, size], [], opset)
             inferred = onnx.shape_inference.infer_shapes(model).graph.output[0].type.tensor_type.shape.dim[2].dim_value
             text = {**attributes, "auto_pad": auto_pad.encode()}
             view = NodeView("MaxPool", opset, text, [TensorType(1, (1, 1, size))], [None])
-            if auto_pad == "NOTSET" or not attributes.get("ceil_mode"):
-                assert output_sizes(view, [size], [3]) == (inferred,), (size, attributes)
+            assert output_sizes(view, [size], [3]) == (inferred,), (size, attributes)
 
 
 def test_an_op_of_onnx_runtime_without_a_rule_names_the_level_to_save_at(reading):
@@ -197,7 +196,7 @@ def test_windows_that_do_not_fit_are_refused():
     """A window beyond the padded axis has no place; attributes of another number of axes neither."""
     view = NodeView("Conv", 17, {"pads": [1, 1]}, [], [])
     assert output_sizes(view, [3], [5]) == (1,)
-    with pytest.raises(MalformedNode, match=r"\[5\] does not fit into \[2\]"):
+    with pytest.raises(MalformedNode, match="5 does not fit into 2"):
         output_sizes(view, [2], [5])
     with pytest.raises(MalformedNode, match="2 spatial axes"):
         windows(view, [8, 8], [3, 3])

@@ -1,0 +1,111 @@
+"""Output types of ops whose sizes ONNX Runtime computes differently from onnx's own inference, at some opset.
+
+Differences seen with onnx 1.23, by comparison with runs: windows of poolings that start in the trailing padding,
+poolings with gaps under ``auto_pad``, transposed convolutions with SAME and output padding or an ``output_shape`` of
+all axes, and sizes scaled in float32.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from onnx import TensorProto
+
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
+from mtpp.formats.onnx.shape_rules.window_sizes import pooled_sizes, transposed_sizes
+from mtpp.formats.onnx.tensor_type import TensorType
+
+Types = Sequence[TensorType | None]
+
+
+def executed_output_types(node: NodeView) -> Types | None:
+    """Return the types of a node's outputs as ONNX Runtime makes them; None where onnx's inference says the same.
+
+    Raises
+    ------
+    ValueError, IndexError
+        If the inputs do not fit.
+    """
+    rule = _RULES.get(node.kind)
+    return None if rule is None else rule(node)
+
+
+def is_sized_by_runs(kind: str) -> bool:
+    """Say whether ops of a kind have sizes by these rules."""
+    return kind in _RULES
+
+
+def _pooled(node: NodeView) -> Types:
+    x, kernel = node.input(0), node.integers("kernel_shape")
+    if not kernel:
+        raise MalformedNode(f"{node.kind} has no kernel_shape")
+    shape = (*x.shape[:2], *pooled_sizes(node, x.shape[2:], kernel))
+    return [TensorType(x.dtype, shape), TensorType(TensorProto.INT64, shape)]
+
+
+def _transposed(node: NodeView) -> Types:
+    x, weight = node.input(0), node.input(1)
+    channels = weight.shape[1] * node.integer("group", 1)
+    return [TensorType(x.dtype, (x.shape[0], channels, *transposed_sizes(node, x.shape[2:], weight.shape[2:])))]
+
+
+def _scaled(size: int, scale: float) -> int:
+    """Multiply in float32, as the runtime does: 10 times 2.3 is 23."""
+    return int(np.float32(size) * np.float32(scale))
+
+
+def _upsampled(node: NodeView) -> Types | None:
+    x = node.input(0)
+    given = node.value(1)
+    scales = node.attributes.get("scales") if given is None else [float(one) for one in given.reshape(-1)]
+    if not scales:
+        return None
+    return [TensorType(x.dtype, tuple(_scaled(size, one) for size, one in zip(x.shape, scales, strict=True)))]
+
+
+def _resized(node: NodeView) -> Types | None:
+    """Read the data, then scales (opset 10), or region, scales and sizes; axes that are not named stay."""
+    x = node.input(0)
+    scales, sizes = (node.value(1), None) if node.opset < 11 else (node.value(2), node.value(3))
+    axes = node.integers("axes") or list(range(x.rank))
+    if any(not -x.rank <= axis < x.rank for axis in axes):
+        raise MalformedNode(f"axes {axes} of a tensor of rank {x.rank}")
+    shape = [*x.shape]
+    if sizes is not None and sizes.size:
+        wanted = dict(zip(axes, (int(one) for one in sizes.reshape(-1)), strict=True))
+        policy = node.text("keep_aspect_ratio_policy", "stretch")
+        if policy != "stretch":
+            wanted = _in_proportion(wanted, shape, max if policy == "not_smaller" else min)
+        for axis, size in wanted.items():
+            shape[axis] = size
+    elif scales is not None and scales.size:
+        for axis, scale in zip(axes, scales.reshape(-1), strict=True):
+            shape[axis] = _scaled(shape[axis], float(scale))
+    else:
+        return None
+    return [TensorType(x.dtype, tuple(shape))]
+
+
+def _in_proportion(
+    wanted: dict[int, int], shape: Sequence[int], choose: Callable[[Sequence[float]], float]
+) -> dict[int, int]:
+    """Return sizes of one scale for all axes; axes counted from the end stay as they are (ONNX Runtime 1.32)."""
+    counted = {axis: size for axis, size in wanted.items() if axis >= 0}
+    if not counted:
+        return {}
+    scale = choose([np.float32(size) / np.float32(shape[axis]) for axis, size in counted.items()])
+    return {axis: int(np.floor(np.float32(scale) * np.float32(shape[axis]) + np.float32(0.5))) for axis in counted}
+
+
+_RULES: dict[str, Callable[[NodeView], Types | None]] = {
+    "AveragePool": _pooled,
+    "ConvTranspose": _transposed,
+    "LpPool": _pooled,
+    "MaxPool": _pooled,
+    "Resize": _resized,
+    "Upsample": _upsampled,
+    "com.microsoft.nchwc:AveragePool": _pooled,
+    "com.microsoft.nchwc:MaxPool": _pooled,
+    "com.microsoft:MaxpoolWithMask": _pooled,
+}
