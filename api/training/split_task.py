@@ -434,8 +434,22 @@ def _schedule(
             )
         source = read_source(given, expected=EXPECTED)
         schedule, name = pass_schedule_from_source(source), os.path.basename(source.display)
+        name = f"./{name}" if name in NAMES else name  # names of schedules say which passes they have
     else:
         schedule, name = given, given.name or "given"
+        if name in NAMES and not _is_named(name, given):
+            name = "given"
     if loops is not None:
         raise InputError("the schedule says how many loops there are", parameter="loops", remedy="leave it out")
     return name, schedule
+
+
+def _is_named(name: str, given: PassSchedule) -> bool:
+    """Tell whether a schedule has the passes that its name stands for."""
+    from mtpp.training.pfeife.named import named_schedule
+
+    try:
+        due = named_schedule(name, given.devices, given.micro_batches, given.stages // given.devices)
+    except InputError:
+        return False
+    return list(map(list, given.rows)) == list(map(list, due.rows)) and not given.dependencies

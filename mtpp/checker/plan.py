@@ -38,6 +38,7 @@ from mtpp.checker.claim import BoundClaim
 from mtpp.checker.document import ABSTRACT, PICOSECONDS_PER_UNIT, STAGE_FIGURES, check_plan
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph, embedded_in_ticks, first_difference
+from mtpp.checker.names import plan_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
@@ -128,6 +129,7 @@ def verify_plan(
         *_check_embedded(plan, embedded, model),
         check_counts(plan["model"], subject, _PLAN),
         _check_ticks(plan, model),
+        *plan_name_rows(plan, subject),
     ]
     bottleneck, ended = _check_partition(plan, subject, checks, ended_by)
     stated = plan["lower_bound"]

@@ -56,6 +56,7 @@ from mtpp.checker.document import (
 from mtpp.checker.facts import counted, dims_rows, groups_row, system_rows
 from mtpp.checker.graph import TickGraph
 from mtpp.checker.means import check_summary
+from mtpp.checker.names import row_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
@@ -182,6 +183,7 @@ def verify_row(
         *check_costs(row.get("costs_sha256"), costs_sha256, _ROW),
         check_counts(row, subject, _ROW),
         check_model_ticks(row["time_unit"], row["ticks_per_unit"], subject, _ROW),
+        *row_name_rows(row),
     ]
     if "upper" not in row:
         checks += check_group_names(row.get("together", []), subject)
@@ -224,6 +226,7 @@ def unchecked_row(
         *dims_rows(row, dims_due, _ROW),
         groups_row(row.get("together", []), row["ops"]),
         fact("model file", f"recorded: {row['path']!r}, SHA-256 {row['sha256']}"),
+        *row_name_rows(row),
     ]
     tier = Tier(row["tier"])
     if "upper" in row and row["lower"] > row["upper"]:

@@ -91,7 +91,7 @@ def plan_text() -> str:
         ('"ratio": 1.5', '"ratio": NaN', "/ratio"),
         ('"ratio": 1.5', '"ratio": Infinity', "/ratio"),
         ('"proof": {', '"proof": {"deep": ' + "[" * 5000 + "]" * 5000 + ", ", "nested"),
-        ('"oracle"', '"\\ud800"', "/algorithm"),
+        ('"anneal"', '"\\ud800"', "/algorithm"),
         ('"bottleneck": 6', '"bottleneck": "6"', "/bottleneck"),
         ('"stages": [', '"stages": [3, ', "/stages/0"),
     ],
@@ -115,7 +115,7 @@ def test_truncated_and_undecodable_plans_are_bad_input(tmp_path: Path) -> None:
         (tmp_path / "plan.json").write_bytes(data[:cut])
         done = run("verify", tmp_path / "plan.json")
         assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
-    (tmp_path / "plan.json").write_bytes(data.replace(b"oracle", b"or\xffcle"))
+    (tmp_path / "plan.json").write_bytes(data.replace(b"anneal", b"an\xffneal"))
     done = run("verify", tmp_path / "plan.json")
     assert done.returncode == 2
     assert "UTF-8" in done.stderr

@@ -46,7 +46,7 @@ def certificate_row(
         upper = oracles.bottleneck(graph, system, assignment, k)
         row |= {
             "upper": upper,
-            "upper_algorithm": "oracle",
+            "upper_algorithm": "anneal",
             "ratio": upper / value if value else (1.0 if upper == 0 else None),
             "optimal": upper == value,
             "assignment": {name: assignment[v] for v, name in enumerate(graph.op_names)},

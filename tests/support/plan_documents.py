@@ -96,7 +96,7 @@ def plan_document(
         },
         "system": system.to_document(),
         "k": k,
-        "algorithm": "oracle",
+        "algorithm": "anneal",
         "seed": 0,
         "ticks_per_unit": ticks.per_unit,
         "time_unit": graph.time_unit,

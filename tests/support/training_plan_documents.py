@@ -91,7 +91,7 @@ def _head(problem: PlanningProblem) -> dict[str, Any]:
     return {
         "format": "mtpp-training-plan",
         "version": 1,
-        "planner": "oracle",
+        "planner": "piper",
         "model": {"name": model.name, "sha256": SHA256, "layers": len(model.layers), "edges": len(model.edges)},
         "time_unit": model.time_unit,
         "ticks_per_unit": PICOSECONDS[model.time_unit],

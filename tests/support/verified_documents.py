@@ -27,6 +27,7 @@ from mtpp.errors import Infeasible, InputError
 from mtpp.formats.graphs.native import ticks_document, to_document
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document, write_training_plan
+from mtpp.host.stop_reason import StopReason
 from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph, Op, Tensor
 from mtpp.inference.instance import Instance
 from mtpp.inference.plan import Plan
@@ -110,10 +111,12 @@ def random_plan(rng: random.Random) -> tuple[Plan, bool]:
             tried = BOUNDS[name].load()(instance, BoundLimits(plan.costs.bottleneck, start=plan.partition))
             if tried.lower is not None:  # the list of merges is its caller's to add
                 proof = tried.lower.proof if name == "simple" else {"merges": [], **tried.lower.proof}
-                plan = replace(plan, lower=replace(tried.lower, proof=proof))
+                lower = replace(tried.lower, proof=proof)
+                stopped = plan.stopped if lower.value >= plan.lower.value else StopReason.BUDGET
+                plan = replace(plan, lower=lower, stopped=stopped)
         if rng.random() < 0.15:
             solver = replace(plan.lower, tier="solver", method=rng.choice(("exact-mip", "bottleneck")), proof={})
-            return replace(plan, lower=solver), True
+            return replace(plan, lower=solver, stopped=StopReason.BUDGET), True
         return plan, False
 
 

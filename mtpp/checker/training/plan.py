@@ -5,7 +5,8 @@ the documents, :mod:`mtpp.checker.training.model` turns costs into ticks, :mod:`
 that the stages are a plan at all, :mod:`mtpp.checker.training.stages` says what they take, and
 :mod:`mtpp.checker.training.bounds` re-derives lower bounds. Documents of version 2 go to the verifier of their planner
 (:mod:`mtpp.checker.training.graphpipe.plan`, :mod:`mtpp.checker.training.pfeife.plan`). Not checked: how the plan was
-found (planner, times), its notes, what other ways of choosing configurations would have come to, and the model's name.
+found (times, the search), its notes, what other ways of choosing configurations would have come to, and the model's
+name; names are held to what they name (:mod:`mtpp.checker.names`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any, NamedTuple
 from mtpp.checker.checks import check_optimal, check_ratio, hold, rows_named
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, record, whole
 from mtpp.checker.facts import counted, factor
+from mtpp.checker.names import training_name_rows
 from mtpp.checker.report import (
     BOUND_CHECK,
     OUT_OF_TIME,
@@ -124,6 +126,7 @@ def verify_training_plan(
     checks = [
         *training_rows(plan["system"], system_due or {}, _PLAN),
         *model_rows(plan, model_sha256, len(ticks.ids), len(ticks.edges), ticks.time_unit),
+        *training_name_rows(plan),
     ]
     if not plan["feasible"]:
         return _no_plan(plan, ticks, checks, searches, ended_by)

@@ -13,6 +13,7 @@ from typing import Any
 
 from mtpp.checker.checks import check_optimal, check_ratio, hold, quotient, rows_named
 from mtpp.checker.facts import factor
+from mtpp.checker.names import end_rows
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.graphpipe.bounds import GraphSearch, check_graph_bound
@@ -85,6 +86,7 @@ def verify_graph_plan(
     checks = [
         *setting_rows(plan, costs, setting, system_due or {}, _PLAN),
         *model_rows(plan, model_sha256, len(costs.ids), len(costs.edges), costs.time_unit),
+        *end_rows(plan),
     ]
     verified = _feasible if plan["feasible"] else _no_plan
     return verified(plan, costs, setting, checks, search, ended_by)

@@ -18,6 +18,7 @@ from mtpp.checker.training.pfeife.document import (
     each_device,
     holds_all_buffers,
 )
+from mtpp.checker.training.pfeife.named import fault_of_name
 from mtpp.checker.training.pfeife.paths import bound_of, family_network, load_bound, prices_of, schedule_network
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
@@ -79,6 +80,12 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
     """Return what is wrong with the parameters of a schedule, None if nothing is."""
     rules = plan["rules"]
     micro_batches, devices = schedule["micro_batches"], rows.devices
+    if rules["schedule"] != schedule["name"] and (plan["feasible"] or schedule["name"] is not None):
+        return f"the schedule is called {_called(schedule['name'])}, asked for was {_called(rules['schedule'])}"
+    if rules["schedule"] is not None:
+        fault = fault_of_name(rules["schedule"], rows, micro_batches)
+        if fault is not None:
+            return fault
     if rows.stages // devices != schedule["loops"] or (schedule["loop_batch"] is not None and rows.stages % devices):
         return f"the schedule has {rows.stages} stages, not {schedule['loops']} on each device"
     if (schedule["loop_batch"] is None) != (schedule["prefetch"] is None):
@@ -102,6 +109,10 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
         if asked.rows != rows.rows:
             return "the prefetch is not the one asked for"
     return None
+
+
+def _called(name: str | None) -> str:
+    return "nothing" if name is None else repr(name[:60])
 
 
 def allowed_cells(plan: dict[str, Any], line: Line) -> Iterator[tuple[int, int]]:

@@ -2,7 +2,8 @@
 
 It imports nothing from the rest of the program but the errors: :mod:`.document` knows the shape of the documents,
 :mod:`.costs` turns costs into ticks, :mod:`.schedule` replays an iteration, and :mod:`.paths` re-derives lower bounds.
-Not checked: how the plan was found (what stopped it, times, which search), names of schedules, and the model's name.
+:mod:`.named` holds names of schedules to their passes. Not checked: how the plan was found (times, which search), and
+the model's name.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mtpp.checker.checks import (
 )
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import ceil_div
+from mtpp.checker.names import end_rows
 from mtpp.checker.report import BOUND_CHECK, OUT_OF_TIME, Check, Interrupts, Report, complete, fact
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.facts import bandwidth_row
@@ -118,6 +120,7 @@ def _line_of(
         fact("latency", f"{system['latency_ticks']} ticks of each hand-over"),
         fact("transport", system["transport"]),
         fact("asked for", _asked_for(plan)),
+        *end_rows(plan),
     ]
     if (plan["order"] is not None) != (plan["rules"]["order"] == "search"):
         return "the plan states an order of ops, and none was searched, or the reverse", checks

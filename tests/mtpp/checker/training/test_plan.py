@@ -147,7 +147,7 @@ def test_every_key_is_needed_and_no_other_is_known() -> None:
         (("lower_bound", "proof"), {}, "/lower_bound/proof/rule: missing key"),
         (("system", "convention"), "both", "/system/convention: unknown value 'both'"),
         (("feasible",), 0, "/feasible: expected true or false"),
-        (("version",), 2, "/planner: unknown value 'oracle'"),
+        (("version",), 2, "/planner: unknown value 'piper'"),
         (("version",), 3, "/version: unknown version: 3"),
     ],
     ids=str,
