@@ -1,10 +1,10 @@
 """ONNX models as cost graphs: shapes, parameters and modelled work, read without a single weight.
 
 The steps, a file each: payloads cut out (``wire``) and the rest parsed (``loading``), local functions inlined
-(``inline``), sizes of symbolic dimensions set (``dimensions``), then one walk in topological order (``walk``) that
-finds the types of each node's outputs (``shapes``), evaluates the small constants they depend on (``values``), folds
-what depends on no input, and costs the rest (``costs`` and the ``flops_*`` tables) with the bodies of control flow
-inside (``control_flow``); ``reader`` puts the graph together.
+(``local_functions``), sizes of symbolic dimensions set (``dimensions``), then one walk in topological order (``walk``)
+that finds the types of each node's outputs (``shapes``), evaluates the small constants they depend on (``values``),
+folds what depends on no input, and costs the rest (``costs`` and the ``flops_*`` tables) with the bodies of control
+flow inside (``control_flow``); ``reader`` puts the graph together.
 
 Decisions
 ---------

@@ -13,8 +13,8 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
-from mtpp.formats.onnx.inline import inline_functions
 from mtpp.formats.onnx.loading import opset_versions, parse_model
+from mtpp.formats.onnx.local_functions.inline import inline_functions
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference

@@ -123,8 +123,8 @@ class _Run:
 def _with_executed_sizes(data: bytes, source: str, run: _Run) -> bytes:
     """Return the model without large weights, with the shapes that a run has shown declared in it."""
     from mtpp.formats.onnx.executed_shapes import declare_bodies, declare_types
-    from mtpp.formats.onnx.inline import inline_functions
     from mtpp.formats.onnx.loading import parse_model
+    from mtpp.formats.onnx.local_functions.inline import inline_functions
 
     model = inline_functions(parse_model(data, source), source)
     declare_bodies(model.graph, lambda name: run.measurement.trace.inner.get(name, ()), NODE)

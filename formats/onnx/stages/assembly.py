@@ -9,7 +9,7 @@ from onnx import numpy_helper
 
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.onnx.external_data import all_tensors, tensors_of_node
-from mtpp.formats.onnx.function_attributes import function_key
+from mtpp.formats.onnx.local_functions.attributes import function_key
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.stages.descriptions import Descriptions

@@ -10,9 +10,9 @@ from google.protobuf.message import DecodeError
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.external_data import all_tensors
-from mtpp.formats.onnx.function_attributes import standard_domain
-from mtpp.formats.onnx.inline import inline_functions
 from mtpp.formats.onnx.loading import LARGEST_MESSAGE_BYTES
+from mtpp.formats.onnx.local_functions.attributes import standard_domain
+from mtpp.formats.onnx.local_functions.inline import inline_functions
 from mtpp.formats.onnx.reader import Reading
 
 

@@ -61,10 +61,18 @@ class Sources:
         Names of initializers.
     inputs
         Names of the model's inputs.
+    optionals
+        Names of tensors that are optionals.
     """
 
     def __init__(
-        self, units: Sequence[Unit], scope: Scope, stored: Collection[str], inputs: Collection[str], source: str
+        self,
+        units: Sequence[Unit],
+        scope: Scope,
+        stored: Collection[str],
+        inputs: Collection[str],
+        source: str,
+        optionals: Collection[str] = (),
     ) -> None:
         self.units = units
         self.maker = {name: i for i, unit in enumerate(units) for name in unit.outputs}
@@ -72,6 +80,7 @@ class Sources:
         self._stored = stored
         self._inputs = inputs
         self._source = source
+        self._optionals = optionals
 
     def is_constant(self, name: str) -> bool:
         """Say whether every stage can hold or compute *name* by itself."""
@@ -137,7 +146,7 @@ class Sources:
 
     def _refuse_optional(self, name: str) -> None:
         """Raise for an optional: the reading knows what is in it, not that it is one."""
-        if self.units[self.maker[name]].node.op_type == "Optional":
+        if name in self._optionals:
             raise InputError(
                 f"tensor {name!r} is an optional, which cannot go from one stage to another",
                 source=self._source,

@@ -22,6 +22,7 @@ from mtpp.formats.onnx.stages.contents import Contents, contents_of
 from mtpp.formats.onnx.stages.data_files import DataFiles
 from mtpp.formats.onnx.stages.descriptions import Descriptions
 from mtpp.formats.onnx.stages.needs import Needs, Sources, readers_of
+from mtpp.formats.onnx.stages.optionals import optional_names
 from mtpp.formats.onnx.stages.units import PlacedOp, Unit, Units, units_of
 from mtpp.formats.onnx.stages.validity import fault_of
 from mtpp.formats.onnx.topology import parameter_names
@@ -129,7 +130,9 @@ class _Cutting:
         self._results = list(dict.fromkeys(value.name for value in self._graph.output))
         ops = map(PlacedOp, reading.graph.op_names, labels)
         self._found: Units = units_of(contents, reading.scope, dict(zip(reading.positions, ops, strict=True)))
-        self._sources = Sources(self._units, reading.scope, stored, set(self._model_inputs), source)
+        self._sources = Sources(
+            self._units, reading.scope, stored, set(self._model_inputs), source, optional_names(reading.model.graph)
+        )
         declared = {info.name: info for group in (self._graph.value_info, self._graph.input) for info in group}
         declared.update((info.name, info) for info in self._graph.output)
         self._descriptions = Descriptions(reading.scope, declared, source)

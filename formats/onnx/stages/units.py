@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import onnx
 
-from mtpp.formats.onnx.function_attributes import (
+from mtpp.formats.onnx.local_functions.attributes import (
     FunctionKey,
     bound_attribute,
     called_key,

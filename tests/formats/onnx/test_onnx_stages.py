@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from random_onnx_models import read_model, split_into
@@ -334,6 +335,28 @@ def test_optionals_do_not_cross_a_cut(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="tensor 'o' is an optional"):
         _split(_model(nodes), tmp_path, [0, 1, 1])
     _split(_model(nodes), tmp_path, [0, 0, 1])
+    _run(tmp_path)
+
+
+def test_optionals_that_control_flow_makes_do_not_cross_either(tmp_path: Path) -> None:
+    """An optional is one wherever it comes from: the branches of an If, a Loop that carries it, an Identity."""
+    text = """
+    <ir_version: 10, opset_import: ["": 18]> g (float[2] x, bool c) => (float[2] y) <int64 two = {2}> {
+        o = If (c) <
+            then_branch = t () => (p) { p = Optional (x) },
+            else_branch = e () => (q) { n = Neg (x) q = Optional (n) }
+        >
+        i = Identity (o)
+        l = Loop (two, "", i) <body = b (int64 k, bool go, s) => (bool on, u) { on = Identity (go) u = Identity (s) }>
+        a = OptionalGetElement (l)
+        y = Relu (a)
+    }
+    """
+    model = onnx.parser.parse_model(text)
+    for label, name in enumerate("oil"):
+        with pytest.raises(InputError, match=f"tensor '{name}' is an optional"):
+            _split(model, tmp_path, [0 if op <= label else 1 for op in range(5)])
+    _split(model, tmp_path, [0, 0, 0, 0, 1])
     _run(tmp_path)
 
 

@@ -8,7 +8,7 @@ import onnx
 import onnx.inliner
 
 from mtpp.errors import InputError
-from mtpp.formats.onnx.function_attributes import FunctionKey, bind_attributes, called_key, function_key
+from mtpp.formats.onnx.local_functions.attributes import FunctionKey, bind_attributes, called_key, function_key
 
 MOST_NODES = 1_000_000
 """Nodes that inlining may produce: functions that call each other twice grow exponentially."""

@@ -13,8 +13,8 @@ from random_onnx_models import random_labels, read_model, split_into
 from stage_equality import assert_equal, random_feeds, run_onnx, run_onnx_stages
 
 from mtpp.errors import InputError
-from mtpp.formats.onnx.function_attributes import bind_attributes
-from mtpp.formats.onnx.inline import inline_functions
+from mtpp.formats.onnx.local_functions.attributes import bind_attributes
+from mtpp.formats.onnx.local_functions.inline import inline_functions
 
 HEADER = '<ir_version: 10, opset_import: ["": 18, "loc": 1]>'
 FUNCTIONS = """

@@ -1,0 +1,1 @@
+"""Functions that an ONNX model defines itself: attributes bound to what a call gives them, calls replaced by bodies."""
