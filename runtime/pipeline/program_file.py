@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile
+from mtpp.formats.modelled.size_terms import AUTO, OTHERS, SizeTerms
 from mtpp.formats.torch_export.archive import program_text
 from mtpp.formats.torch_export.program import USER, read_nodes
 from mtpp.runtime.pipeline.memory import Array
@@ -63,9 +64,10 @@ class ProgramFile(ModelFile):
             raise self._error("outputs", f"it makes {len(results)}, not {len(self.outputs)} as the manifest says")
         return [name for name, _, _ in self.outputs]
 
-    def _sizes(self) -> dict[str, int]:
-        """Return the sizes of the program's free dimensions, which those of its inputs give."""
-        return {f"{name}:{axis}": size for name, _, shape in self.inputs for axis, size in enumerate(shape) if size}
+    def _sizes(self) -> SizeTerms:
+        """Return the sizes of the program's free dimensions: its inputs give them, or only its data when it runs."""
+        given = {f"{name}:{axis}": size for name, _, shape in self.inputs for axis, size in enumerate(shape) if size}
+        return {**given, OTHERS: AUTO}
 
 
 def opened(exported: ExportedProgram, display: str, names: Sequence[str] | None = None) -> OpenedProgram:

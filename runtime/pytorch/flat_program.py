@@ -103,11 +103,15 @@ class FlatProgram:
     def shape(self, node: Node) -> tuple[int, ...] | None:
         """Return the shape of a tensor with these sizes, None where it depends on data or is no tensor."""
         torch = pytorch()
-        value = node.meta.get("val")
-        if not isinstance(value, torch.Tensor):
+        if not isinstance(node.meta.get("val"), torch.Tensor):
             return None
-        known = [one if isinstance(one, int) else self._evaluated(one) for one in value.shape]
-        return None if None in known else tuple(int(one) for one in known if one is not None)
+        known = self.known_sizes(node)
+        return None if None in known else tuple(one for one in known if one is not None)
+
+    def known_sizes(self, node: Node) -> tuple[int | None, ...]:
+        """Return the shape of a tensor with these sizes; an axis whose size depends on data is None."""
+        known = [one if isinstance(one, int) else self._evaluated(one) for one in node.meta["val"].shape]
+        return tuple(None if one is None else int(one) for one in known)
 
     def _evaluated(self, value: Any) -> int | float | bool | None:
         expression = value.node.expr

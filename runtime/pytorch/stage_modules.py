@@ -173,8 +173,10 @@ class _Cut:
         for node in [*readers, *results]:
             if node.op != "placeholder":
                 wanted[self.owner.get(node, max(ops))][node] = None
-        inputs = {node for need in needs.values() for node in need.received if node.op == "placeholder"}
-        inputs |= {node for node in self.flat.inputs if node.meta.get("val") is not None}
+        for stage in needs:
+            if not wanted[stage]:
+                wanted[stage] = dict.fromkeys(self._ends(stage))
+        inputs = [node for node in self.flat.inputs if _is_computed(node)]
         stages = []
         for stage, need in needs.items():
             if extra := [node for node in wanted[stage] if node not in self.owner]:
@@ -191,7 +193,9 @@ class _Cut:
                     ),
                     tuple(
                         StageOutput(
-                            **vars(self._described(node)), readers=tuple(readers.get(node, ())), result=node in results
+                            **vars(self._described(node, crosses=node in readers)),
+                            readers=tuple(readers.get(node, ())),
+                            result=node in results,
                         )
                         for node in made
                     ),
@@ -199,19 +203,27 @@ class _Cut:
                 )
             )
         limits = row_limits(self.flat)
-        described = [
-            replace(self._described(node), limits=limits.get(node)) for node in self.flat.inputs if node in inputs
-        ]
+        described = [replace(self._described(node), limits=limits.get(node)) for node in inputs]
         direct = [node for node in results if node.op == "placeholder"]
         tensors = {node: i for node, i in results.items() if isinstance(node.meta.get("val"), pytorch().Tensor)}
         return SplitProgram(
             tuple(stages),
             tuple(described),
-            tuple(self._described(node) for node in tensors),
+            tuple(self._described(node, crosses=False) for node in tensors),
             tuple((self.names[node], self.names[node]) for node in direct),
             tuple(tensors.values()),
             tuple(self._result(place, one) for place, one in enumerate(self.flat.outputs)),
         )
+
+    def _ends(self, stage: int) -> list[Node]:
+        """Return the tensors of a stage that nothing reads: a stage that hands on nothing else returns these.
+
+        A stage all of whose results are dead, or that only changes a buffer, could not be exported otherwise.
+        """
+        own = [step.node for step in self.flat.steps if self.owner.get(step.node) == stage]
+        read = {one for step in self.flat.steps for one in self.reads(step.node)}
+        computed = [one for one in own if _is_computed(one)]
+        return [one for one in computed if one not in read] or computed
 
     def _results(self) -> dict[Node, int]:
         """Return what the program computes and returns, each with its first place."""
@@ -219,7 +231,7 @@ class _Cut:
         for place, one in enumerate(self.flat.outputs):
             if isinstance(one, pytorch().fx.Node):
                 node = self.flat.value(one)
-                if node.meta.get("val") is not None and self.flat.number(node) is None:
+                if _is_computed(node) and self.flat.number(node) is None:
                     found.setdefault(node, place)
         return found
 
@@ -230,7 +242,9 @@ class _Cut:
         if isinstance(node, pytorch().fx.Node):
             value = self.flat.number(node)
             if value is None and node.meta.get("val") is not None:
-                return self._described(node)
+                if _is_computed(node):
+                    return self._described(node, crosses=False)
+                value = node.meta["val"]
         if not isinstance(value, bool | int | float | str | None):
             raise InputError(
                 f"result {place} of the program is a {type(value).__name__}",
@@ -265,12 +279,15 @@ class _Cut:
             return 0, self.flat.inputs.index(node)
         return 1, self.place[node]
 
-    def _described(self, node: Node) -> Described:
+    def _described(self, node: Node, *, crosses: bool = True) -> Described:
+        """Return a tensor by name; sizes that depend on data are None, which only what *crosses* no cut may have."""
         torch = pytorch()
         value = node.meta.get("val")
         if (number := _number_type(value)) is not None:
             return Described(self.names[node], number, ())
-        shape = self.flat.shape(node)
+        shape: tuple[int | None, ...] | None = self.flat.shape(node)
+        if shape is None and isinstance(value, torch.Tensor) and not crosses:
+            shape = self.flat.known_sizes(node)
         if not isinstance(value, torch.Tensor) or shape is None:
             raise InputError(
                 f"{self.names[node]!r} goes from stage to stage, and its type or size depends on data",
@@ -420,6 +437,12 @@ class _StageGraph:
         _place_at(root, path, held)
         known[node] = graph.get_attr(path)
         return known[node]
+
+
+def _is_computed(node: Node) -> bool:
+    """Say whether a node is a tensor or a symbol: plain numbers, texts and None are fixed by the export."""
+    torch = pytorch()
+    return isinstance(node.meta.get("val"), torch.Tensor | torch.SymInt | torch.SymFloat | torch.SymBool)
 
 
 def _number_type(value: Any) -> str | None:

@@ -1,0 +1,39 @@
+"""Models with ops that nobody reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mtpp
+
+BATCHES = 3
+
+
+@pytest.mark.parametrize("cut", [0, 2])
+def test_buffers_are_kept_where_only_they_change(shared_data: Path, tmp_path: Path, cut: int) -> None:
+    """A stage whose only op counts batches runs, counts them, and is split like any other."""
+    torch = pytest.importorskip("torch", reason="PyTorch is not installed")
+    path = shared_data / "cases" / "unused-outputs" / "batch-counter.pt2"
+    graph = mtpp.read(path).graph
+    first = graph.op_names.index("add_")
+    others = [op for op in graph.order if op != first]
+    assignment = {graph.op_names[op]: 1 + int(place > cut) for place, op in enumerate(others)} | {"add_": 0}
+    split = mtpp.split(path, assignment, tmp_path / "stages", check=True)
+    assert split.passed
+    whole = torch.export.load(path).module()
+    stages = [torch.export.load(tmp_path / "stages" / stage.file).module() for stage in split.manifest.stages]
+    for _ in range(BATCHES):
+        x = torch.randn(split.manifest.inputs[0].shape)
+        live = {"x": x}
+        with torch.no_grad():
+            expected = whole(x)
+            for stage, module in zip(split.manifest.stages, stages, strict=True):
+                made = module(*(live[one.name] for one in stage.inputs))
+                live |= dict(zip((one.name for one in stage.outputs), made, strict=True))
+        assert torch.equal(live[split.manifest.outputs[0].name], expected)
+    held = {name: buffer for module in stages for name, buffer in module.named_buffers()}
+    assert held["n.0.num_batches_tracked"] == BATCHES
+    for name, buffer in whole.named_buffers():
+        assert torch.equal(held[name], buffer), name
