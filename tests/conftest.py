@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,9 @@ settings.load_profile("mtpp")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Take the kernels that are compiled already, before any worker starts."""
+    """Take the kernels that are compiled already, before any worker starts; hear of interruptions."""
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:  # a shell ignores it for what it starts in the background
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if not hasattr(config, "workerinput"):
         take_shipped_code(ROOT)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -180,3 +181,23 @@ def test_programs_that_import_the_package_keep_their_handlers() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout == "True\n"
+
+
+@POSIX
+@pytest.mark.parametrize("shell", ["trap '' INT; exec {}", "trap '' INT TERM; exec {}"])
+def test_signals_that_are_ignored_from_the_start_are_heard(shell: str, tmp_path: Path) -> None:
+    """A command that a script runs in the background, where shells ignore Ctrl-C, ends on it with its best so far."""
+    (tmp_path / "graph.json").write_text(write_native(random_graph(11, 300)))
+    command = [*MTPP, "partition", str(tmp_path / "graph.json"), "-k", "8", "--time-limit", "120", "-v"]
+    process = subprocess.Popen(
+        ["sh", "-c", shell.format(shlex.join([*command, "-o", str(tmp_path / "plan.json")]))],
+        cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stderr is not None
+    for line in process.stderr:
+        if line.startswith("search: anneal"):
+            break
+    process.send_signal(signal.SIGTERM if "TERM" in shell else signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert '"stopped": "interrupted"' in (tmp_path / "plan.json").read_text()
