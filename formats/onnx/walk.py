@@ -21,6 +21,7 @@ from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import Known, Parameter, Scope
 from mtpp.formats.onnx.sequences import sequence_length
 from mtpp.formats.onnx.shape_rules.data_sizes import largest_size
+from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands
 from mtpp.formats.onnx.shape_rules.table_rows import check_rows
 from mtpp.formats.onnx.shapes import KNOWN, OutputType, ShapeInference, Why, with_declarations
 from mtpp.formats.onnx.tensor_type import (
@@ -205,6 +206,7 @@ class Walk:
             else:
                 try:
                     check_rows(view)
+                    check_operands(view)
                 except _MISFITS as error:
                     raise self._misfit(node, error) from None
                 types, reason = self._inference.infer(node, view, inputs, declared)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from onnx import TensorProto
 
 from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
-from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.tensor_type import TensorType, broadcast
 
 Types = Sequence[TensorType | None]
@@ -76,6 +76,8 @@ def _broadcast(node: NodeView) -> Types:
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        raise MalformedNode(f"rows of {a[-1]} meet columns of {b[-2 if len(b) > 1 else 0]}")
     if len(a) == 1:
         return (*b[:-2], b[-1])
     if len(b) == 1:
