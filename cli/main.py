@@ -94,8 +94,8 @@ def root() -> None:
     """Cut neural networks into pipeline stages, and prove how close to optimal the cut is.
 
     Exit codes: 0 done; 1 checked and false (invalid partition, failed verification, unmet requirement,
-    infeasible); 2 usage or bad input; 3 (verify) nothing is false, but something claimed is unchecked; 130 interrupted
-    (the best answer so far is still written).
+    infeasible); 2 usage or bad input; 3 (verify) nothing is false, but something claimed is unchecked; 70 a mistake
+    in mtpp itself; 130 interrupted (the best answer so far is still written).
     """
 
 

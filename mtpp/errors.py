@@ -131,7 +131,20 @@ class LimitReached(MtppError):
     exit_code = 1
 
 
-class InconsistentBound(MtppError):
-    """A lower bound above an upper bound: a bug in this program, never the user's fault (exit code 1)."""
+class InconsistentResult(MtppError):
+    """Two results of this program that contradict each other: a bug in it, never the user's fault (exit code 70).
 
-    exit_code = 1
+    Parameters
+    ----------
+    problem
+        Both of them.
+    """
+
+    exit_code = 70
+
+    def __init__(self, problem: str) -> None:
+        super().__init__(problem, remedy="this is a bug in mtpp, please report it with the model")
+
+
+class InconsistentBound(InconsistentResult):
+    """A lower bound above an upper bound (exit code 70)."""

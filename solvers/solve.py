@@ -7,7 +7,7 @@ from dataclasses import replace
 from threading import Event
 from traceback import clear_frames
 
-from mtpp.errors import Infeasible
+from mtpp.errors import InconsistentResult, Infeasible, InvalidPartition
 from mtpp.host.memory_limit import limited_memory, spare_memory
 from mtpp.host.overrun import Overrun, run_in_time
 from mtpp.host.progress import Counting
@@ -15,12 +15,13 @@ from mtpp.host.stop_reason import StopReason
 from mtpp.inference.contraction import Contraction, contract_named
 from mtpp.inference.graph import CostGraph
 from mtpp.inference.instance import Instance
-from mtpp.inference.objective import check_stage_memory
+from mtpp.inference.partition import Partition
 from mtpp.inference.plan import Plan
 from mtpp.solvers import registry
 from mtpp.solvers.best_so_far import BestSoFar
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.feasibility import none_found, refuse_infeasible
+from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_partition
 
@@ -56,8 +57,8 @@ def solve(
         If an algorithm or op does not exist, or an algorithm cannot handle the instance.
     Infeasible
         Proven, if an op or the total is plainly above the stage memory; else if the search found no partition.
-    InconsistentBound
-        If the bound is above the bottleneck found: a bug.
+    InconsistentResult
+        If bound, bottleneck and partition contradict each other: a bug.
     """
     entry = registry.partitioner(algorithm)
     contraction = contraction or contract_groups(instance, together)
@@ -78,7 +79,7 @@ def solve(
     plan = Plan(
         graph=graph,
         instance=instance,
-        partition=contraction.lift(found.partition) if contraction else found.partition,
+        partition=_lifted(instance, contraction, found),
         lower=lower,
         algorithm=algorithm,
         found_by=found.found_by,
@@ -88,9 +89,19 @@ def solve(
         together=together,
         coverage=found.coverage,
     )
-    _ = plan.certificate  # raises if bound and bottleneck contradict each other
-    check_stage_memory(instance, plan.costs)
+    bounds = [(lower.method, lower.value)]
+    look_at_partition(
+        instance, plan.partition, found.bottleneck, found.found_by, together=together, bounds=bounds, costs=plan.costs
+    )
     return plan
+
+
+def _lifted(instance: Instance, contraction: Contraction | None, found: SearchResult) -> Partition:
+    """Return a partition of the instance, given one of what its groups of ops were contracted to."""
+    try:
+        return contraction.lift(found.partition) if contraction else found.partition
+    except InvalidPartition as error:
+        raise InconsistentResult(f"the partition found by {found.found_by} is none: {error.problem}") from None
 
 
 def search_in_time(partitioner: registry.Partitioner, instance: Instance, limits: SearchLimits) -> SearchResult:

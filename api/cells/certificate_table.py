@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Self
 
 from mtpp.api.output import SavedResult
-from mtpp.errors import Interrupted, renamed
+from mtpp.errors import InconsistentResult, Interrupted, renamed
 from mtpp.host.stop_reason import StopReason
 from mtpp.units import PICOSECONDS
 
@@ -39,7 +39,8 @@ class CellTable(SavedResult):
         "finished"; "interrupted" (Ctrl-C), "time-limit" (that of the whole run) or "failed" where some cells had no
         turn or were cut short; None of a table that was read, which does not say it.
     failure
-        The error that ended the run half-way, such as a store on a full disk.
+        The error that ended the run half-way, such as a store on a full disk; or that of a cell whose results
+        contradict each other: it has no row.
     bounds
         Names of the bounds asked for.
     loaded
@@ -110,7 +111,8 @@ class CellTable(SavedResult):
         if self.failure is not None:
             if not self.cells:
                 raise self.failure
-            observer.warn(f"ended before all cells had their turn: {self.failure}")
+            ended = not isinstance(self.failure, InconsistentResult)
+            observer.warn(f"ended before all cells had their turn: {self.failure}" if ended else str(self.failure))
         elif self.stopped == StopReason.INTERRUPTED and not self.cells:
             raise Interrupted("interrupted before there was any row")
 

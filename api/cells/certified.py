@@ -30,7 +30,7 @@ class CertifiedCells:
     interrupted, out_of_time
         Whether the user or the limit of the whole run ended it before the last cell.
     failure
-        What else did.
+        What else did, or the first two results that contradict each other, whose cell has no row.
     """
 
     models: Sequence[ModelFile]

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.api.cells.certified import CertifiedCells, cell_label
 from mtpp.api.cells.rows import certificate_row, of_file
+from mtpp.errors import InconsistentResult
 from mtpp.host.stop_reason import StopReason
 
 if TYPE_CHECKING:
@@ -81,6 +82,8 @@ class CellSession:
         """Keep what became of a cell."""
         cell = outcome.cell
         self._table.done += 1
+        if outcome.contradiction:
+            self._table.failure = self._table.failure or InconsistentResult(f"{cell.label}: {outcome.problem}")
         if outcome.problem:
             self._table.problems[cell.label] = outcome.problem
             self._observer.note(f"{cell.label}: {outcome.problem}")

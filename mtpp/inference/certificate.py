@@ -86,8 +86,7 @@ class Certificate:
     def __post_init__(self) -> None:
         if self.lower.value > self.upper:
             raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the bottleneck {self.upper}",
-                remedy="this is a bug in mtpp, please report it with the model",
+                f"the lower bound {self.lower.value} ({self.lower.method}) is above the bottleneck {self.upper}"
             )
 
     @property

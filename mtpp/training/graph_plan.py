@@ -56,8 +56,7 @@ class GraphPlan:
     def __post_init__(self) -> None:
         if self.lower.value > self.iteration:
             raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.iteration}",
-                remedy="this is a bug in mtpp, please report it with the model",
+                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.iteration}"
             )
 
     @property

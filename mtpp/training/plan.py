@@ -86,8 +86,7 @@ class BoundedPlan(ABC):
     def __post_init__(self) -> None:
         if self.lower.value > self.time_per_sample:
             raise InconsistentBound(
-                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.time_per_sample}",
-                remedy="this is a bug in mtpp, please report it with the model",
+                f"the lower bound {self.lower.value} ({self.lower.method}) is above the plan's {self.time_per_sample}"
             )
 
     @property

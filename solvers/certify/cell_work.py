@@ -20,6 +20,7 @@ from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
 from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
@@ -27,6 +28,7 @@ from mtpp.solvers.certify.cell_limits import CellLimits
 from mtpp.solvers.certify.certification import Certification
 from mtpp.solvers.certify.headway import Headway
 from mtpp.solvers.feasibility import refuse_infeasible
+from mtpp.solvers.last_look.partition import look_at_bounds, look_at_partition
 from mtpp.solvers.limits import UNLIMITED, Limits, SearchLimits
 from mtpp.solvers.local_search.initial_partition import first_partition
 from mtpp.solvers.reduction.reduced_instance import ReducedInstance
@@ -99,8 +101,8 @@ def certify(
     ------
     Infeasible
         Proven, or because no partition was found.
-    InconsistentBound
-        If a bound is above a bottleneck: a bug.
+    InconsistentResult
+        If bounds, bottleneck and partition contradict each other: a bug.
     """
     refuse_infeasible(instance)
     return _CellWork(instance, limits, report, interrupted, observer or Silent()).run()
@@ -128,6 +130,7 @@ class _CellWork:
         self._lock = Lock()
         self._given_up = self._short = False
         self._headway = Headway()
+        self._seen: Partition | None = None
         self._resume: dict[str, Callable[[BoundLimits], BoundResult]] = {}
         self._tell_first()
         reducing = Limits(deadline=self._deadline.share(_REDUCTION_SHARE), interrupted=interrupted)
@@ -153,6 +156,17 @@ class _CellWork:
         return self._told(
             stopped=self._stopped() or (StopReason.TIME_LIMIT if self._cut_short() else StopReason.FINISHED)
         )
+
+    def _look(self, state: Certification) -> None:
+        """Derive the bottleneck of a new partition once more, and hold all bounds against it."""
+        if state.partition is None or state.upper is None:
+            return
+        if state.partition is not self._seen:
+            look_at_partition(self._instance, state.partition, state.upper, str(state.upper_algorithm))
+            self._seen = state.partition
+        single = [(name, figure.value) for name, figure in state.bounds.items() if figure.value is not None]
+        best = [(bound.method, bound.value) for bound in (state.lower, state.proven)]
+        look_at_bounds(state.upper, [*best, *single])
 
     def _lanes(self, names: list[str]) -> list[list[str]]:
         """Return what of *names* is in :data:`LANES`, large models of all stages behind the first lane."""
@@ -301,8 +315,7 @@ class _CellWork:
         """Take in what is new and report it."""
         seconds = time.perf_counter() - self._start
         new = replace(self._state, total_seconds=seconds, **changes)  # type: ignore[arg-type]
-        if new.upper is not None:
-            _ = Certificate(new.upper, new.lower)  # raises if they contradict each other
+        self._look(new)
         self._state = new
         self._report(new)
         return new

@@ -12,14 +12,13 @@ from mtpp.errors import Infeasible
 from mtpp.host.deadline import Deadline
 from mtpp.host.memory_limit import begin_search
 from mtpp.host.stop_reason import StopReason
-from mtpp.inference.certificate import Certificate
 from mtpp.inference.instance import Instance
 from mtpp.inference.model_file import ModelFile
-from mtpp.inference.objective import check_stage_memory, stage_costs
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.certify.run_limits import RunLimits
 from mtpp.solvers.feasibility import refuse_infeasible
+from mtpp.solvers.last_look.partition import look_at_partition
 from mtpp.solvers.limits import UNLIMITED, SearchLimits
 from mtpp.solvers.solve import search_in_time
 from mtpp.solvers.variants import Variant
@@ -157,10 +156,9 @@ def run_cell(
 
     Raises
     ------
-    InconsistentBound
-        If the bottleneck is below the simple bound: a bug.
-    InvalidPartition
-        If a stage is over the stage memory: a bug.
+    InconsistentResult
+        If the bottleneck is not that of the partition or below the simple bound, or a stage is over the stage memory: a
+        bug.
     """
     solver = variant.entry.load()
     lower = simple_bound(instance)
@@ -179,9 +177,9 @@ def run_cell(
     seconds = time.perf_counter() - start
     reached = None
     if found is not None:
-        costs = stage_costs(instance, found.partition)
-        check_stage_memory(instance, costs)
-        reached = Certificate(costs.bottleneck, lower).upper
+        bounds = [(lower.method, lower.value)]
+        look_at_partition(instance, found.partition, found.bottleneck, found.found_by, bounds=bounds)
+        reached = found.bottleneck
     return Cell(
         source=source,
         k=instance.k,

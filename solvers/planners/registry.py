@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
@@ -23,6 +24,22 @@ if TYPE_CHECKING:
     SplitPlanner = Callable[[SplitProblem, Limits], SplitPlan | NoSplitPlan]
 
 DEFAULT = "piper"
+
+P = TypeVar("P")
+L = TypeVar("L")
+R = TypeVar("R")
+
+
+def looked_at(planner: Callable[[P, L], R], look: Callable[[P, R], None]) -> Callable[[P, L], R]:
+    """Return a planner whose results get a last look before anybody sees them; *look* raises if one is wrong."""
+
+    @wraps(planner)
+    def plan(problem: P, limits: L) -> R:
+        result = planner(problem, limits)
+        look(problem, result)
+        return result
+
+    return plan
 
 
 @dataclass(frozen=True)
@@ -54,14 +71,18 @@ class PlannerEntry:
     nested: str | None = None
 
     def load(self) -> Planner:
-        """Import the planner and return it."""
-        return cast(Planner, import_module(self.module).plan)
+        """Import the planner and return it, with a last look at what it comes to."""
+        from mtpp.solvers.last_look.line_plans import look_at_line_plan
+
+        return cast(Planner, looked_at(import_module(self.module).plan, look_at_line_plan))
 
     def load_nested(self) -> NestedPlanner | None:
         """Import the planner for several levels and return it; None if there is none."""
+        from mtpp.solvers.last_look.line_plans import look_at_nested_plan
+
         if self.nested is None:
             return None
-        return cast("NestedPlanner", import_module(self.nested).plan_nested)
+        return looked_at(import_module(self.nested).plan_nested, look_at_nested_plan)
 
 
 PLANNERS = {
@@ -113,8 +134,10 @@ class GraphPlannerEntry:
     module: str
 
     def load(self) -> GraphPlanner:
-        """Import the planner and return it."""
-        return cast("GraphPlanner", import_module(self.module).plan)
+        """Import the planner and return it, with a last look at what it comes to."""
+        from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
+
+        return looked_at(import_module(self.module).plan, look_at_graph_plan)
 
 
 GRAPH_PLANNERS = {
@@ -141,8 +164,10 @@ class SplitPlannerEntry:
     module: str
 
     def load(self) -> SplitPlanner:
-        """Import the planner and return it."""
-        return cast("SplitPlanner", import_module(self.module).plan)
+        """Import the planner and return it, with a last look at what it comes to."""
+        from mtpp.solvers.last_look.split_plans import look_at_split_plan
+
+        return looked_at(import_module(self.module).plan, look_at_split_plan)
 
 
 SPLIT_PLANNERS = {

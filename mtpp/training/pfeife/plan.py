@@ -82,8 +82,7 @@ class SplitPlan:
         for bound in (self.lower, self.family):
             if bound.value > self.iteration:
                 raise InconsistentBound(
-                    f"the lower bound {bound.value} ({bound.method}) is above the plan's {self.iteration}",
-                    remedy="this is a bug in mtpp, please report it with the model",
+                    f"the lower bound {bound.value} ({bound.method}) is above the plan's {self.iteration}"
                 )
 
     @property

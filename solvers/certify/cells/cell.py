@@ -64,11 +64,14 @@ class Outcome:
         What is known of it, also where its work was cut off; None where that is nothing.
     problem
         Why there is nothing, or why the work was cut off by something other than a limit; empty if nothing went wrong.
+    contradiction
+        Whether that is two results that contradict each other: a bug.
     """
 
     cell: Cell
     state: Certification | None
     problem: str = ""
+    contradiction: bool = False
 
     @property
     def finished(self) -> bool:

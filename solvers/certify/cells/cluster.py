@@ -138,7 +138,7 @@ class Cluster:
 
     def _outcome(self, future: Future, cell: Cell) -> Outcome:
         try:
-            state, problem = pickle.loads(future.result(timeout=_WAIT_S))
+            state, problem, contradiction = pickle.loads(future.result(timeout=_WAIT_S))
         except ImportError as error:
             raise self._error(f"a worker cannot run a cell: {error}", "install mtpp on the workers") from None
         except OtherVersion as error:
@@ -146,7 +146,7 @@ class Cluster:
         except Exception as error:
             self._check()
             return Outcome(cell, None, f"its workers were lost ({type(error).__name__})")
-        return Outcome(cell, state, problem)
+        return Outcome(cell, state, problem, contradiction)
 
     def _check(self) -> None:
         """Raise if the scheduler is gone: what was sent to it is, too."""

@@ -174,7 +174,7 @@ class _Pool:
             elif kind == "short" and post.state is not None:
                 yield Outcome(cell, replace(post.state, stopped=StopReason.MEMORY_LIMIT))
             elif kind == "false" or not self._interrupted:  # else there was more to try
-                yield Outcome(cell, None, value)
+                yield Outcome(cell, None, value, kind == "false")
 
     def _buried(self, post: _Post) -> Iterator[Outcome]:
         """Go on after a process died by itself."""

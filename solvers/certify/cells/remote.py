@@ -15,7 +15,7 @@ _LOOK_S = 1.0
 
 
 def certify_remotely(data: bytes, version: str) -> bytes:
-    """Work at a pickled cell; return what is known of it and what went wrong, as a pickled pair.
+    """Work at a pickled cell; return state, problem and contradiction of its outcome, pickled.
 
     In a process of its own: a crash costs the worker nothing, it can be killed when it overruns, and it may have
     children, which a worker of Dask, a daemonic process, may not have.
@@ -29,7 +29,7 @@ def certify_remotely(data: bytes, version: str) -> bytes:
         raise OtherVersion(f"mtpp {version} sent a cell to a worker with mtpp {__version__}")
     cell: Cell = pickle.loads(data)
     outcome = next(run_in_processes([cell], _dropped(), at_once=1), None)
-    found = (None, "cancelled") if outcome is None else (outcome.state, outcome.problem)
+    found = (None, "cancelled", False) if outcome is None else (outcome.state, outcome.problem, outcome.contradiction)
     return pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL)
 
 

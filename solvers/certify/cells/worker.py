@@ -3,7 +3,7 @@
 It reads pickled tuples from its standard input: ``("cell", Cell)``, and ``("end",)`` to have the present cell end with
 what there is. It writes pickled tuples to what was its standard output: ``("ready",)`` once, then per cell
 ``("began",)`` when its clock starts, ``("state", Certification)`` as often as there is news, and in the end one of
-``("done", Certification)``, ``("refused", text)`` where there is no partition, ``("false", text)`` where bounds
+``("done", Certification)``, ``("refused", text)`` where there is no partition, ``("false", text)`` where results
 contradict each other, ``("short", text)`` where the memory is used up, and ``("failed", text)``. It ends when its input
 does: with its parent.
 """
@@ -18,7 +18,7 @@ from queue import SimpleQueue
 from threading import Event, Lock, Thread
 from typing import Any, BinaryIO
 
-from mtpp.errors import Infeasible, MtppError
+from mtpp.errors import InconsistentResult, Infeasible, MtppError
 from mtpp.host.child_process import follow_parent, message_pipes, orphaned
 from mtpp.host.memory_limit import memory_limited
 from mtpp.host.process_age import process_age_s
@@ -102,8 +102,10 @@ def _answer(cell: Cell, replies: _Replies, end: Event, *, first: bool) -> tuple[
             state = cell.certify(lambda state: replies.send("state", state), end.is_set)
     except Infeasible as error:
         return "refused", error.problem
+    except InconsistentResult as error:
+        return "false", error.problem
     except MtppError as error:
-        return "false", str(error)
+        return "refused", str(error)
     except BaseException as error:
         if isinstance(error, MemoryError) and cell.limits.process_bytes is not None:
             return "short", _TOO_LITTLE

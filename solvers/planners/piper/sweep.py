@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from mtpp.errors import InputError
+from mtpp.errors import InconsistentBound, InputError
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.piper.arrays import choice_arrays
@@ -95,6 +95,10 @@ def sweep(
                 limits.observer.phase(f"plans on {k:,} devices" if k > 1 else "plans on 1 device")
             if not _settle(search, cells, k, s):
                 break
+    for place, cell in cells.items():
+        if cell.time is not None and cell.lower > cell.time:
+            where = f"{place[0]} devices and degrees of {place[1]}"
+            raise InconsistentBound(f"the lower bound {cell.lower} is above the plan's {cell.time} for {where}")
     known = {place: cell for place, cell in cells.items() if bound is None or cell.empty or cell.time is not None}
     return {
         place: SweepCell(cell.time, cell.lower if search.proves else floor, cell.stages)

@@ -1,0 +1,82 @@
+"""Last look at a partition: its order, its groups, its bottleneck and its memory, against its bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from mtpp.errors import InconsistentBound, InconsistentResult, InvalidPartition
+from mtpp.inference.instance import Instance
+from mtpp.inference.objective import StageCosts, keeps_stage_memory, stage_costs
+from mtpp.inference.partition import Partition
+
+
+def look_at_partition(
+    instance: Instance,
+    partition: Partition,
+    bottleneck: int,
+    found_by: str,
+    *,
+    together: Sequence[Sequence[str]] = (),
+    bounds: Iterable[tuple[str, int]] = (),
+    costs: StageCosts | None = None,
+) -> None:
+    """Derive a partition's bottleneck and memory from its assignment, and hold it to its order, groups and bounds.
+
+    Parameters
+    ----------
+    bottleneck
+        In ticks, as the search says it.
+    found_by
+        Part of the search that says so.
+    together
+        Groups of op names that share a stage.
+    bounds
+        Names and values of all lower bounds, in ticks.
+    costs
+        Of the partition, where they were derived from it before.
+
+    Raises
+    ------
+    InconsistentResult
+        If anything is otherwise; an InconsistentBound if a bound is above the bottleneck.
+
+    Notes
+    -----
+    O(n + pins) beside the costs.
+    """
+    try:
+        again = Partition.from_stages(instance, partition.assignment)
+    except InvalidPartition as error:
+        raise InconsistentResult(f"the partition found by {found_by} is none: {error.problem}") from None
+    costs = costs or stage_costs(instance, again)
+    if costs.bottleneck != bottleneck:
+        raise InconsistentResult(
+            f"{found_by} found a bottleneck of {bottleneck} ticks, and its slowest stage costs {costs.bottleneck}"
+        )
+    if min(costs.cost.min(), costs.param_bytes.min(), costs.peak_bytes.min()) < 0:
+        raise InconsistentResult(f"a stage found by {found_by} costs less than nothing")
+    if not keeps_stage_memory(instance, costs):
+        limit, most = instance.system.stage_memory_bytes, int((costs.param_bytes + costs.peak_bytes).max())
+        raise InconsistentResult(f"a stage found by {found_by} needs {most} bytes, and the limit is {limit}")
+    if together:
+        place = dict(zip(instance.op_names, again.assignment.tolist(), strict=True))
+        for group in together:
+            stages = sorted({place[name] for name in group})
+            if len(stages) > 1:
+                raise InconsistentResult(
+                    f"{found_by} put {group[0]!r} and ops that share its stage into stages {stages[0]} and {stages[-1]}"
+                )
+    look_at_bounds(bottleneck, bounds)
+
+
+def look_at_bounds(bottleneck: int, bounds: Iterable[tuple[str, int]]) -> None:
+    """Check that no bound, by name and value, is above a bottleneck.
+
+    Raises
+    ------
+    InconsistentBound
+        If one is.
+    """
+    for name, value in bounds:
+        if value > bottleneck:
+            raise InconsistentBound(f"the lower bound {value} ({name}) is above the bottleneck {bottleneck}")
