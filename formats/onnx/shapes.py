@@ -98,7 +98,7 @@ class ShapeInference:
         """Return one type per output of *node*, as complete as it can be told, and why it is not complete."""
         reason = KNOWN
         try:
-            own: Sequence[ValueType | None] | None = sequence_output_types(view)
+            own: Sequence[ValueType | PartialType | None] | None = sequence_output_types(view)
             if own is None:
                 own = executed_output_types(view)
             if own is None and not self._has_schema(node):
@@ -191,14 +191,14 @@ def _filled(types: Sequence[OutputType], view: NodeView) -> list[OutputType]:
     return result
 
 
-def _partial(kind: TensorType) -> PartialType:
-    return PartialType(kind.dtype, kind.shape)
+def _partial(kind: TensorType | PartialType) -> PartialType:
+    return kind if isinstance(kind, PartialType) else PartialType(kind.dtype, kind.shape)
 
 
-def _output_type(kind: ValueType | None) -> OutputType:
+def _output_type(kind: ValueType | PartialType | None) -> OutputType:
     if kind is None:
         return PartialType()
-    return _partial(kind) if isinstance(kind, TensorType) else kind
+    return _partial(kind) if isinstance(kind, TensorType | PartialType) else kind
 
 
 def with_declarations(

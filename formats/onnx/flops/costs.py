@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops import attention as flops_attention
+from mtpp.formats.onnx.flops import classic as flops_classic
 from mtpp.formats.onnx.flops import dense as flops_dense
 from mtpp.formats.onnx.flops import elementwise as flops_elementwise
 from mtpp.formats.onnx.flops import movement as flops_movement
@@ -14,6 +15,7 @@ from mtpp.formats.onnx.node_view import NodeView
 
 RULES: dict[str, CostRule] = {
     **flops_attention.RULES,
+    **flops_classic.RULES,
     **flops_dense.RULES,
     **flops_elementwise.RULES,
     **flops_movement.RULES,
@@ -58,7 +60,10 @@ CONFIGURATION_INPUTS: dict[str, frozenset[int]] = {
     "Unsqueeze": _AXES,
     "Upsample": frozenset({1}),
     **{kind: _AXES for kind in flops_reduction.RULES if kind.startswith("Reduce")},
+    "com.microsoft:CropAndResize": frozenset({3}),
+    "com.microsoft:ExpandDims": _AXES,
     "com.microsoft:GroupQueryAttention": frozenset({5, 6}),
+    "com.microsoft:Range": frozenset({0, 1, 2}),
 }
 """Inputs that say how to compute, not on what: shapes, axes, counts. Older operator sets wrote most of them as
 attributes. As constants they are settled before the model runs: neither parameters nor traffic. (Resize in opset 10

@@ -154,6 +154,13 @@ def _mixture_of_experts(node: NodeView) -> NodeCost:
     return NodeCost(flops=2 * macs, macs=macs, reads=reads)
 
 
+def _word_embedding(node: NodeView) -> NodeCost:
+    """Slide a window over the characters of each word; keep the largest value."""
+    words, weight = node.input(0), node.input(1)
+    places = words.count // max(1, words.shape[-1]) * max(1, words.shape[-1] - weight.shape[2] + 1)
+    return dense(places * weight.count, places * weight.shape[0])
+
+
 RULES: dict[str, CostRule] = {
     "CausalConvWithState": _causal_conv,
     "Conv": _conv,
@@ -186,5 +193,6 @@ RULES: dict[str, CostRule] = {
     "com.microsoft:QGemm": _quantized_gemm,
     "com.microsoft:QMoE": _mixture_of_experts,
     "com.microsoft:TransposeMatMul": _fused_matmul,
+    "com.microsoft:WordConvEmbedding": _word_embedding,
     "com.microsoft.nchwc:Conv": _fused_conv,
 }

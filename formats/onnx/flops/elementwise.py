@@ -47,6 +47,8 @@ _MORE = {
     "com.microsoft:QLinearSigmoid": 9,
     "com.microsoft:QLinearWhere": 4,  # the operand chosen is scaled anew: shift, scale, round, shift
     "com.microsoft:QuantizeLinear": 3,
+    "com.microsoft:NGramRepeatBlock": 1,
+    "com.microsoft:ScaledSiLU": 6,
     "com.microsoft:QuickGelu": 6,  # x · sigmoid(α·x)
 }
 

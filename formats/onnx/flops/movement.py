@@ -7,7 +7,10 @@ from mtpp.formats.modelled.node_cost import NodeCost
 from mtpp.formats.onnx.flops.cost_rule import CostRule
 from mtpp.formats.onnx.node_view import NodeView
 
-_VIEWS = "BitCast Flatten Identity Optional OptionalGetElement Reshape Squeeze Unsqueeze"
+_VIEWS = (
+    "BitCast Flatten Identity Optional OptionalGetElement Reshape Squeeze Unsqueeze "
+    "com.microsoft:ExpandDims com.microsoft:SampleOp"
+)
 _BOOKKEEPING = (
     "OptionalHasElement SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert SequenceLength "
     "Shape Size"
@@ -15,7 +18,7 @@ _BOOKKEEPING = (
 _MOVES = (
     "Col2Im ConstantOfShape Concat ConcatFromSequence DepthToSpace Expand EyeLike MaxUnpool OneHot Pad "
     "ReverseSequence SpaceToDepth Split SplitToSequence TensorScatter Tile Transpose Trilu com.microsoft:QLinearConcat "
-    "com.microsoft.nchwc:ReorderInput com.microsoft.nchwc:ReorderOutput"
+    "com.microsoft.nchwc:ReorderInput com.microsoft.nchwc:ReorderOutput com.microsoft:UnfoldTensor"
 )
 
 VIEWS = frozenset(_VIEWS.split())

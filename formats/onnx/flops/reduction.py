@@ -6,7 +6,7 @@ import math
 
 from mtpp.formats.modelled.flop_counts import n_log_n
 from mtpp.formats.modelled.node_cost import NodeCost
-from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 
 
@@ -119,6 +119,11 @@ def _determinant(node: NodeView) -> NodeCost:
     return NodeCost(flops=2 * (math.prod(x.shape[:-2]) * x.shape[-1] ** 3 // 3))
 
 
+def _distances(node: NodeView) -> NodeCost:
+    """Subtract, square and sum each pair of rows; take the root."""
+    return NodeCost(flops=node.output().count * (3 * node.input(0).shape[-1] + 1))
+
+
 def _inverse(node: NodeView) -> NodeCost:
     x = node.input(0)
     return NodeCost(flops=2 * math.prod(x.shape[:-2]) * x.shape[-1] ** 3)
@@ -157,11 +162,14 @@ RULES: dict[str, CostRule] = {
     "TopK": _top_k,
     "Unique": _sort,
     "Upsample": _resize,
+    "com.microsoft:CDist": _distances,
+    "com.microsoft:CropAndResize": per_output_element(8),  # four neighbours
     "com.microsoft:Inverse": _inverse,
     "com.microsoft:MaxpoolWithMask": _pool(2),
     "com.microsoft:NhwcMaxPool": _pool(1),
     "com.microsoft:QLinearAveragePool": _pool(1),
     "com.microsoft:QLinearGlobalAveragePool": per_input_element(1),
+    "com.microsoft:Unique": _sort,
     "com.microsoft:QLinearReduceMean": _reduce(2, 4),  # shift, sum; divide, scale, round, shift
     "com.microsoft.nchwc:AveragePool": _pool(1),
     "com.microsoft.nchwc:GlobalAveragePool": _reduce(1, 1),

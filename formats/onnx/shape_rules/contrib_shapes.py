@@ -7,15 +7,16 @@ that it cannot tell; what a file declares in value_info is used then.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from onnx import TensorProto
 
 from mtpp.formats.onnx.flops.attention_geometry import group_query_geometry, multi_head_geometry, packed_geometry
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.tensor_type import TensorType, broadcast
+from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
 
-Types = Sequence[TensorType | None]
+Types = Sequence[TensorType | PartialType | None]
 ShapeRule = Callable[[NodeView], Types]
 
 STANDARD_TWINS = {
@@ -26,7 +27,6 @@ STANDARD_TWINS = {
     "com.microsoft:GridSample": ("GridSample", 2),
     "com.microsoft:MatMulInteger16": ("MatMulInteger", 2),
     "com.microsoft:Pad": ("Pad", 3),
-    "com.microsoft:Range": ("Range", 3),
     "com.microsoft:Trilu": ("Trilu", 2),
 }
 """Fused ops shaped like the first inputs of a standard op with the same attributes."""
@@ -218,18 +218,83 @@ def _split_gelu(node: NodeView) -> Types:
     return [TensorType(x.dtype, (*x.shape[:-1], x.shape[-1] // 2))]
 
 
+def _range(node: NodeView) -> Types:
+    """Count from the first number to the second by the third, or by one."""
+    values = [node.value(index) for index in range(len(node.inputs))]
+    if any(value is None or not value.size for value in values):
+        return [PartialType(node.input(0).dtype, (None,))]
+    start, limit, *step = (value.reshape(-1)[0] for value in values if value is not None)
+    count = math.ceil((float(limit) - float(start)) / float(step[0] if step else 1))
+    return [TensorType(node.input(0).dtype, (max(0, count),))]
+
+
+def _distances(node: NodeView) -> Types:
+    a, b = node.input(0), node.input(1)
+    return [TensorType(a.dtype, (a.shape[0], b.shape[0]))]
+
+
+def _crops(node: NodeView) -> Types:
+    """Cut regions (input 1) out of pictures, all of one size (input 3)."""
+    x, regions, size = node.input(0), node.input(1), node.value(3)
+    sizes: list[int | None] = [None, None] if size is None else [int(one) for one in size.reshape(-1)]
+    return [PartialType(x.dtype, (regions.shape[0], x.shape[1], *sizes))]
+
+
+def _expanded(node: NodeView) -> Types:
+    x, axis = node.input(0), node.value(1)
+    if axis is None or not axis.size:
+        return [PartialType(x.dtype)]
+    at = int(axis.reshape(-1)[0])
+    if not -x.rank - 1 <= at <= x.rank:
+        raise MalformedNode(f"axis {at} is no axis of a tensor of rank {x.rank}")
+    at += x.rank + 1 if at < 0 else 0
+    return [TensorType(x.dtype, (*x.shape[:at], 1, *x.shape[at:]))]
+
+
+def _hashed(node: NodeView) -> Types:
+    dtype = TensorProto.UINT32 if node.integer("positive", 1) else TensorProto.INT32
+    return [TensorType(dtype, node.input(0).shape)]
+
+
+def _unfolded(node: NodeView) -> Types:
+    """Give windows along an axis an axis of their own, the last."""
+    x, size = node.input(0), node.integer("size", 1)
+    shape = [*x.shape]
+    axis = node.integer("dim", -1)
+    if shape[axis] < size:
+        raise MalformedNode(f"a window of {size} does not fit into {shape[axis]}")
+    shape[axis] = (shape[axis] - size) // node.integer("step", 1) + 1
+    return [TensorType(x.dtype, (*shape, size))]
+
+
+def _unique(node: NodeView) -> Types:
+    """Return what is there once, the place of each element among it, and how often it is there."""
+    x = node.input(0)
+    found = PartialType(TensorProto.INT64, (None,))
+    return [PartialType(x.dtype, (None,)), TensorType(TensorProto.INT64, x.shape), found]
+
+
+def _words(node: NodeView) -> Types:
+    """Read characters of words, then the weights of a convolution over them."""
+    words, weight = node.input(0), node.input(1)
+    return [TensorType(weight.dtype, (words.shape[0], weight.shape[0]))]
+
+
 _RULES: dict[str, ShapeRule] = {
     "Attention": _packed_attention,
     "BiasAdd": _same,
     "BiasGelu": _same,
     "BiasSoftmax": _same,
     "BiasSplitGelu": _split_gelu,
+    "CDist": _distances,
     "ComplexMul": _broadcast,
     "ComplexMulConj": _broadcast,
+    "CropAndResize": _crops,
     "DequantizeLinear": _dequantized,
     "DynamicQuantizeLSTM": _quantized_lstm,
     "DynamicQuantizeMatMul": _float_matmul,
     "EmbedLayerNormalization": _embed_layer_normalization,
+    "ExpandDims": _expanded,
     "FastGelu": _same,
     "FusedMatMul": _fused_matmul,
     "FusedMatMulActivation": _fused_matmul,
@@ -244,6 +309,8 @@ _RULES: dict[str, ShapeRule] = {
     "MatMulNBits": _matmul_nbits,
     "MoE": _same,
     "MultiHeadAttention": _multi_head_attention,
+    "MurmurHash3": _hashed,
+    "NGramRepeatBlock": lambda node: [node.input(1)],
     "QAttention": _quantized_attention,
     "QGemm": _quantized_gemm,
     "QLinearAdd": _broadcast_quantized,
@@ -258,10 +325,16 @@ _RULES: dict[str, ShapeRule] = {
     "QMoE": _same,
     "QuantizeLinear": _quantized,
     "QuickGelu": _same,
+    "Range": _range,
     "RotaryEmbedding": _same,
+    "SampleOp": _same,
+    "ScaledSiLU": _same,
     "SimplifiedLayerNormalization": _same_and_statistics,
     "SkipGroupNorm": lambda node: [node.input(0), node.input(0)],
     "SkipLayerNormalization": _skip_normalised,
     "SkipSimplifiedLayerNormalization": _skip_normalised,
     "TransposeMatMul": _fused_matmul,
+    "UnfoldTensor": _unfolded,
+    "Unique": _unique,
+    "WordConvEmbedding": _words,
 }

@@ -13,7 +13,7 @@ def largest_size(node: NodeView) -> int | None:
     first = node.inputs[0] if node.inputs else None
     if not isinstance(first, TensorType):
         return None
-    if node.kind in ("NonZero", "Unique"):
+    if node.kind in ("NonZero", "Unique", "com.microsoft:Unique"):
         return max(1, first.count)
     if node.kind == "Compress":
         axis = node.attributes.get("axis")

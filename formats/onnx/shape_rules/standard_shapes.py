@@ -7,10 +7,13 @@ from collections.abc import Callable, Sequence
 from onnx import TensorProto
 
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
-from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.shape_rules.classic_shapes import CLASSIC_RULES
+from mtpp.formats.onnx.tensor_type import PartialType, TensorType, broadcast
+
+Types = Sequence[TensorType | PartialType | None]
 
 
-def standard_output_types(node: NodeView) -> Sequence[TensorType | None]:
+def standard_output_types(node: NodeView) -> Types:
     """Return what can be told of the outputs; None, or a list that is too short, where nothing can.
 
     Raises
@@ -29,43 +32,74 @@ def _scalar(node: NodeView, index: int) -> int:
     return int(value.reshape(-1)[0])
 
 
-def _same(node: NodeView) -> Sequence[TensorType | None]:
+def _same(node: NodeView) -> Types:
     return [node.input(0)]
 
 
-def _dropout(node: NodeView) -> Sequence[TensorType | None]:
+def _dropout(node: NodeView) -> Types:
     return [node.input(0), TensorType(TensorProto.BOOL, node.input(0).shape)]
 
 
-def _one_hot(node: NodeView) -> Sequence[TensorType | None]:
+def _one_hot(node: NodeView) -> Types:
     indices, axis = node.input(0), node.integer("axis", -1)
     shape = [*indices.shape]
     shape.insert(axis if axis >= 0 else len(shape) + 1 + axis, _scalar(node, 1))
     return [TensorType(node.input(2).dtype, tuple(shape))]
 
 
-def _window(node: NodeView) -> Sequence[TensorType | None]:
+def _window(node: NodeView) -> Types:
     return [TensorType(node.integer("output_datatype", TensorProto.FLOAT), (_scalar(node, 0),))]
 
 
-def _mel_weights(node: NodeView) -> Sequence[TensorType | None]:
+def _mel_weights(node: NodeView) -> Types:
     shape = (_scalar(node, 1) // 2 + 1, _scalar(node, 0))
     return [TensorType(node.integer("output_datatype", TensorProto.FLOAT), shape)]
 
 
-def _max_unpool(node: NodeView) -> Sequence[TensorType | None]:
+def _max_unpool(node: NodeView) -> Types:
     shape = node.value(2)
     return [] if shape is None else [TensorType(node.input(0).dtype, tuple(int(size) for size in shape))]
 
 
-_RULES: dict[str, Callable[[NodeView], Sequence[TensorType | None]]] = {
+def _compared(node: NodeView) -> Types:
+    return [TensorType(TensorProto.BOOL, broadcast([node.input(0).shape, node.input(1).shape]))]
+
+
+def _compressed(node: NodeView) -> Types:
+    """Leave open how many are kept: data says that."""
+    x, axis = node.input(0), node.attributes.get("axis")
+    if axis is None:
+        return [PartialType(x.dtype, (None,))]
+    kept: list[int | None] = [*x.shape]
+    kept[axis] = None
+    return [PartialType(x.dtype, tuple(kept))]
+
+
+def _sliced(node: NodeView) -> Types:
+    """Bounds as attributes, before opset 10: onnx gives up on axes that are not sorted."""
+    x = node.input(0)
+    starts, ends = node.integers("starts"), node.integers("ends")
+    if starts is None or ends is None:
+        return []
+    shape = [*x.shape]
+    for axis, start, end in zip(node.integers("axes") or range(len(starts)), starts, ends, strict=True):
+        shape[axis] = len(range(x.shape[axis])[start:end])
+    return [TensorType(x.dtype, tuple(shape))]
+
+
+_RULES: dict[str, Callable[[NodeView], Types]] = {
+    **CLASSIC_RULES,
     "BlackmanWindow": _window,
+    "Compress": _compressed,
     "Dropout": _dropout,
+    "GreaterOrEqual": _compared,
     "GroupNormalization": _same,
     "HammingWindow": _window,
     "HannWindow": _window,
+    "LessOrEqual": _compared,
     "MaxUnpool": _max_unpool,
     "MeanVarianceNormalization": _same,
     "MelWeightMatrix": _mel_weights,
     "OneHot": _one_hot,
+    "Slice": _sliced,
 }
