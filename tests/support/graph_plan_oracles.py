@@ -108,7 +108,12 @@ def _in_flight(
         ticks = []
         for sender in (a, b):
             size = chosen[sender][0]
-            moved = sum(-(-count * size // times_of) for u, v, count in edges if (place[u], place[v]) == (a, b))
+            sent = [
+                count + _shared(model, costs, u, v, forward=sender == a)
+                for u, v, count in edges
+                if (place[u], place[v]) == (a, b)
+            ]
+            moved = sum(-(-count * size // times_of) for count in sent)
             width = min(chosen[a][1], chosen[b][1])
             ticks.append(asked.get("latency", 0) + -(-moved * SECOND // (rate * width)))
         transfers.append({"source": a, "target": b, "forward": ticks[0], "backward": ticks[1]})
@@ -141,6 +146,12 @@ def _in_flight(
                 yield from choose(rest)
 
     yield from choose(order)
+
+
+def _shared(model: dict[str, Any], costs: Sequence[dict[str, Any]], u: int, v: int, *, forward: bool) -> int:
+    """Return the bytes that an edge moves besides its own, there or back."""
+    key, layer, other = ("sync_in", v, u) if forward else ("sync_out", u, v)
+    return int(costs[layer].get(key, {}).get(model["layers"][other]["name"], 0))
 
 
 def _labels(count: int) -> Iterator[tuple[int, ...]]:

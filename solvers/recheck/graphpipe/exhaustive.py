@@ -18,7 +18,7 @@ from mtpp.checker.training.graphpipe.path_bound import path_bound
 from mtpp.checker.training.graphpipe.pipeline import Channel, Pipeline, TimedStage, edges_between
 from mtpp.checker.training.graphpipe.simulation import simulated_iteration
 from mtpp.solvers.recheck.graphpipe.groupings import Grouping, groupings
-from mtpp.solvers.recheck.graphpipe.stage_ways import StageWay, stage_ways
+from mtpp.solvers.recheck.graphpipe.stage_ways import StageWay, dearer_edges, stage_ways
 from mtpp.solvers.recheck.pipelines import TooLarge, Watcher
 
 MOST_LAYERS = 8
@@ -43,8 +43,6 @@ def recheck_exhaustive(claim: GraphClaim, watcher: Watcher) -> Outcome:
     unit = UNITS[claim.measure]
     if not found:
         return True, f"no plan is below {claim.value} {unit}: {search.simulated} simulated"
-    if any(one.forward_extra or one.backward_extra for choices in claim.model.choices for one in choices):
-        return None, "the search cannot be run again: it leaves out what sharing tensors costs"
     return False, f"there is a plan below {claim.value} {unit}"
 
 
@@ -132,10 +130,13 @@ class _Stages:
         stage_of = {layer: s for s, group in enumerate(grouping) for layer in group}
         model = plans._model
         ends = edges_between(model, stage_of, line_of=count if self._setting.sequential else 0)
-        self._sizes: dict[tuple[int, int], list[int]] = {pair: [] for pair in ends}
+        # Of each edge between two stages: its bytes, and its place in what the sender and the receiver add to that.
+        places = [{edge: i for i, edge in enumerate(dearer_edges(model, group))} for group in grouping]
+        self._moved: dict[tuple[int, int], list[tuple[int, int, int]]] = {pair: [] for pair in ends}
         for u, v, size in model.edges:
-            if stage_of[u] != stage_of[v]:
-                self._sizes[stage_of[u], stage_of[v]].append(size)
+            a, b = stage_of[u], stage_of[v]
+            if a != b:
+                self._moved[a, b].append((size, places[a].get((u, v), -1), places[b].get((u, v), -1)))
         self._behind = [[t for s, t in ends if s == x] for x in range(count)]
         self._before = [0] * count  # ticks of the fastest path to each stage
         for s, t in ends:
@@ -174,11 +175,11 @@ class _Stages:
             yield from self._choices([way, *chosen], {**taken, x: longest}, channels + more, devices - way.d)
 
     def _channel(self, x: int, way: StageWay, y: int, other: StageWay) -> Channel:
-        width, sizes = min(way.d, other.d), self._sizes[x, y]
-        there, back = (
-            transfer_ticks(sum(moved_bytes(size, b, self._setting.times_of) for size in sizes), width, self._setting)
-            for b in (way.b, other.b)
-        )
+        width, times_of = min(way.d, other.d), self._setting.times_of
+        moved = self._moved[x, y]
+        there = sum(moved_bytes(size + other.extra[into], way.b, times_of) for size, _, into in moved)
+        back = sum(moved_bytes(size + way.extra[out], other.b, times_of) for size, out, _ in moved)
+        there, back = (transfer_ticks(count, width, self._setting) for count in (there, back))
         return Channel(x, y, there, back)
 
     def _flies(self, chosen: Sequence[StageWay], channels: Sequence[Channel]) -> bool:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import json
+import random
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,8 +23,10 @@ from graph_plan_documents import (
 )
 from graph_plan_oracles import best_iteration, leanest_pipeline, random_graph_case
 
+import mtpp
 from mtpp.checker.report import Report
 from mtpp.checker.training.plan import TrainingSearches, verify_training_plan
+from mtpp.errors import Infeasible
 from mtpp.solvers.recheck.graphpipe import exhaustive
 from mtpp.solvers.recheck.graphpipe.bounds import recheck_graph_bound
 from mtpp.solvers.recheck.graphpipe.exhaustive import recheck_exhaustive
@@ -80,9 +85,22 @@ def test_other_rules_of_the_reference(shared_reference: Path, key: str, rules: d
             assert recheck_exhaustive(replace(claim, value=claim.value + 1), WATCHER)[0] is False
 
 
-def check_random(seed: int) -> bool:
+def with_shared_tensors(model: dict[str, Any], seed: int) -> dict[str, Any]:
+    """Return a model whose layers hand tensors to others on their device, at the cost of more bytes."""
+    draw = random.Random(seed)
+    shared = copy.deepcopy(model)
+    one = {layer["name"]: layer["configurations"]["1"][0] for layer in shared["layers"]}
+    for edge in shared["edges"]:
+        one[edge["target"]].setdefault("sync_in", {})[edge["source"]] = draw.choice((0, 5, 40))
+        one[edge["source"]].setdefault("sync_out", {})[edge["target"]] = draw.choice((0, 5, 40))
+    return shared
+
+
+def check_random(seed: int, *, shared: bool = False) -> bool:
     """Claim the optimum of a random model and one more; its least memory and one more."""
     model, asked = random_graph_case(seed)
+    if shared:
+        model = with_shared_tensors(model, seed)
     best = best_iteration(model, asked)
     high = 10**12 if best is None else best
     assert recheck_exhaustive(bound_claim(model, asked, "exhaustive", high), WATCHER)[0] is True
@@ -101,11 +119,34 @@ def test_random_models() -> None:
     assert 5 < sum(check_random(seed) for seed in range(100, 130)) < 30
 
 
+def test_random_models_that_share_tensors() -> None:
+    """What sharing a tensor moves besides, with one device a layer too, is part of what is searched."""
+    assert 5 < sum(check_random(seed, shared=True) for seed in range(130, 160)) < 30
+
+
 @pytest.mark.slow
 def test_many_random_models() -> None:
     """The same for hundreds."""
     for seed in range(2000, 2300):
-        check_random(seed)
+        check_random(seed, shared=seed % 2 == 0)
+
+
+def test_plans_of_models_that_share_tensors_are_proven() -> None:
+    """The search behind the bound of such a plan runs again: every claim holds, and a raised bound is false."""
+    passed = 0
+    for seed in range(300, 312):
+        model, asked = random_graph_case(seed)
+        model = with_shared_tensors(model, seed)
+        memory, bandwidth = f"{asked['memory_bytes']}B", f"{asked['bandwidth']}B/s"
+        with suppress(Infeasible):
+            plan = mtpp.plan_training(
+                model, planner="graphpipe", devices=asked["devices"], memory=memory, bandwidth=bandwidth,
+                batch_size=asked["mini_batch"],
+            )  # fmt: skip
+            assert plan.optimal
+            assert mtpp.verify(plan, model).passed, mtpp.verify(plan, model)
+            passed += 1
+    assert passed > 3
 
 
 def test_configurations() -> None:
