@@ -303,6 +303,7 @@ def partition(
     algorithm: str = "auto",
     together: Sequence[str | Sequence[str]] = (),
     together_blocks: bool = False,
+    ignore_engine: bool = False,
     time_limit_s: float | None = None,
     work_limit: int | None = None,
     seed: int = 0,
@@ -329,6 +330,8 @@ def partition(
         Groups of ops that must share a stage: each a list of names, or ``"a,b"``.
     together_blocks
         Whether each repeated block of an ONNX model stays in one stage.
+    ignore_engine
+        Whether a stage may end where :func:`mtpp.split` could not cut: for who only wants the number.
     time_limit_s
         Seconds from this call, reading included; the best partition so far is returned. Without it the result depends
         on the model, *k*, *seed* and the other limits alone, never on the machine or on *jobs*.
@@ -373,6 +376,7 @@ def partition(
     """
     from mtpp.api import parameters
     from mtpp.api.inputs.block_groups import block_groups
+    from mtpp.api.inputs.engine_groups import engine_groups
     from mtpp.api.inputs.reading import as_model
     from mtpp.api.inputs.reading_in_time import reading_given
     from mtpp.api.observer import listener
@@ -401,9 +405,12 @@ def partition(
         population=parameters.whole_or_none(population, "population", least=2, most=100_000),
         generations=parameters.whole_or_none(generations, "generations"),
     )
+    cut_anywhere = parameters.flag(ignore_engine, "ignore_engine")
     name, whole_blocks = parameters.text(algorithm, "algorithm"), parameters.flag(together_blocks, "together_blocks")
     with reading_given(model, "model", deadline):
         request = wanted(as_model(model, observer)).with_algorithm(name)
+        if not cut_anywhere:
+            request = replace(request, together=(*request.together, *engine_groups(request.model)))
         if whole_blocks:
             request = replace(request, together=(*request.together, *block_groups(request.model)))
         prepared = prepare(request)

@@ -402,11 +402,13 @@ class PartitionPlan:
     @property
     def assumptions(self) -> list[str]:
         """What the figures rest on, for people; a document knows only of the system and of sizes."""
+        from mtpp.api.inputs.engine_groups import told_groups
         from mtpp.inference.model_sizes import told_sizes
         from mtpp.inference.system import System
 
         if self.model is not None:
-            return self.model.assumptions()
+            together = [] if self.record is None else self.record.together
+            return [*self.model.assumptions(), *told_groups(self.model, together)]
         texts = [f"system {System.from_document(self._document['system']).describe()}"]
         about = self._document["model"]
         return [*texts, *told_sizes(about["dims"], about.get("proposed_dims", ()))]

@@ -33,6 +33,9 @@ INTERRUPTED = 130
 )
 @click.option("--together", multiple=True, metavar="OP,OP", help="Keep these ops in one stage (repeatable).")
 @click.option("--together-blocks", is_flag=True, help="Keep each repeated block of an ONNX model, as layers.7, in one.")
+@click.option(
+    "--ignore-engine", is_flag=True, help="Cut where `mtpp split` cannot, too: for who only wants the number."
+)
 @search_options(time_limit="From process start.")
 @click.option("--population", type=click.IntRange(2, 100_000), metavar="P", help="Of brkga and mla [default: 100].")
 @click.option(

@@ -17,6 +17,7 @@ class PartitionOptions(SearchOptions):
     algorithm: str
     together: tuple[str, ...]
     together_blocks: bool
+    ignore_engine: bool
     population: int | None
     generations: int | None
     require_ratio: float | None
@@ -27,6 +28,7 @@ class PartitionOptions(SearchOptions):
 def partition_request(model: Model, options: PartitionOptions) -> PartitionRequest:
     """Return what the options ask for, but for the time limit."""
     from mtpp.api.inputs.block_groups import block_groups
+    from mtpp.api.inputs.engine_groups import engine_groups
     from mtpp.api.partition import parse_group
     from mtpp.cli.options.limits import search_memory
     from mtpp.host.cores import available_cores
@@ -43,6 +45,8 @@ def partition_request(model: Model, options: PartitionOptions) -> PartitionReque
         generations=options["generations"],
     ).with_algorithm(options["algorithm"])
     groups = tuple(map(parse_group, options["together"]))
+    if not options["ignore_engine"]:
+        groups += engine_groups(model)
     if options["together_blocks"]:
         groups += block_groups(model)
     return replace(request, together=groups)

@@ -10,6 +10,7 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.onnx.dimensions import Dimensions
@@ -129,6 +130,8 @@ def read_with_nodes(
             where="graph",
             remedy="there is nothing to partition",
         )
+    from mtpp.formats.onnx.stages.inseparable import inseparable_ops
+
     names = unique_names((op.label, op.kind, op.index) for op in record.ops)
     metadata = {
         "format": "onnx",
@@ -145,6 +148,7 @@ def read_with_nodes(
         "symbolic_dims": list(dimensions.symbols),
         **({"proposed_dims": list(found.proposed)} if found.proposed else {}),
         **summary_of(record, names),
+        **kept_together(inseparable_ops(graph, scope, record.ops, names)),
     }
     try:
         built = CostGraph.build(

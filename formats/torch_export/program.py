@@ -119,6 +119,8 @@ class Program:
         Tensors at the end of the program, each with the buffer, parameter or input that it becomes.
     stored_as
         Where parameters, buffers and constants are stored, by their names in the model; nothing where nobody knows.
+    sized_by_data
+        Tensors with a size that only a run tells.
     """
 
     source: str
@@ -130,6 +132,7 @@ class Program:
     rewritten: Sequence[tuple[str, str]] = ()
     stored_as: Mapping[str, str] = field(default_factory=dict)
     torch_version: str = ""
+    sized_by_data: set[str] = field(default_factory=set)
 
     @cached_property
     def stored(self) -> Mapping[str, ProgramInput]:
@@ -232,6 +235,8 @@ class _Reader:
             if name not in program.types:
                 self.place = f"{place}/tensor_values/{key}"
                 program.types[name] = self._type(entry, program.sizes, key)
+                if any(_is_of_data(size) for size in entry["sizes"]):
+                    program.sized_by_data.add(name)
         whole = graph.get("sym_int_values", {})
         for position, node in enumerate(graph["nodes"]):
             self.place = f"{place}/nodes/{position}"
@@ -403,6 +408,16 @@ def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int |
             if name in users:
                 places.setdefault(f"{name}:{axis}", found[0])
     return symbols, places
+
+
+def _is_of_data(size: Any) -> bool:
+    """Say whether a size depends on a symbol that PyTorch has made up while it ran: ``u0``."""
+    expression = size.get("as_expr") if isinstance(size, dict) else None
+    text = expression.get("expr_str") if isinstance(expression, dict) else None
+    try:
+        return isinstance(text, str) and any(symbol.startswith("u") for symbol in symbols_of(text))
+    except ValueError:
+        return True
 
 
 def _shape(name: str, entry: Any) -> InputShape:

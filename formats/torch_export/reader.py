@@ -9,6 +9,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
+from mtpp.formats.modelled.kept_together import SIZES_OF_DATA, kept_together
 from mtpp.formats.modelled.naming import unique_names
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.formats.modelled.size_terms import SizeTerms
@@ -118,6 +119,7 @@ def read_with_modules(
         "symbolic_dims": list(program.sizes.symbols),
         **({"proposed_dims": list(program.sizes.proposed)} if program.sizes.proposed else {}),
         **summary_of(record, names),
+        **kept_together({SIZES_OF_DATA: _around_sizes_of_data(walk, program, record.ops, names)}),
         "parameter_bytes": _stored_bytes(program),
         "in_place": {
             op_name: [walk.calls[v].name for v in group]
@@ -179,6 +181,19 @@ def _order(walk: Walk, groups: Sequence[Sequence[int]], ops: Sequence[OpRecord],
         for a, b in pairs
         if a != b and (a, b) not in known
     ]
+
+
+def _around_sizes_of_data(
+    walk: Walk, program: Program, ops: Sequence[OpRecord], names: Sequence[str]
+) -> list[list[str]]:
+    """Return the makers and readers of tensors and numbers whose sizes or values only a run tells."""
+    maker = {name: own for op, own in zip(ops, names, strict=True) for name, _ in op.outputs}
+    found = []
+    for op, own in zip(ops, names, strict=True):
+        for name in op.inputs:
+            if name in maker and (name in program.sized_by_data or name in walk.numbers_of_data):
+                found.append([maker[name], own])
+    return found
 
 
 def _stored_bytes(program: Program) -> int:

@@ -48,6 +48,8 @@ class Walk:
         The node of each op.
     in_place
         What was written, and by whom.
+    numbers_of_data
+        Names of numbers that only a run tells.
     """
 
     def __init__(self, program: Program, system: System) -> None:
@@ -56,7 +58,7 @@ class Walk:
         self.calls: list[Call] = []
         self.in_place = InPlace()
         self._constants: dict[str, Parameter] = {}
-        self._of_data: set[str] = set()
+        self.numbers_of_data: set[str] = set()
         self._written = {name for call in program.calls for name in written(self._view(call))}
 
     def run(self) -> None:
@@ -112,7 +114,7 @@ class Walk:
     def _call(self, call: Call, unfoldable: set[str]) -> None:
         view = self._view(call)
         made = [name for name in call.outputs if name is not None]
-        makes_number = view.kind in _READS_DATA or any(name in self._of_data for name in call.reads_sizes)
+        makes_number = view.kind in _READS_DATA or any(name in self.numbers_of_data for name in call.reads_sizes)
         makes_number = makes_number or (view.kind == "sym_size" and self._open(call))
         numbers = list(call.makes_sizes) if makes_number else []
         if not made and not numbers and (not written(view) or view.kind in BOOKKEEPING):
@@ -120,7 +122,7 @@ class Walk:
             return
         constant = not written(view) and not unfoldable.intersection(made) and not numbers
         constant = constant and not self._draws(view) and not call.graphs
-        constant = constant and not any(name in self._of_data for name in call.reads_sizes)
+        constant = constant and not any(name in self.numbers_of_data for name in call.reads_sizes)
         constant = constant and not any(name in unfoldable for name in call.tensors())
         if constant and view.kind not in CREATION_LIKE:
             constant = all(name in self._constants for name in call.tensors())
@@ -131,9 +133,9 @@ class Walk:
         record = OpRecord(index=call.position, label=call.name, kind=call.kind)
         record.outputs = [(name, self._program.types[name].bytes) for name in made]
         record.outputs += [(name, _NUMBER_BYTES) for name in numbers]
-        self._of_data.update(numbers)
+        self.numbers_of_data.update(numbers)
         reads = self._reads(call, record)
-        record.inputs |= {name: 0 for name in call.reads_sizes if name in self._of_data and name not in numbers}
+        record.inputs |= {name: 0 for name in call.reads_sizes if name in self.numbers_of_data and name not in numbers}
         if call.graphs:
             self._take_graphs(view, record)
         else:

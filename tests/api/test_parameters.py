@@ -79,7 +79,18 @@ WRONG = (
     "nonsense",
 )
 FLAGS = {
-    *("together_blocks", "ops", "check", "force", "optimise", "proofs_only", "shallow", "backward", "loading_time"),
+    *(
+        "together_blocks",
+        "ignore_engine",
+        "ops",
+        "check",
+        "force",
+        "optimise",
+        "proofs_only",
+        "shallow",
+        "backward",
+        "loading_time",
+    ),
     *("exact_micro_batches", "data_parallel", "tensor_parallel", "recompute", "scale_grads"),
 }
 TIMES = {"time_limit_s", "total_time_limit_s"}
