@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_roles import Role
+from mtpp.wording import first_of
 
 FLAG = "‹dims›"
 AUTO_FLAG = "‹auto_dims›"
 
 _PLACES_SHOWN = 2
+_ESTIMATES_SHOWN = 4
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,18 @@ class OpenSizes(UnknownSize):
             sizes = ", ".join(f"{one.key!r}: {one.proposal or _ASK}" for one in self.sizes)
             remedy = f"set {flag}={{{sizes}}}" + (f', or {flag}="auto"' if complete else "")
         return f"{remedy}; and {self._beside}" if self._beside else remedy
+
+
+def told_estimates(sizes: Mapping[str, int]) -> str:
+    """Say which sizes depend on data, with the estimates that costs rest on.
+
+    Parameters
+    ----------
+    sizes
+        By ``TENSOR:AXIS``.
+    """
+    names = [f"{name} = {size}" for name, size in sizes.items()]
+    return f"{first_of(names, _ESTIMATES_SHOWN)}: estimated, since only a run tells; open in stages"
 
 
 def text_of(error: InputError) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -13,6 +13,7 @@ from onnx import TensorProto
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, LEFT_OUT, MAY_STOP, ONE_TRIP
 from mtpp.formats.modelled.op_record import Totals
+from mtpp.formats.onnx.estimates.certainty import all_axes, common_type, open_axes
 from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 from mtpp.formats.onnx.record import BodyRecord
@@ -43,6 +44,8 @@ class ControlRecord(Totals):
         Activations that its bodies read from the graphs around it, with their nesting depth.
     types
         Of its outputs.
+    sure
+        What is certain of them, one by one; where nothing stands, all of their types.
     open_size
         What an open first axis of an output counts as if neither the file nor the user says.
     left_out
@@ -51,6 +54,7 @@ class ControlRecord(Totals):
 
     captured: dict[str, int] = field(default_factory=dict)
     types: list[OutputType] = field(default_factory=list)
+    sure: list[OutputType | None] = field(default_factory=list)
     open_size: int | None = None
     random: bool = False
     left_out: int = 0
@@ -102,12 +106,13 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
     """Count the more expensive branch; a branch that a constant condition rules out is not looked at."""
     record = ControlRecord()
     branches = ["then_branch", "else_branch"]
-    condition = node.value(0)
+    condition = inputs[0].certain_value if inputs and inputs[0] is not None else None
     if condition is not None and condition.size == 1:
         chosen = branches[0 if bool(condition.reshape(-1)[0]) else 1]
         body = walk(_body(node, chosen), [], chosen)
         record.add(body, 1)
         record.notes.insert(0, _note(1, f"the condition is constant: {chosen} counted"))
+        record.sure = [known.sure for known in body.outputs]
     else:
         bodies = _runnable(node, branches, walk)
         costly = max(bodies, key=lambda name: bodies[name].work_ps)
@@ -122,8 +127,17 @@ def _if(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWa
                 record.parameters |= _stored_in(_body(node, name), f"{name}/")
                 note = f"{name} {LEFT_OUT}: {costly} counted"
         record.notes.insert(0, _note(1, note))
+        record.sure = [_common([one.outputs[i] for one in bodies.values()]) for i in range(len(body.outputs))]
     record.types = [_open(known.type) for known in body.outputs]
     return record
+
+
+def _common(outcomes: Sequence[Known]) -> OutputType | None:
+    """Return what is certain of an output that is one of several."""
+    found = outcomes[0].sure
+    for other in outcomes[1:]:
+        found = common_type(found, other.sure)
+    return found
 
 
 def _runnable(node: NodeView, branches: Sequence[str], walk: BodyWalk) -> dict[str, BodyRecord]:
@@ -168,9 +182,11 @@ def _loop(node: NodeView, inputs: Sequence[Known | None], level: int, walk: Body
     # An iteration only runs while the condition holds: inside the body it is true.
     always = Known(TensorType(TensorProto.BOOL, ()), level + 1, Parameter("true", 0), np.array(True))
     iteration = Known(TensorType(TensorProto.INT64, ()), level + 1)
-    body = walk(body_graph, [iteration, always, *(Known(known.type, level + 1) for known in carried)], "body")
-    goes_on = body.outputs[0].value
+    body, carried_open = _settled(carried, 1, lambda states: walk(body_graph, [iteration, always, *states], "body"))
+    goes_on = body.outputs[0].certain_value
+    counted = trips is not None and all(known is None or known.elements is None for known in inputs[:2])
     if trips is not None and not (goes_on is not None and bool(goes_on.reshape(-1).all())):
+        counted = counted and trips == 0
         note = f"at most {trips} trips: {MAY_STOP}"
     times = 1 if trips is None else trips
     record = ControlRecord()
@@ -178,12 +194,55 @@ def _loop(node: NodeView, inputs: Sequence[Known | None], level: int, walk: Body
     record.notes.insert(0, _note(times, note))
     returned = body.outputs[1:]
     record.types = [_after(known.type, result.type, times) for known, result in zip(carried, returned, strict=False)]
+    record.sure = [state.sure for state in (carried if counted and times == 0 else carried_open)]
+    if counted and times == 1:
+        record.sure = [result.sure for result in returned[: len(carried)]]
     for result in returned[len(carried) :]:
         if not isinstance(result.type, TensorType):
             raise MalformedNode("a scan output of Loop must be a tensor")
         record.types.append(PartialType(result.type.dtype, (trips, *result.type.shape)))
+        record.sure.append(_with_axis(result, 0, trips if counted else None))
     record.open_size = 1 if trips is None else None
     return record
+
+
+def _settled(
+    states: Sequence[Known], first: int, walk: Callable[[Sequence[Known]], BodyRecord]
+) -> tuple[BodyRecord, list[Known]]:
+    """Walk over a body until its states are as open as it leaves them.
+
+    A size that changes from trip to trip is open inside the body as well: what is computed from it changes too.
+
+    Parameters
+    ----------
+    first
+        Index of the first state among the outputs of the body.
+
+    Returns
+    -------
+    The last walk, and the states before it: what is certain of them holds before and after every trip.
+    """
+    inner = [replace(known, level=known.level + 1, parameter=None, value=None, elements=None) for known in states]
+    while True:
+        body = walk(inner)
+        opened = []
+        for state, result in zip(inner, body.outputs[first:], strict=False):
+            common = common_type(state.sure, result.sure)
+            axes = open_axes(state.type, common, ranked=False)
+            opened.append(replace(state, open_axes=state.open_axes | axes))
+        if all(now.open_axes == before.open_axes for now, before in zip(opened, inner, strict=True)):
+            return body, inner
+        inner = opened
+
+
+def _with_axis(result: Known, axis: int, size: int | None) -> OutputType | None:
+    """Return what is certain of the results of all trips together: one axis more than those of one trip."""
+    sure = result.sure
+    if not isinstance(sure, PartialType) or sure.dims is None:
+        return None
+    dims = [*sure.dims]
+    dims.insert(axis if axis >= 0 else len(dims) + 1 + axis, size)
+    return PartialType(sure.dtype, tuple(dims))
 
 
 def _trip_count(node: NodeView) -> tuple[int | None, str]:
@@ -234,15 +293,24 @@ def _scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: Body
         trips = length = operands[states].shape[axes[0]]
         elements = operands[:states]
         elements += [_without_axis(x, axis) for x, axis in zip(operands[states:], axes, strict=True)]
-    body = walk(body_graph, [Known(element, level + 1) for element in elements], "body")
+    given_known = [known for known in (inputs[1:] if batched else inputs) if known is not None]
+    uncertain = any(not known.is_certain for known in given_known)
+    arguments = [Known(element, level + 1) for element in elements]
+    if uncertain:
+        arguments = [replace(known, open_axes=all_axes(known.type, ranked=True)) for known in arguments]
+    body, states_open = _settled(
+        arguments[:states], 0, lambda begun: walk(body_graph, [*begun, *arguments[states:]], "body")
+    )
     record = ControlRecord()
     record.add(body, trips)
     record.notes.insert(0, _note(trips, f"{trips} trips, one per element of the sequence"))
     record.types = [_after(known, result.type, trips) for known, result in zip(elements, body.outputs, strict=False)][
         :states
     ]
+    record.sure = [state.sure for state in states_open]
     if batched:
         record.types = [_open(x) for x in operands[:states]]
+        record.sure = [None if uncertain else kind for kind in record.types]
     results = body.outputs[states:]
     out_axes = node.integers("scan_output_axes") or [0] * len(results)
     for result, axis in zip(results, out_axes, strict=True):
@@ -254,6 +322,10 @@ def _scan(node: NodeView, inputs: Sequence[Known | None], level: int, walk: Body
         else:
             shape.insert(axis if axis >= 0 else len(shape) + 1 + axis, length)
         record.types.append(PartialType(result.type.dtype, tuple(shape)))
+        if batched:
+            record.sure.append(None if uncertain or result.open_axes else record.types[-1])
+        else:
+            record.sure.append(_with_axis(result, axis, None if uncertain else length))
     return record
 
 
@@ -290,6 +362,9 @@ def _sequence_map(node: NodeView, inputs: Sequence[Known | None], level: int, wa
                 collected.append(result.type)
     record.notes.insert(0, _note(trips, f"{trips} trips, one per element of the sequence"))
     record.types = [SequenceType(tuple(collected)) for collected in per_output]
+    certain = all(known is None or known.is_certain for known in inputs)
+    certain = certain and not any(known.open_axes for body in seen.values() for known in body.outputs)
+    record.sure = [kind if certain else None for kind in record.types]
     return record
 
 

@@ -6,7 +6,8 @@ A size is given by the symbol's name (``batch``), or, for a dimension without a 
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 import onnx
 
@@ -30,13 +31,13 @@ class OpenTensor(UnknownSize):
     ----------
     tensor, known
         Its name, and its type as far as it is known.
-    largest
-        Size that an open axis can have at most; None where nobody knows.
+    likely
+        Size to try first of an open axis, by axis: the largest that it can have, where there is one.
     """
 
     tensor: str = ""
     known: PartialType = PartialType()
-    largest: int | None = None
+    likely: Mapping[int, int] = MappingProxyType({})
 
 
 class Dimensions:
@@ -157,7 +158,7 @@ class Dimensions:
         reason: str = "",
         *,
         misfit: bool = False,
-        largest: int | None = None,
+        likely: Mapping[int, int] | None = None,
     ) -> OpenTensor:
         """Return the error for a tensor whose type stayed incomplete: it names the dimension and the flag.
 
@@ -167,14 +168,14 @@ class Dimensions:
             Why it is not known.
         misfit
             Whether the operands do not fit, so that no size of the tensor would help.
-        largest
-            Size that an open axis can have at most.
+        likely
+            Size to try first of an open axis, by axis.
         """
         problem, remedy = self._told(tensor, known, reason)
         if misfit:
             remedy = self.remedy_of_misfit()
         error = OpenTensor(problem, source=self.source, where=where, remedy=remedy, misfit=misfit)
-        error.tensor, error.known, error.largest = tensor, known, largest
+        error.tensor, error.known, error.likely = tensor, known, likely or {}
         return error
 
     def remedy_of_misfit(self) -> str:

@@ -15,6 +15,7 @@ from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_size
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
 from mtpp.formats.onnx.loading import opset_versions, parse_model
 from mtpp.formats.onnx.local_functions.inline import inline_functions
+from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.scope import Known, Scope
 from mtpp.formats.onnx.shape_rules.layout_shapes import channel_block
 from mtpp.formats.onnx.shapes import ShapeInference
@@ -33,6 +34,8 @@ class Walked:
 
     Attributes
     ----------
+    estimates
+        Sizes of axes that depend on data, by ``TENSOR:AXIS``, where they begin to.
     proposed
         Keys of the sizes that nobody gave.
     """
@@ -40,6 +43,7 @@ class Walked:
     dimensions: Dimensions
     scope: Scope
     record: GraphRecord
+    estimates: Mapping[str, int]
     proposed: tuple[str, ...] = ()
 
 
@@ -107,12 +111,21 @@ class OpenModel:
 
     def _walk(self, terms: SizeTerms, system: System, *, spare: bool = False, fit: Fit | None = None) -> Walked:
         model, graph = self.model, self.model.graph
-        dimensions = Dimensions(graph, self.parameters, terms, self.source, spare=spare)
-        scope = Scope()
-        self._define_inputs(dimensions, scope)
-        inference = ShapeInference(opset_versions(model), model.ir_version, channel_block(graph))
-        record = Walk(system, inference, dimensions, self.source, fit).graph(graph, scope)
-        return Walked(dimensions, scope, record)
+        block = channel_block(graph)
+        for trusting in (True, False):
+            dimensions = Dimensions(graph, self.parameters, terms, self.source, spare=spare)
+            scope = Scope()
+            self._define_inputs(dimensions, scope)
+            inference = ShapeInference(opset_versions(model), model.ir_version, block, trusting=trusting)
+            walk = Walk(system, inference, dimensions, self.source, fit)
+            try:
+                record = walk.graph(graph, scope)
+            except InputError as error:
+                if trusting and walk.overruled and fit is None and is_misfit(error):
+                    continue  # declared sizes of data-dependent axes may be those of another run
+                raise
+            return Walked(dimensions, scope, record, walk.estimates)
+        raise AssertionError("unreachable")
 
     def _define_inputs(self, dimensions: Dimensions, scope: Scope) -> None:
         """Make the graph's inputs known; one whose shape is open must not be read by any node."""

@@ -12,6 +12,7 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import kept_together
 from mtpp.formats.modelled.naming import unique_names
+from mtpp.formats.modelled.open_sizes import told_estimates
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.loading import opset_versions
@@ -150,6 +151,8 @@ def read_with_nodes(
         **summary_of(record, names),
         **kept_together(inseparable_ops(graph, scope, record.ops, names)),
     }
+    if found.estimates:
+        metadata["assumptions"] = [*metadata.get("assumptions", ()), told_estimates(found.estimates)]
     try:
         built = CostGraph.build(
             name=name or (path.stem if path is not None else "") or graph.name or "model",

@@ -6,8 +6,14 @@ from dataclasses import dataclass
 
 import onnx
 
-from mtpp.formats.onnx.tensor_type import TensorType, ValueType
+from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
+from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType
 from mtpp.formats.onnx.values import Array, tensor_of
+
+RANK = -1
+"""In place of an axis: the number of axes itself."""
+
+NO_AXES: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +43,22 @@ class Known:
     parameter
         None for an activation.
     value
-        Contents, where they are small and constant.
+        Contents, where they are small and each element has a number: certain ones, or assumed ones (*elements*).
+    open_axes
+        Axes of which only a run tells the size, :data:`RANK` among them if not even their number is certain: what the
+        type says of them is an estimate, for costs. A sequence has any if its length or its elements are open.
+    elements
+        Contents of which not every element is certain; None where all of *value* are, or none is known.
     """
 
     type: ValueType
     level: int
     parameter: Parameter | None = None
     value: Array | None = None
+    open_axes: frozenset[int] = NO_AXES
+    elements: PartialValue | None = None
     _type_proto: onnx.TypeProto | None = None
+    _sure_type_proto: onnx.TypeProto | None = None
     _tensor_proto: onnx.TensorProto | None = None
 
     @property
@@ -53,6 +67,61 @@ class Known:
         if self._type_proto is None and isinstance(self.type, TensorType):
             self._type_proto = self.type.to_proto()
         return self._type_proto
+
+    def __post_init__(self) -> None:
+        """Know the contents of what has no elements."""
+        if self.value is None and isinstance(self.type, TensorType) and not self.type.count and not self.open_axes:
+            empty = PartialValue.unknown(self.type)
+            self.value = None if empty is None else empty.array
+
+    def take(self, contents: PartialValue) -> None:
+        """Take contents: those of a tensor with open axes are no more than assumed."""
+        if self.open_axes:
+            contents = contents.at_most(Sureness.ASSUMED)
+        if contents.least >= Sureness.ASSUMED:
+            self.value = contents.array
+        if contents.least < Sureness.CERTAIN and contents.says_anything:
+            self.elements = contents
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether neither a size nor an element is an estimate."""
+        return not self.open_axes and self.elements is None
+
+    @property
+    def certain_value(self) -> Array | None:
+        """The contents, where they are small and all certain."""
+        return self.value if self.elements is None else None
+
+    @property
+    def partial(self) -> PartialValue | None:
+        """The contents of a small tensor as far as they are known."""
+        if self.elements is not None:
+            return self.elements
+        if self.value is not None:
+            return PartialValue.uniform(self.value, Sureness.CERTAIN)
+        return None if self.open_axes else PartialValue.unknown(self.type)
+
+    @property
+    def sure_type(self) -> PartialType | None:
+        """The type without what is estimated; None for what is no tensor."""
+        return None if not isinstance(self.type, TensorType) else self.type.without(self.open_axes)
+
+    @property
+    def sure(self) -> PartialType | SequenceType | OpaqueType | None:
+        """What is certain of the type; None where nothing is."""
+        if isinstance(self.type, TensorType):
+            return self.type.without(self.open_axes)
+        return None if self.open_axes else self.type
+
+    @property
+    def sure_type_proto(self) -> onnx.TypeProto | None:
+        """The type without what is estimated, as shape inference wants it, made once; None for what is no tensor."""
+        if not self.open_axes:
+            return self.type_proto
+        if self._sure_type_proto is None and (sure := self.sure_type) is not None:
+            self._sure_type_proto = sure.to_proto()
+        return self._sure_type_proto
 
     @property
     def tensor_proto(self) -> onnx.TensorProto | None:

@@ -9,15 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import onnx
 from onnx import NodeProto, TensorProto, TypeProto, defs, shape_inference
 
+from mtpp.formats.onnx.estimates.certainty import moves_in_sequence, unmoved_types
+from mtpp.formats.onnx.estimates.partial_values import Sureness
 from mtpp.formats.onnx.inference_guard import fault_that_inference_misses
 from mtpp.formats.onnx.node_view import NodeView
 from mtpp.formats.onnx.scope import Known
 from mtpp.formats.onnx.sequences import sequence_output_types
+from mtpp.formats.onnx.shape_rules.argument_sizes import argument_sizes
 from mtpp.formats.onnx.shape_rules.contrib_shapes import STANDARD_TWINS, contrib_output_types
 from mtpp.formats.onnx.shape_rules.executed_sizes import executed_output_types
 from mtpp.formats.onnx.shape_rules.layout_shapes import BLOCKED_TWINS, LARGEST_BLOCK, layout_output_types
@@ -27,6 +30,31 @@ from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType,
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
 _TWINS = {**STANDARD_TWINS, **BLOCKED_TWINS}
+
+
+class Inferred(NamedTuple):
+    """Types of a node's outputs.
+
+    Attributes
+    ----------
+    types
+        As complete as it can be told, by estimates and declarations where nothing is certain.
+    sure
+        The same by nothing but certain sizes and arguments: an axis that is open here depends on data. None for a
+        sequence or another value of which nothing is certain.
+    ranked
+        Whether the file or the caller, and no estimate, says how many axes there are.
+    declared
+        Declared sizes that stand in place of estimates which they contradict.
+    why
+        Why a type is not complete.
+    """
+
+    types: list[OutputType]
+    sure: list[OutputType | None]
+    ranked: list[bool]
+    declared: list[int]
+    why: Why
 
 
 class Why(NamedTuple):
@@ -80,9 +108,19 @@ class ShapeInference:
         Version by domain.
     channel_block
         Channels in a block, in models laid out in blocks of channels.
+    trusting
+        Whether declared sizes go before estimates.
     """
 
-    def __init__(self, opsets: Mapping[str, int], ir_version: int, channel_block: int = LARGEST_BLOCK) -> None:
+    def __init__(
+        self,
+        opsets: Mapping[str, int],
+        ir_version: int,
+        channel_block: int = LARGEST_BLOCK,
+        *,
+        trusting: bool = True,
+    ) -> None:
+        self.trusting = trusting
         self._opsets = dict(opsets)
         self._imports = [onnx.helper.make_opsetid(domain, version) for domain, version in opsets.items()]
         self._ir_version = max(ir_version, 3)
@@ -94,17 +132,25 @@ class ShapeInference:
 
     def infer(
         self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None], declared: Mapping[str, TypeProto]
-    ) -> tuple[list[OutputType], Why]:
-        """Return one type per output of *node*, as complete as it can be told, and why it is not complete."""
+    ) -> Inferred:
+        """Return the types of the outputs of *node*, and what is certain of them."""
+        types, reason = self._told(node, view, inputs)
+        if all(known is None or known.is_certain for known in inputs) and not moves_in_sequence(view):
+            sure: list[OutputType | None] = [*types]
+        else:
+            sure = self._sure(node, view, inputs, types)
+        ranked = ranks_are_told(types, node.output, declared)
+        types = with_declarations(types, node.output, declared)
+        sizes: list[int] = []
+        if self.trusting:
+            types, sizes = overruled(types, sure, node.output, declared)
+        return Inferred(_typed_like_input(types, view), sure, ranked, sizes, reason)
+
+    def _told(self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None]) -> tuple[list[OutputType], Why]:
+        """Return one type per output of *node*, by estimates where nothing is certain, and why it is not complete."""
         reason = KNOWN
         try:
-            own: Sequence[ValueType | PartialType | None] | None = sequence_output_types(view)
-            if own is None:
-                own = executed_output_types(view)
-            if own is None and not self._has_schema(node):
-                own = contrib_output_types(view)
-                if own is None:
-                    own = layout_output_types(view, self._channel_block)
+            own = self._own(node, view)
         except _MISFITS as error:
             own, reason = [], Why(str(error), misfit=True)
         if own is not None:
@@ -115,13 +161,53 @@ class ShapeInference:
             types, reason = self._by_schema(node, inputs)
             if not _all_complete(types):
                 types = _filled(types, view)
-        return _typed_like_input(with_declarations(types, node.output, declared), view), reason
+        if not reason.misfit and not _all_complete(types):
+            types = _by_arguments(types, view, inputs, Sureness.ASSUMED)
+        return types, reason
+
+    def _own(self, node: NodeProto, view: NodeView) -> Sequence[ValueType | PartialType | None] | None:
+        """Return the types of the outputs of an op that onnx does not know; None where it does, or nobody does."""
+        own: Sequence[ValueType | PartialType | None] | None = sequence_output_types(view)
+        if own is None:
+            own = executed_output_types(view)
+        if own is None and not self._has_schema(node):
+            own = contrib_output_types(view)
+            if own is None:
+                own = layout_output_types(view, self._channel_block)
+        return own
+
+    def _sure(
+        self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None], types: Sequence[OutputType]
+    ) -> list[OutputType | None]:
+        """Return what nothing but certain sizes and arguments tell of the outputs."""
+
+        def own_rule(view: NodeView) -> Sequence[ValueType | PartialType | None]:
+            return self._own(node, view) or ()
+
+        try:
+            if self._own(node, view) is not None:
+                return _by_arguments(unmoved_types(own_rule, view, inputs, types), view, inputs, Sureness.CERTAIN)
+        except _MISFITS:
+            return [None for _ in node.output]
+        found, reason = self._by_schema(node, inputs, sure=True)
+        if reason.misfit:
+            return [None for _ in node.output]
+        found = _by_arguments(found, view, inputs, Sureness.CERTAIN)
+        if not _all_complete(found):
+            own = unmoved_types(standard_output_types, view, inputs, types)
+            found = [
+                kind.merged(told) if isinstance(kind, PartialType) and isinstance(told, PartialType) else kind
+                for kind, told in zip(found, own, strict=True)
+            ]
+        return [*found]
 
     def _has_schema(self, node: NodeProto) -> bool:
         domain = "" if node.domain == "ai.onnx" else node.domain
         return _schema(node.op_type, self.version(domain), domain) is not None
 
-    def _by_schema(self, node: NodeProto, inputs: Sequence[Known | None]) -> tuple[list[OutputType], Why]:
+    def _by_schema(
+        self, node: NodeProto, inputs: Sequence[Known | None], *, sure: bool = False
+    ) -> tuple[list[OutputType], Why]:
         unknown: list[OutputType] = [PartialType() for _ in node.output]
         domain = "" if node.domain == "ai.onnx" else node.domain
         twin = _TWINS.get(f"{domain}:{node.op_type}")
@@ -141,11 +227,11 @@ class ShapeInference:
         for name, known in zip(node.input, inputs, strict=False):
             if not name or known is None:
                 continue
-            proto = known.type_proto
+            proto = known.sure_type_proto if sure else known.type_proto
             if proto is None:
                 return unknown, Why(f"input {name!r} is no tensor")
             types[name] = proto
-            contents = known.tensor_proto
+            contents = None if sure and known.elements is not None else known.tensor_proto
             if contents is not None:
                 data[name] = contents
         try:
@@ -191,6 +277,21 @@ def _filled(types: Sequence[OutputType], view: NodeView) -> list[OutputType]:
     return result
 
 
+def _by_arguments(
+    types: Sequence[OutputType | None], view: NodeView, inputs: Sequence[Known | None], least: Sureness
+) -> list[Any]:
+    """Fill gaps from the elements of arguments that are known."""
+    try:
+        told = argument_sizes(view, inputs, least, len(types)) or ()
+    except _MISFITS:
+        told = ()
+    result = list(types)
+    for position, (kind, sizes) in enumerate(zip(types, told, strict=False)):
+        if isinstance(kind, PartialType) and sizes is not None:
+            result[position] = kind.merged(PartialType(None, sizes))
+    return result
+
+
 def _partial(kind: TensorType | PartialType) -> PartialType:
     return kind if isinstance(kind, PartialType) else PartialType(kind.dtype, kind.shape)
 
@@ -199,6 +300,43 @@ def _output_type(kind: ValueType | PartialType | None) -> OutputType:
     if kind is None:
         return PartialType()
     return _partial(kind) if isinstance(kind, TensorType | PartialType) else kind
+
+
+def ranks_are_told(types: Sequence[OutputType], names: Sequence[str], declared: Mapping[str, TypeProto]) -> list[bool]:
+    """Say of each output whether its number of axes is declared, or up to the caller, in place of inferred."""
+    told = []
+    for kind, name in zip(types, names, strict=True):
+        said = partial_type(declared[name]) if name in declared else None
+        declares = isinstance(said, PartialType) and said.dims is not None
+        told.append(declares or (isinstance(kind, PartialType) and kind.dims is None))
+    return told
+
+
+def overruled(
+    types: Sequence[OutputType],
+    sure: Sequence[OutputType | None],
+    names: Sequence[str],
+    declared: Mapping[str, TypeProto],
+) -> tuple[list[OutputType], list[int]]:
+    """Put declared sizes in place of estimates that they contradict; return those sizes as well.
+
+    A declared size of an axis that depends on data stays an estimate, if a better one.
+    """
+    result, sizes = list(types), []
+    for position, (kind, certain, name) in enumerate(zip(types, sure, names, strict=True)):
+        said = partial_type(declared[name]) if name in declared else None
+        if not isinstance(kind, PartialType) or not isinstance(said, PartialType):
+            continue
+        if kind.dims is None or said.dims is None or len(kind.dims) != len(said.dims):
+            continue
+        fixed = certain.dims if isinstance(certain, PartialType) and certain.dims else (None,) * len(kind.dims)
+        dims = list(kind.dims)
+        for axis, (size, one) in enumerate(zip(kind.dims, said.dims, strict=True)):
+            if isinstance(one, int) and isinstance(size, int) and size != one and fixed[axis] != size:
+                dims[axis] = one
+                sizes.append(one)
+        result[position] = PartialType(kind.dtype, tuple(dims))
+    return result, sizes
 
 
 def with_declarations(

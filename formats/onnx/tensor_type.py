@@ -7,7 +7,7 @@ whose elements are all known are kept as such, and maps and other opaque values 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -92,6 +92,12 @@ class TensorType:
         """Return the type as shape inference wants it."""
         return onnx.helper.make_tensor_type_proto(self.dtype, self.shape)
 
+    def without(self, axes: Collection[int]) -> PartialType:
+        """Return the type with some axes open; with an axis below zero among them, without a shape."""
+        if any(axis < 0 for axis in axes):
+            return PartialType(self.dtype)
+        return PartialType(self.dtype, tuple(None if axis in axes else size for axis, size in enumerate(self.shape)))
+
 
 @dataclass(frozen=True, slots=True)
 class SequenceType:
@@ -121,6 +127,10 @@ class PartialType:
 
     dtype: int | None = None
     dims: tuple[Dim, ...] | None = None
+
+    def to_proto(self) -> TypeProto:
+        """Return the type as ONNX writes it, open axes without a size."""
+        return onnx.helper.make_tensor_type_proto(self.dtype or 0, self.dims)
 
     def complete(self) -> TensorType | None:
         """Return the complete type, or None if anything is missing."""

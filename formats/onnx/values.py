@@ -53,6 +53,11 @@ def is_small(dtype: int, count: int) -> bool:
     return kind is not None and count <= (MOST_FLOATS if kind.kind == "f" else MOST_ELEMENTS)
 
 
+def dtype_of(number: int) -> np.dtype[Any]:
+    """Return numpy's type of an element type that is evaluated."""
+    return _TYPES[number]
+
+
 def array_of(tensor: TensorProto) -> Array | None:
     """Return the contents of a small tensor; None if it is large, absent (external) or of another type."""
     if tensor.data_location == TensorProto.EXTERNAL or not is_small(tensor.data_type, math.prod(tensor.dims)):

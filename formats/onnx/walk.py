@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
-import numpy as np
 import onnx
 from onnx import NodeProto, TensorProto
 
@@ -13,17 +12,26 @@ from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
 from mtpp.formats.onnx.dimensions import Dimensions
+from mtpp.formats.onnx.estimates.certainty import open_axes
+from mtpp.formats.onnx.estimates.contents import contents_of, shape_window
+from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.misfit import Misfit
 from mtpp.formats.onnx.node_view import NodeView, kind_of
 from mtpp.formats.onnx.record import BodyRecord
-from mtpp.formats.onnx.scope import Known, Parameter, Scope
-from mtpp.formats.onnx.sequences import sequence_length
-from mtpp.formats.onnx.shape_rules.data_sizes import largest_size
-from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands
+from mtpp.formats.onnx.scope import RANK, Known, Parameter, Scope
+from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes
 from mtpp.formats.onnx.shape_rules.table_rows import check_rows
-from mtpp.formats.onnx.shapes import KNOWN, OutputType, ShapeInference, Why, with_declarations
+from mtpp.formats.onnx.shapes import (
+    KNOWN,
+    OutputType,
+    ShapeInference,
+    Why,
+    overruled,
+    ranks_are_told,
+    with_declarations,
+)
 from mtpp.formats.onnx.tensor_type import (
     OpaqueType,
     PartialType,
@@ -33,7 +41,7 @@ from mtpp.formats.onnx.tensor_type import (
     partial_type,
 )
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe
-from mtpp.formats.onnx.values import Array, array_of, attribute_values, can_evaluate, dtype_number, evaluate
+from mtpp.formats.onnx.values import array_of, attribute_values, dtype_number
 from mtpp.inference.system import System
 
 RANDOM = frozenset(
@@ -68,6 +76,9 @@ class Fitting(Protocol):
     def left_out(self) -> None:
         """Hear of a branch of control flow that cannot run."""
 
+    def overruled(self, sizes: Sequence[int]) -> None:
+        """Hear of declared sizes that stand in place of estimates which they contradict."""
+
 
 class Walk:
     """Walks a graph, and on the way the bodies nested in it.
@@ -93,6 +104,12 @@ class Walk:
         self._dimensions = dimensions
         self._source = source
         self._fit = fit
+        self._opened = 0
+        """Tensors with open axes that were met."""
+        self.overruled = 0
+        """Estimates that declared sizes contradict."""
+        self.estimates: dict[str, int] = {}
+        """Sizes of axes that depend on data, by ``TENSOR:AXIS``, where they begin to."""
 
     def graph(self, graph: onnx.GraphProto, scope: Scope, path: str = "") -> GraphRecord:
         """Walk over *graph*, whose inputs are already known in *scope*.
@@ -169,7 +186,8 @@ class Walk:
         if self._fit is not None and scope.level == 0:
             self._fit.begun(view)
         control: ControlRecord | None = None
-        values: list[Array] | None = None
+        sizes: list[int] = []
+        values: list[PartialValue] | None = None
         reason = KNOWN
         rule = control_flow_rule(kind)
         if rule is not None:
@@ -186,36 +204,48 @@ class Walk:
                 raise self._misfit(node, error) from None
             constant = not control.captured and not control.random and _all_constant(inputs)
             types: list[OutputType] = [*control.types, *(PartialType() for _ in node.output)][: len(node.output)]
+            sure = [*control.sure, *types[len(control.sure) :]]
+            if control.left_out and self._opened:  # with other sizes that depend on data, it may run
+                sure = [None for _ in types]
+            ranked = ranks_are_told(types, node.output, declared)
             types = with_declarations(types, node.output, declared)
+            if self._inference.trusting:
+                types, sizes = overruled(types, sure, node.output, declared)
             if control.open_size is not None:
                 types = [
                     self._closed(name, kind_, control.open_size) for name, kind_ in zip(node.output, types, strict=True)
                 ]
         else:
             constant = kind not in RANDOM and (
-                kind in SHAPE_ONLY or all(self._is_constant(name, scope) for name in placed.reads)
+                all(self._is_constant(name, scope) for name in placed.reads)
+                or (kind in SHAPE_ONLY and _looks_at_certain_sizes(view, inputs))
             )
-            if constant:
-                try:
-                    values = _evaluated(view, len(node.output))
-                except _MISFITS as error:
-                    raise self._misfit(node, error) from None
-            if values is not None:
-                types = [PartialType(dtype_number(value), value.shape) for value in values]
-                types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
-            else:
-                try:
+            try:
+                values = None if kind in RANDOM else contents_of(view, inputs, len(node.output))
+                if values is None:
                     check_rows(view)
-                    check_operands(view)
-                except _MISFITS as error:
-                    raise self._misfit(node, error) from None
-                types, reason = self._inference.infer(node, view, inputs, declared)
+            except _MISFITS as error:
+                raise self._misfit(node, error) from None
+            settled = values is not None and all(value.least is Sureness.CERTAIN for value in values)
+            types = [] if values is None else [PartialType(dtype_number(one.array), one.array.shape) for one in values]
+            types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
+            sure, ranked = [*types], [False for _ in types]
+            if not settled:
+                inferred = self._inference.infer(node, view, inputs, declared)
+                sure, ranked, sizes = inferred.sure, inferred.ranked, inferred.declared
+                if values is None:
+                    types, reason = inferred.types, inferred.why
+            elif values is not None and all(value.array.dtype.kind in "iub" for value in values):
+                constant = True
+        self.overruled += len(sizes)
+        types = [self._as_given(*triple) for triple in zip(node.output, types, sure, strict=True)]
         outputs = self._complete(node, view, types, consumed, returned, reason)
         if self._fit is not None:
             stored = [known is not None and known.parameter is not None for known in inputs]
             self._show(node, view, stored, outputs, declared, reason)
             for _ in range(0 if control is None else control.left_out):
                 self._fit.left_out()
+            self._fit.overruled(sizes)
         root = self._root(view, inputs) if constant else None
         for position, (name, known_type) in enumerate(zip(node.output, outputs, strict=True)):
             if not name or known_type is None:
@@ -224,8 +254,15 @@ class Walk:
             if constant:
                 size = 0 if isinstance(known_type, OpaqueType) else known_type.bytes
                 parameter = root if root is not None and position == 0 else Parameter(path + name, size)
-            value = values[position] if values is not None else None
-            scope.define(name, Known(known_type, scope.level, parameter, value))
+            axes = open_axes(known_type, sure[position], ranked=ranked[position])
+            known = Known(known_type, scope.level, parameter, open_axes=axes)
+            if values is not None and position < len(values):
+                known.take(values[position])
+            scope.define(name, known)
+            self._opened += bool(axes)
+            begins = not any(one is not None and one.open_axes for one in inputs)
+            if axes and begins and isinstance(known_type, TensorType):
+                self.estimates |= {f"{name}:{axis}": known_type.shape[axis] for axis in sorted(axes - {RANK})}
         if constant:
             return None
         record = OpRecord(index=placed.position, label=node.name.strip(), kind=kind)
@@ -240,6 +277,13 @@ class Walk:
         else:
             self._cost(node, record, view, outputs, reads)
         return record
+
+    def _as_given(self, name: str, kind: OutputType, sure: OutputType | None) -> OutputType:
+        """Open the axes of which only an estimate is known, where the caller gives sizes of his own."""
+        if not isinstance(kind, PartialType) or kind.dims is None or not self._dimensions.is_given_by_axis(name):
+            return kind
+        fixed = sure.dims if isinstance(sure, PartialType) and sure.dims is not None else (None,) * len(kind.dims)
+        return PartialType(kind.dtype, tuple(a if a == b else None for a, b in zip(kind.dims, fixed, strict=True)))
 
     def _closed(self, name: str, kind: OutputType, size: int) -> OutputType:
         """Give the first axis of a type *size* if nobody else says what it is."""
@@ -277,8 +321,9 @@ class Walk:
                     kind = self._dimensions.applied(name, kind, others=not reason.misfit)
                     complete = kind.complete()
                 if complete is None and name and (name in consumed or name in returned):
+                    likely = likely_sizes(view, len(kind.dims or ()))
                     raise self._dimensions.unknown(
-                        name, kind, describe(node), reason.text, misfit=reason.misfit, largest=largest_size(view)
+                        name, kind, describe(node), reason.text, misfit=reason.misfit, likely=likely
                     )
                 result.append(complete)
                 continue
@@ -406,19 +451,11 @@ def _all_constant(inputs: Sequence[Known | None]) -> bool:
     return all(known is None or known.parameter is not None for known in inputs)
 
 
-def _evaluated(view: NodeView, outputs: int) -> list[Array] | None:
-    """Return the contents of a constant node's outputs if they are small and computed from small ones."""
-    first = view.inputs[0] if view.inputs else None
-    if view.kind == "Shape" and isinstance(first, TensorType):
-        window = slice(view.attributes.get("start", 0), view.attributes.get("end"))
-        return [np.array(first.shape[window], dtype=np.int64)]
-    if view.kind == "Size" and isinstance(first, TensorType):
-        return [np.array(first.count, dtype=np.int64)]
-    if view.kind == "SequenceLength":
-        length = sequence_length(first)
-        return None if length is None else [length]
-    if not can_evaluate(view.kind):
-        return None
-    if any(kind is not None and value is None for kind, value in zip(view.inputs, view.values, strict=True)):
-        return None
-    return evaluate(view.kind, view.values, view.attributes, outputs)
+def _looks_at_certain_sizes(view: NodeView, inputs: Sequence[Known | None]) -> bool:
+    """Say whether what an op on shapes looks at of its input is certain."""
+    first = inputs[0] if inputs else None
+    if first is None or not isinstance(first.type, TensorType):
+        return first is not None and not first.open_axes
+    if view.kind != "Shape":
+        return not first.open_axes
+    return RANK not in first.open_axes and not first.open_axes.intersection(shape_window(view, first.type.rank))

@@ -33,6 +33,7 @@ _CHUNKS = (512, 1024, 480, 320, 256, 160, 1600, 1536, 2048, 4096, 8000, 16000, 1
 _FRAMES = (100, 128, 3000, 1000, 500, 200, 64, 32, 16, 8, 4, 1)
 _DEPTHS = (16, 8, 32, 64, 4, 1)
 _SMALL = (1, 2, 4, 8)
+_COUNTS = (2, 3, 4, 5, 8, 16)
 _ANY = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 
 _SMALLEST_TOLD, _LARGEST_TOLD = 2, 8192
@@ -73,10 +74,10 @@ def tiers_of(role: Role, setting: Setting, limits: Sequence[int] = ()) -> Tiers:
     Parameters
     ----------
     limits
-        Of a size that depends on data: the largest that it can have.
+        Of a size that depends on data: the largest that it can have, or what it is likely to be.
     """
     if role is Role.DATA:
-        return [[*limits, 1]]
+        return [[*limits, 1], _COUNTS]
     if role is Role.TOKENS:
         first = (1,) if setting.cached else ()
         return [[*first, *_TOKENS], setting.weights, setting.channels]

@@ -46,6 +46,8 @@ class Fit:
     contradicted
         Tensors for which the file declares another shape, and those of one element along an axis of which a weight that
         they are added to has more.
+    declared_sizes
+        Sizes that the file declares where estimates contradict them.
     uneven
         Windows that leave elements over, in the order in which they were met.
     """
@@ -55,6 +57,7 @@ class Fit:
     counts: tuple[int, int] | None = None
     excuses: int = 0
     contradicted: int = 0
+    declared_sizes: list[int] = field(default_factory=list)
     uneven: list[Window] = field(default_factory=list)
 
     @property
@@ -90,6 +93,8 @@ class Fit:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Reshape" and _mixes_rows(node):
             self.rescued(f"{node.input(0).count} elements become {node.output().shape[0]} rows")
+        if node.kind in _PRODUCTS:
+            _check_product(node)
         if node.kind in _BROADCASTING and _is_stretched(node, stored):
             self.contradicted += 1
 
@@ -113,6 +118,11 @@ class Fit:
     def left_out(self) -> None:
         """Count a branch that cannot run."""
         self.excuses += 1
+
+    def overruled(self, sizes: Sequence[int]) -> None:
+        """Count estimates that declared sizes contradict."""
+        self.contradicted += len(sizes)
+        self.declared_sizes += sizes
 
 
 def _windows(node: NodeView) -> list[Window]:
@@ -155,6 +165,13 @@ def _inner_sizes(node: NodeView) -> tuple[int, int] | None:
         return None
     inner = a[0] if node.integer("transA", 0) else a[-1]
     return inner, b[-1] if len(b) == 1 or node.integer("transB", 0) else b[-2]
+
+
+def _check_product(node: NodeView) -> None:
+    """Refuse operands that do not go together: not every version of onnx does."""
+    sizes = _inner_sizes(node)
+    if sizes is not None and sizes[0] != sizes[1]:
+        raise MalformedNode(f"rows of {sizes[0]} meet columns of {sizes[1]}")
 
 
 def _is_stretched(node: NodeView, stored: Sequence[bool]) -> bool:

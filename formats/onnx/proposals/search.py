@@ -13,7 +13,7 @@ from mtpp.formats.modelled.size_roles import Role
 from mtpp.formats.onnx.dimensions import OpenTensor
 from mtpp.formats.onnx.misfit import is_misfit
 from mtpp.formats.onnx.proposals.fit import Fit
-from mtpp.formats.onnx.proposals.variables import Sizes, Variable, Variables
+from mtpp.formats.onnx.proposals.variables import Follow, Sizes, Variable, Variables
 
 MOST_NODES = 60_000
 """Nodes that all trials together may walk over before no more are begun: some seconds."""
@@ -165,7 +165,10 @@ class _Search:
             if not any(best.fit.score):
                 break
             now = {one.key: best.sizes[one.key] for one in group}
-            if group[0].role in (Role.HEIGHT, Role.WIDTH):
+            if group[0].role is Role.DATA:
+                sizes = dict.fromkeys((*best.fit.declared_sizes, *group[0].limits, 1))
+                best = self._best_of(best, [{one.key: size for one in group} for size in sizes])
+            elif group[0].role in (Role.HEIGHT, Role.WIDTH):
                 best = self._best_of(best, next((tier for tier in self.variables.tiers(group) if now in tier), ()))
             elif group[0].role is not Role.BATCH and any(best.fit.score[:2]):
                 best = self._varied(best, group)
@@ -246,6 +249,13 @@ def propose(
     """
     search = _Search(Variables(graph, parameters, given), given, attempt)
     best = search.run()
+    if not best.fits and search.variables.names_sums():  # an exporter's name for a size need not be its sum
+        for follow in (Follow.ROLES, Follow.NOTHING):
+            other = _Search(Variables(graph, parameters, given, follow), given, attempt)
+            found = other.run()
+            if found.fits:
+                search, best = other, found
+                break
     if not best.fits and best.fit.excuses:  # shape inference may be wrong, and the file's own shapes right
         search = _Search(Variables(graph, parameters, given), given, attempt, strict=False)
         best = search.run()

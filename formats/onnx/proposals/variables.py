@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import onnx
 from onnx import TensorProto
@@ -36,6 +37,14 @@ _WHOLE = frozenset(
 """Element types that are no pictures and no sound; bytes may be pictures."""
 
 
+class Follow(Enum):
+    """Which sizes follow from others: by name, as ``past + 1`` does, by what they count, or none."""
+
+    NAMES = auto()
+    ROLES = auto()
+    NOTHING = auto()
+
+
 @dataclass
 class Variable:
     """An open size.
@@ -43,7 +52,7 @@ class Variable:
     Attributes
     ----------
     limits
-        The largest size that one which depends on data can have, if that is known.
+        The size to try first of one that depends on data: the largest, where there is one.
     origin
         The node that makes such a one.
     """
@@ -69,10 +78,19 @@ class Variables:
         The main graph, and the names of its initializers.
     given
         Sizes that are not open: the reader's, by key.
+    follow
+        Which sizes follow from others.
     """
 
-    def __init__(self, graph: onnx.GraphProto, parameters: Collection[str], given: Mapping[str, int]) -> None:
-        self._graph, self._given = graph, given
+    def __init__(
+        self,
+        graph: onnx.GraphProto,
+        parameters: Collection[str],
+        given: Mapping[str, int],
+        follow: Follow = Follow.NAMES,
+    ) -> None:
+        self._graph, self._given, self._follow = graph, given, follow
+        self._tokens: int | None = None
         self._known: dict[str, Variable] = {}
         self._inputs: dict[str, InputShape] = {}
         used = {name for node in graph.node for name in reads(node)}
@@ -85,6 +103,8 @@ class Variables:
             for axis, (dim, role) in enumerate(zip(kind.dims, roles_of(one), strict=True)):
                 if value.name in used and not isinstance(dim, int):
                     self._add(value.name, axis, dim, role)
+                if role is Role.TOKENS and self._tokens is None:
+                    self._tokens = given.get(f"{value.name}:{axis}", given.get(dim) if isinstance(dim, str) else None)
         self._setting = Setting(
             dense=any(_grows(value) for value in graph.output),
             streamed=any(is_state(one) for one in self._inputs.values()),
@@ -104,7 +124,7 @@ class Variables:
         before = len(self._known)
         for axis, dim in enumerate(error.known.dims or ()):
             if not isinstance(dim, int):
-                limits = () if error.largest is None else (error.largest,)
+                limits = (max(1, error.likely[axis]),) if axis in error.likely else ()
                 self._add(error.tensor, axis, dim, Role.DATA, limits, f"from {error.where}")
         return list(self._known)[before:]
 
@@ -181,11 +201,11 @@ class Variables:
         found = {**self._given, **sizes}
         past = self._size_of(Role.PAST, sizes)
         for one in self:
-            told = _sum_of(one.key, found)
+            told = self._sum(one, found)
             if told is not None:
                 found[one.key] = told
-            elif one.role is Role.TOTAL and past is not None:
-                found[one.key] = past + (self._size_of(Role.TOKENS, sizes) or 1)
+            elif one.role is Role.TOTAL and past is not None and self._follow is not Follow.NOTHING:
+                found[one.key] = past + (self._size_of(Role.TOKENS, sizes) or self._tokens or 1)
         return {one.key: found[one.key] for one in self if one.key in found}
 
     def _size_of(self, role: Role, sizes: Mapping[str, int]) -> int | None:
@@ -194,9 +214,17 @@ class Variables:
     def follows(self, one: Variable) -> bool:
         """Say whether a size is the sum of others: by its name, or as all tokens of a model with cached ones."""
         others = {*self._known, *self._given} - {one.key}
-        return _sum_of(one.key, dict.fromkeys(others, 1)) is not None or (
-            one.role is Role.TOTAL and self._setting.cached
+        return self._sum(one, dict.fromkeys(others, 1)) is not None or (
+            one.role is Role.TOTAL and self._setting.cached and self._follow is not Follow.NOTHING
         )
+
+    def _sum(self, one: Variable, sizes: Mapping[str, int]) -> int | None:
+        return _sum_of(one.key, sizes) if self._follow is Follow.NAMES else None
+
+    def names_sums(self) -> bool:
+        """Say whether the name of a size is a sum of others."""
+        others = {*self._known, *self._given}
+        return any(_sum_of(one.key, dict.fromkeys(others - {one.key}, 1)) is not None for one in self)
 
     def affecting(self, done: int) -> set[str] | None:
         """Return the keys that the last of *done* nodes depends on; None where it depends on none of them."""

@@ -50,7 +50,7 @@ def _transposed(node: NodeView) -> Types:
     return [TensorType(x.dtype, (x.shape[0], channels, *transposed_sizes(node, x.shape[2:], weight.shape[2:])))]
 
 
-def _scaled(size: int, scale: float) -> int:
+def scaled_size(size: int, scale: float) -> int:
     """Multiply in float32, as the runtime does: 10 times 2.3 is 23."""
     return int(np.float32(size) * np.float32(scale))
 
@@ -61,7 +61,7 @@ def _upsampled(node: NodeView) -> Types | None:
     scales = node.attributes.get("scales") if given is None else [float(one) for one in given.reshape(-1)]
     if not scales:
         return None
-    return [TensorType(x.dtype, tuple(_scaled(size, one) for size, one in zip(x.shape, scales, strict=True)))]
+    return [TensorType(x.dtype, tuple(scaled_size(size, one) for size, one in zip(x.shape, scales, strict=True)))]
 
 
 def _resized(node: NodeView) -> Types | None:
@@ -81,7 +81,7 @@ def _resized(node: NodeView) -> Types | None:
             shape[axis] = size
     elif scales is not None and scales.size:
         for axis, scale in zip(axes, scales.reshape(-1), strict=True):
-            shape[axis] = _scaled(shape[axis], float(scale))
+            shape[axis] = scaled_size(shape[axis], float(scale))
     else:
         return None
     return [TensorType(x.dtype, tuple(shape))]
@@ -94,7 +94,7 @@ def _in_proportion(
     counted = {axis: size for axis, size in wanted.items() if axis >= 0}
     if not counted:
         return {}
-    scale = choose([float(np.float32(size) / np.float32(shape[axis])) for axis, size in counted.items()])
+    scale = choose([np.float32(size) / np.float32(shape[axis]) for axis, size in counted.items()])
     return {axis: int(np.floor(np.float32(scale) * np.float32(shape[axis]) + np.float32(0.5))) for axis in counted}
 
 

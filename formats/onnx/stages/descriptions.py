@@ -8,6 +8,7 @@ import onnx
 from onnx import helper
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.dimensions import NAMELESS
 from mtpp.formats.onnx.scope import Scope
 from mtpp.formats.onnx.tensor_type import (
     OpaqueType,
@@ -21,7 +22,7 @@ from mtpp.formats.results.stage_manifest import Described
 
 
 class Descriptions:
-    """What is written about tensors of the main graph; sizes are those of the plan.
+    """What is written about tensors of the main graph: certain sizes are those of the plan, others stay open.
 
     Parameters
     ----------
@@ -45,8 +46,9 @@ class Descriptions:
                 sizes = tuple(dim if isinstance(dim, int) else None for dim in declared.dims or ())
                 return Described(name, dtype_name(declared.dtype or 0), sizes)
             kind = declared
-        if isinstance(kind, TensorType):
-            return Described(name, dtype_name(kind.dtype), kind.shape)
+        if isinstance(kind, TensorType) and known is not None:
+            sizes = tuple(None if axis in known.open_axes else size for axis, size in enumerate(kind.shape))
+            return Described(name, dtype_name(kind.dtype), sizes)
         if isinstance(kind, SequenceType):
             return Described(name, f"sequence({dtype_name(self._element(name, kind))})", (len(kind.elements),))
         return Described(name, kind.what if isinstance(kind, OpaqueType) else "unknown", ())
@@ -65,8 +67,12 @@ class Descriptions:
         info.name = name
         known = self._scope.find(name)
         kind = known.type if known is not None else None
-        if isinstance(kind, TensorType) and info.type.WhichOneof("value") in (None, "tensor_type"):
-            fixed = kind.to_proto()
+        if (
+            isinstance(kind, TensorType)
+            and known is not None
+            and info.type.WhichOneof("value") in (None, "tensor_type")
+        ):
+            fixed = self._named(info, kind.without(known.open_axes)).to_proto()
             for given, dim in zip(info.type.tensor_type.shape.dim, fixed.tensor_type.shape.dim, strict=False):
                 dim.denotation = given.denotation
             fixed.denotation = info.type.denotation
@@ -77,6 +83,19 @@ class Descriptions:
             element = helper.make_tensor_type_proto(self._element(name, kind), shape)
             info.type.CopyFrom(helper.make_sequence_type_proto(element))
         return info
+
+    @staticmethod
+    def _named(info: onnx.ValueInfoProto, sure: PartialType) -> PartialType:
+        """Give open axes the names that the file has for them."""
+        declared = partial_type(info.type)
+        names = declared.dims if isinstance(declared, PartialType) else None
+        if names is None or sure.dims is None or len(names) != len(sure.dims):
+            return sure
+        dims = (
+            name if size is None and isinstance(name, str) and name not in NAMELESS else size
+            for size, name in zip(sure.dims, names, strict=True)
+        )
+        return PartialType(sure.dtype, tuple(dims))
 
     def _element(self, name: str, kind: SequenceType) -> int:
         dtypes = {element.dtype for element in kind.elements}

@@ -157,12 +157,13 @@ class Sources:
     def _value(self, name: str, unit: Unit) -> Array | None:
         """Return the contents of a folded tensor if the stage is to hold them, None if it is to compute them.
 
-        Whole numbers are held, and so is what comes from the shape of an activation. Other numbers are computed, by the
-        same kernels as in the whole model.
+        Whole numbers are held, and so is what comes from the shape of an activation, if they are certain. Other numbers
+        are computed, by the same kernels as in the whole model.
         """
         known = self._scope.find(name)
-        if known is not None and known.value is not None and known.value.dtype.kind in "iub":
-            return known.value
+        value = known.certain_value if known is not None else None
+        if value is not None and value.dtype.kind in "iub":
+            return value
         if kind_of(unit.node.domain, unit.node.op_type) == "EyeLike" and not self.is_constant(unit.node.input[0]):
             return self._identity(unit.node)
         return None

@@ -1,0 +1,1 @@
+"""Estimates of sizes and of small tensors that only a run tells, and what is certain of them."""
