@@ -240,7 +240,7 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
         if exported:
             from mtpp.runtime.pytorch.profiling.profile_program import profile_program as measure
         else:
-            from mtpp.runtime.profiling.profile_model import profile_model as measure
+            from mtpp.runtime.profiling.profile_model import profile_guarded as measure
         with observer.steps() as steps:
             steps.show("measuring")
             return Profile(measure(source, terms, lambda done, total: steps.show("measuring", done, total)))

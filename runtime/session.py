@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,9 @@ otherwise be computed again in every run.
 _CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 """What its messages begin with: the number and the name of a kind of error."""
 
+_FIRST_REGISTERED = 256
+"""Number of the first type that numpy was told of, by :mod:`ml_dtypes`."""
+
 
 @dataclass(frozen=True)
 class SessionChoices:
@@ -88,8 +92,18 @@ def onnxruntime() -> Any:
     try:
         import onnxruntime as module
     except ImportError:
-        raise InputError("ONNX Runtime is not installed", remedy="pip install 'mtpp[run]'") from None
+        raise _not_installed() from None
     return module
+
+
+def require_onnxruntime() -> None:
+    """Raise InputError if ONNX Runtime is not installed; it is not loaded."""
+    if find_spec("onnxruntime") is None:
+        raise _not_installed()
+
+
+def _not_installed() -> InputError:
+    return InputError("ONNX Runtime is not installed", remedy="pip install 'mtpp[run]'")
 
 
 def open_session(
@@ -163,7 +177,7 @@ def first_line(error: BaseException) -> str:
 def ort_value(ort: Any, array: Array) -> Any:
     """Return an array as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
     array = np.ascontiguousarray(array)
-    if array.dtype.kind != "V" and array.dtype.isbuiltin == 1:
+    if array.dtype.kind != "V" and array.dtype.num < _FIRST_REGISTERED:  # not isbuiltin: no dtype from a pickle is
         return ort.OrtValue.ortvalue_from_numpy(array)
     from onnx import helper
 

@@ -37,9 +37,9 @@ def onnx_stages(
     source, plan, reading = model.source, model.plan, model.reading
     assert isinstance(reading, Reading)
     if request.check_seed is not None:
-        from mtpp.runtime.session import onnxruntime
+        from mtpp.runtime.session import require_onnxruntime
 
-        onnxruntime()  # says so at once if it is not there
+        require_onnxruntime()
     show("cutting")
     split = split_model(reading, source.data, plan.labels, source=source.display, folder=model.folder)
     manifest, fault = write_split(folder, split, _predicted(model), _about(model), source.display)
@@ -155,11 +155,23 @@ def _checked(
     observer: Observer,
     show: Callable[[str], None],
 ) -> SplitCheck:
-    from mtpp.runtime.checking.split_check import check_split
+    from mtpp.runtime.checking.output_check import SplitCheck
+    from mtpp.runtime.guarded import guarded
 
     source = model.source
-    found = check_split(
-        source.data, model.folder, manifest, folder, display=source.display, seed=seed, tell=_told(observer, show)
+    found = guarded(
+        "mtpp.runtime.checking.split_check:check_split",
+        {
+            "model": source.data,
+            "folder": model.folder,
+            "manifest": manifest,
+            "stages": folder,
+            "display": source.display,
+            "seed": seed,
+        },
+        source.display,
+        _told(observer, show),
     )
+    assert isinstance(found, SplitCheck)
     _warn_of(found, observer)
     return found

@@ -32,18 +32,31 @@ class Job(Protocol):
         """Do it, and tell the parent."""
 
 
+CRASHES = frozenset(
+    getattr(signal, name) for name in ("SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV") if hasattr(signal, name)
+)
+"""Signals by which the system ends a program for what it does itself."""
+
+
 class WorkerDied(MtppError):
-    """A worker process ended without a word (exit code 2).
+    """A worker process ended without a word (exit code 2; 1 where the library crashed that runs the model).
 
     Attributes
     ----------
     last_lines
         Of what it printed.
+    signal
+        That it was ended by; 0 if by none.
     """
 
-    def __init__(self, problem: str, last_lines: Sequence[str], *, source: str, remedy: str | None = None) -> None:
+    def __init__(
+        self, problem: str, last_lines: Sequence[str], *, source: str, remedy: str | None = None, signal: int = 0
+    ) -> None:
         super().__init__(problem, source=source, remedy=remedy)
         self.last_lines = tuple(last_lines)
+        self.signal = signal
+        if signal in CRASHES:
+            self.exit_code = 1
 
 
 class WorkerProcess(ChildProcess):
@@ -96,7 +109,10 @@ class WorkerProcess(ChildProcess):
         if code < 0:
             name = signal.Signals(-code).name if -code in signal.valid_signals() else str(-code)
             remedy = "see that the machine has enough memory" if -code == signal.SIGKILL else None
-            return WorkerDied(f"its process was killed by {name}", self._last_lines(), source=self.label, remedy=remedy)
+            if -code in CRASHES:
+                remedy = "what runs the model crashed: change the op that it crashes in, or try another version of it"
+            problem = f"its process was killed by {name}"
+            return WorkerDied(problem, self._last_lines(), source=self.label, remedy=remedy, signal=-code)
         return WorkerDied(f"its process ended with exit code {code}", self._last_lines(), source=self.label)
 
     def close(self) -> None:

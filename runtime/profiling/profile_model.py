@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from mtpp.runtime.guarded import guarded
 from mtpp.runtime.profiling.chunked_profiling import chunks_within, measure_in_chunks
 from mtpp.runtime.profiling.executable import Executable, fill, prepare
 from mtpp.runtime.profiling.machine import machine
@@ -16,12 +17,31 @@ from mtpp.runtime.profiling.measured_profile import MeasuredProfile
 from mtpp.runtime.profiling.profile_memory import memory_need, refuse_what_does_not_fit
 from mtpp.runtime.profiling.profile_request import ProfileRequest
 from mtpp.runtime.profiling.profiled_graph import profiled_graph
-from mtpp.runtime.session import onnxruntime
+from mtpp.runtime.session import onnxruntime, require_onnxruntime
 
 if TYPE_CHECKING:
     from mtpp.formats.io.source import Source
     from mtpp.formats.onnx import Reading
     from mtpp.inference.system import System
+
+
+def profile_guarded(
+    source: Source, request: ProfileRequest, progress: Callable[[int, int], None] = lambda done, total: None
+) -> MeasuredProfile:
+    """Measure an ONNX model as :func:`profile_model` does, in a process of its own that may crash.
+
+    Raises
+    ------
+    RuntimeCrashed
+        If ONNX Runtime does.
+    InputError
+        As :func:`profile_model`.
+    """
+    require_onnxruntime()
+    arguments = {"source": source, "request": request}
+    found = guarded(f"{__name__}:profile_model", arguments, source.display, progress, listener="progress")
+    assert isinstance(found, MeasuredProfile)
+    return found
 
 
 def profile_model(
@@ -43,7 +63,6 @@ def profile_model(
     from mtpp.formats.onnx.left_out import only_branches
     from mtpp.formats.onnx.value_ranges import ranges_of
 
-    onnxruntime()  # whether it is there is said before anything else
     folder = Path() if source.path is None else source.path.parent
     executable = prepare(source.data, folder, source.display, dims=request.dims, arrays=request.arrays)
 

@@ -37,3 +37,27 @@ def test_buffers_are_kept_where_only_they_change(shared_data: Path, tmp_path: Pa
     assert held["n.0.num_batches_tracked"] == BATCHES
     for name, buffer in whole.named_buffers():
         assert torch.equal(held[name], buffer), name
+
+
+@pytest.mark.parametrize("name", ["model", "split"])
+def test_a_crash_of_the_runtime_is_one_line(shared_data: Path, tmp_path: Path, name: str) -> None:
+    """Where ONNX Runtime is ended by a signal, every command that runs models says so and ends with exit code 1."""
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    path = shared_data / "cases" / "unused-outputs" / f"{name}.onnx"
+    plan = mtpp.partition(path, 2)
+    for run in (
+        lambda: mtpp.split(path, plan, check=True),
+        lambda: mtpp.profile(path, repeats=1, warmup=0),
+        lambda: mtpp.run_pipeline(mtpp.split(path, plan, tmp_path / "stages"), batches=1, warmup=0),
+    ):
+        with pytest.raises(mtpp.MtppError, match="crashed") as raised:
+            run()
+        assert raised.value.exit_code == 1
+        assert "SIGSEGV" in str(raised.value)
+
+
+def test_models_with_unused_outputs_are_split(shared_data: Path) -> None:
+    """Outputs that nobody reads are no reason to refuse a cut."""
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    path = shared_data / "cases" / "unused-outputs" / "lstm.onnx"
+    assert mtpp.split(path, mtpp.partition(path, 2), check=True).passed

@@ -24,7 +24,7 @@ from mtpp.cli.split import command
 from mtpp.cli.terminal.console import Console
 from mtpp.errors import InputError, InvalidPartition, MtppError
 from mtpp.formats.onnx import read_onnx
-from mtpp.formats.results.stage_manifest import StageManifest, read_manifest
+from mtpp.formats.results.stage_manifest import read_manifest
 from mtpp.inference.system import load_system
 
 pytest.importorskip("onnxruntime")
@@ -193,20 +193,21 @@ def _chain(*kinds: str) -> onnx.ModelProto:
 
 def test_stages_that_compute_something_else_fail_the_check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Exit code 1, and how far off they are; the stages are there to be looked at."""
-    from mtpp.runtime.checking import split_check
+    from mtpp.runtime import guarded
 
     onnx.save(_chain("Tanh", "Neg"), tmp_path / "m.onnx")
     (tmp_path / "a.json").write_text(json.dumps({"n0": 0, "n1": 1}))
-    compare = split_check.check_split
+    compare = guarded.guarded
 
-    def sabotaged(data: bytes, folder: Path, manifest: StageManifest, stages: Path, **options: Any) -> Any:
+    def sabotaged(function: str, arguments: dict[str, Any], *others: Any) -> Any:
+        manifest, stages = arguments["manifest"], arguments["stages"]
         onnx.save(_chain("Tanh"), stages / "stage-1.onnx")
         stage = onnx.load(stages / "stage-1.onnx")
         stage.graph.node[0].input[0] = stage.graph.input[0].name = manifest.stages[1].inputs[0].name
         onnx.save(stage, stages / "stage-1.onnx")
-        return compare(data, folder, manifest, stages, **options)
+        return compare(function, arguments, *others)
 
-    monkeypatch.setattr(split_check, "check_split", sabotaged)
+    monkeypatch.setattr(guarded, "guarded", sabotaged)
     done = _split(tmp_path / "m.onnx", tmp_path / "a.json", "-o", tmp_path / "stages", "--check")
     assert done.exit_code == 1
     assert "error: the outputs of the stages are not those of the whole model" in done.output
