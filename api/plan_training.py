@@ -202,7 +202,7 @@ def plan_training(
     backward_ratio
         Backward pass / forward pass, where the model does not say; None: 2.
     state
-        Bytes of training for each byte of a graph's parameters; None: 4.
+        Bytes of training for each byte of a graph's parameters that are trained; None: 4.
     transport
         Tensors go through all ``neighbours`` between their stages, or ``direct`` to the stages that read them.
     order

@@ -316,6 +316,8 @@ def _of_graph(request: SplitPlanRequest, model: Model, observer: Observer) -> Sp
         line = graph_line(
             model.graph, model.instance(1), backward_ratio=ratio, state=state, latency=request.latency_ticks
         )
+        if line.trained is False:
+            observer.warn(f"{model.source.display}: no parameter of it is trained, so backward passes take no time")
         if request.latency_ticks and not line.timed:
             raise InputError("is a time, and the graph has no unit of time", parameter="latency")
         problem = _problem(request, line, model.system.bandwidth_bytes_per_s)

@@ -156,8 +156,8 @@ def _op_rows(graph: CostGraph, work: Sequence[Exact]) -> list[dict[str, Any]]:
 
 
 def _with_training_keys(graph: CostGraph, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Add what is given of backward passes to rows of ops."""
-    for key, column in (("backward", graph.backward), ("kept_bytes", graph.kept_bytes)):
+    """Add what is given of training to rows of ops."""
+    for key, column in graph.training_columns.items():
         for row, value in zip(rows, column, strict=False):
             if value is not None:
                 row[key] = value

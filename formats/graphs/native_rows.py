@@ -19,7 +19,7 @@ from mtpp.formats.io.json_shape import (
 from mtpp.inference.graph_columns import OpColumns, TensorColumns
 
 _OP_KEYS = ("name", "work")
-_OP_OPTIONAL = ("kind", "param_bytes", "backward", "kept_bytes")
+_OP_OPTIONAL = ("kind", "param_bytes", "backward", "kept_bytes", "trainable_bytes", "backward_share")
 _TENSOR_KEYS = ("name", "producer", "consumers")
 _TENSOR_OPTIONAL = ("bytes", "transfer")
 
@@ -44,6 +44,8 @@ def op_columns(rows: list[Any]) -> OpColumns:
         param_bytes=[row.get("param_bytes", 0) for row in rows],
         backward=_optional(rows, "backward"),
         kept_bytes=_optional(rows, "kept_bytes"),
+        trainable_bytes=_optional(rows, "trainable_bytes"),
+        backward_share=_optional(rows, "backward_share"),
     )
 
 
@@ -72,6 +74,8 @@ def op_rows_are_sound(rows: list[Any]) -> bool:
             ("param_bytes", {int}),
             ("backward", _EXACT),
             ("kept_bytes", {int}),
+            ("trainable_bytes", {int}),
+            ("backward_share", _EXACT),
         )
     )
 
@@ -122,6 +126,8 @@ def check_op(row: Any, i: int) -> None:
     require_whole(row.get("param_bytes", 0), pointer("ops", i, "param_bytes"))
     require_number(row.get("backward", 0), pointer("ops", i, "backward"))
     require_whole(row.get("kept_bytes", 0), pointer("ops", i, "kept_bytes"))
+    require_whole(row.get("trainable_bytes", 0), pointer("ops", i, "trainable_bytes"))
+    require_number(row.get("backward_share", 0), pointer("ops", i, "backward_share"))
 
 
 def check_tensor(row: Any, t: int) -> None:

@@ -13,7 +13,14 @@ from mtpp.inference.graph import Op, Tensor
 
 def ops_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Op]:
     """Return one op per record."""
-    return [Op(name, one.work_ps, one.kind, sum(one.parameters.values())) for name, one in zip(names, ops, strict=True)]
+    return [_op(name, one) for name, one in zip(names, ops, strict=True)]
+
+
+def _op(name: str, one: OpRecord) -> Op:
+    op = Op(name, one.work_ps, one.kind, sum(one.parameters.values()))
+    if one.training is None:
+        return op
+    return op._replace(trainable_bytes=sum(one.training.trained.values()), backward_share=one.training.share)
 
 
 def tensors_of(ops: Sequence[OpRecord], names: Sequence[str]) -> list[Tensor]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 
@@ -32,6 +33,36 @@ class Totals:
 
 
 @dataclass(slots=True)
+class OpTraining:
+    """Gradients that training computes in an op.
+
+    Attributes
+    ----------
+    inputs
+        Tensors of other ops whose gradients it computes.
+    weights
+        Bytes of parameters that it reads, trained or not, by the name of the stored tensor.
+    trained
+        Those that are trained.
+    """
+
+    inputs: set[str] = field(default_factory=set)
+    weights: dict[str, int] = field(default_factory=dict)
+    trained: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def share(self) -> Fraction:
+        """Part of a whole backward pass: of an op with parameters, half of it is the gradient of these.
+
+        That counts where most bytes of them are trained: the gradient of a bias alone costs next to nothing.
+        """
+        if not self.weights:
+            return Fraction(bool(self.inputs))
+        most = 2 * sum(self.trained.values()) >= sum(self.weights.values()) and bool(self.trained)
+        return Fraction(bool(self.inputs) + most, 2)
+
+
+@dataclass(slots=True)
 class OpRecord(Totals):
     """An op that depends on an input.
 
@@ -43,6 +74,8 @@ class OpRecord(Totals):
         Activations it reads, each once, with the nesting depth of the graph that defines them.
     outputs
         What it makes, with the bytes; None where nobody reads it and it has no static size.
+    training
+        Gradients that training computes in it; None where the file does not say what is trained.
     """
 
     index: int = 0
@@ -50,6 +83,7 @@ class OpRecord(Totals):
     kind: str = ""
     inputs: dict[str, int] = field(default_factory=dict)
     outputs: list[tuple[str, int | None]] = field(default_factory=list)
+    training: OpTraining | None = None
 
     @property
     def place(self) -> str:

@@ -103,6 +103,7 @@ def _header(problem: SplitProblem, model: Mapping[str, Any]) -> dict[str, Any]:
             "backward_ratio": exact_text(problem.backward_ratio),
             "state": exact_text(problem.state),
             "configurations": line.choice if line.configurations else None,
+            "trained": None if line.kind == "layers" else "all" if line.trained is None else "stated",
             "buffers": rules.buffers,
         },
         "micro_batches": problem.micro_batches,

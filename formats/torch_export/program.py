@@ -13,9 +13,11 @@ from mtpp.formats.io.json_shape import shown
 from mtpp.formats.modelled.size_roles import InputShape
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import STORAGE, ProgramText
+from mtpp.formats.torch_export.signature import PARAMETER, USER, ProgramInput, input_of, results_of
 from mtpp.formats.torch_export.sizes import Sizes, hint_of
 from mtpp.formats.torch_export.symbols import symbols_of
 from mtpp.formats.torch_export.tensor_type import WHOLE_DTYPES, TensorType, is_known_dtype
+from mtpp.formats.torch_export.trainable import trainable_parameters
 
 _MODES = frozenset(
     {"hints_wrap", "tag_activation_checkpoint", "wrap", "wrap_with_autocast", "wrap_with_set_grad_enabled"}
@@ -24,15 +26,6 @@ _MODES = frozenset(
 
 _TARGET = re.compile(r"torch\.ops\.(?P<space>\w+)\.(?P<name>\w+)(?:\.(?P<overload>\w+))?")
 _DEEPEST = 50
-
-_REWRITES = {
-    "buffer_mutation": "buffer_name",
-    "parameter_mutation": "parameter_name",
-    "user_input_mutation": "user_input_name",
-}
-"""Kinds of outputs that something stored becomes, with the key of its name."""
-
-PARAMETER, BUFFER, CONSTANT, USER = "parameter", "buffer", "tensor_constant", "user_input"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +67,8 @@ class Call:
         That it runs.
     reads_sizes, makes_sizes
         Names of sizes and other whole numbers among its operands and results.
+    gradients
+        Whether gradients are on where it runs: not under ``torch.no_grad``.
     """
 
     kind: str
@@ -86,6 +81,7 @@ class Call:
     graphs: Sequence[Subgraph] = ()
     reads_sizes: Sequence[str] = ()
     makes_sizes: Sequence[str] = ()
+    gradients: bool = True
 
     def tensors(self) -> Iterator[str]:
         """Yield the names of the tensors that it reads, those in lists included."""
@@ -100,15 +96,6 @@ def _tensors(values: Any) -> Iterator[str]:
             yield from _tensors(value)
 
 
-@dataclass(frozen=True, slots=True)
-class ProgramInput:
-    """What goes into a program: a tensor of the user, or one that is stored under the name *target*."""
-
-    kind: str
-    name: str
-    target: str
-
-
 @dataclass
 class Program:
     """Nodes of an exported program in their order, and the types of its tensors. Make one with :func:`read_nodes`.
@@ -121,6 +108,8 @@ class Program:
         Where parameters, buffers and constants are stored, by their names in the model; nothing where nobody knows.
     sized_by_data
         Tensors with a size that only a run tells.
+    trainable
+        Tensors of the parameters that require gradients; None where the file does not say it of any.
     """
 
     source: str
@@ -131,6 +120,7 @@ class Program:
     types: dict[str, TensorType] = field(default_factory=dict)
     rewritten: Sequence[tuple[str, str]] = ()
     stored_as: Mapping[str, str] = field(default_factory=dict)
+    trainable: frozenset[str] | None = None
     torch_version: str = ""
     sized_by_data: set[str] = field(default_factory=set)
 
@@ -166,19 +156,20 @@ class _Reader:
     def __init__(self, text: ProgramText, source: str) -> None:
         self._text, self._source = text, source
         self.place = "/graph_module"
+        self._gradients = True
 
     def program(self, dims: SizeTerms, *, spare: bool) -> Program:
         module = self._text.program["graph_module"]
         graph = module["graph"]
         self.place = "/graph_module/signature"
-        inputs = [one for spec in module["signature"]["input_specs"] if (one := _input(spec)) is not None]
+        inputs = [one for spec in module["signature"]["input_specs"] if (one := input_of(spec)) is not None]
         users = {one.name for one in inputs if one.kind == USER}
         self.place = "/graph_module/graph/tensor_values"
         symbols, places = _symbols(graph, users)
         shapes = [_shape(name, graph["tensor_values"].get(name)) for name in users]
         sizes = Sizes(symbols, places, _ranges(self._text.program), dims, self._source, inputs=shapes, spare=spare)
         self.place = "/graph_module/signature/output_specs"
-        returned, rewritten = _results(module["signature"].get("output_specs", ()), graph["outputs"])
+        returned, rewritten = results_of(module["signature"].get("output_specs", ()), graph["outputs"])
         by_target = {one.target: one.name for one in inputs if one.kind != USER} | {one: one for one in users}
         program = Program(self._source, sizes, inputs, returned)
         program.rewritten = [(value, by_target[target]) for value, target in rewritten]
@@ -189,6 +180,8 @@ class _Reader:
             for target, entry in config.items()
             if isinstance(entry, dict) and (place := _place(entry)) is not None
         }
+        parameters = {one.name: one.target for one in inputs if one.kind == PARAMETER}
+        program.trainable = trainable_parameters(parameters, self._text.weights, graph["tensor_values"])
         program.calls = list(self._calls(program, graph, {}, "", "/graph_module/graph", 0))
         return program
 
@@ -256,7 +249,11 @@ class _Reader:
             label = prefix + label if node.get("name") else label
             here = self.place
             if kind.partition(".")[2] in _MODES and kind.startswith("higher_order.") and len(graphs) == 1:
+                outside = self._gradients
+                if kind.endswith("set_grad_enabled"):
+                    self._gradients = next(iter(operands.values())) is not False
                 yield from self._inlined(program, graphs[0], operands, made, f"{label}/", here, depth)
+                self._gradients = outside
                 continue
             inner = [self._subgraph(program, one, f"{label}/", here, depth) for one in graphs]
             module = _module(node.get("metadata", {}))
@@ -264,7 +261,8 @@ class _Reader:
                 [prefix + name for name in _sizes(one)]
                 for one in ([one["arg"] for one in node["inputs"]], node["outputs"])
             )
-            yield Call(kind, overload, label, operands, made, module, position, inner, read, result)
+            gradients = self._gradients
+            yield Call(kind, overload, label, operands, made, module, position, inner, read, result, gradients)
 
     def _inlined(
         self,
@@ -356,32 +354,6 @@ def _place(entry: Mapping[str, Any]) -> str | None:
     if STORAGE not in entry and (not isinstance(device, dict) or device.get("type") == "meta"):
         return None
     return f"{storage} {meta.get('sizes')} {meta.get('strides')} {meta.get('storage_offset')}"
-
-
-def _input(spec: Mapping[str, Any]) -> ProgramInput | None:
-    ((kind, value),) = spec.items()
-    if kind == "user_input":
-        argument = value["arg"]
-        return ProgramInput(USER, argument["as_tensor"]["name"], "") if "as_tensor" in argument else None
-    if kind in (PARAMETER, BUFFER, CONSTANT):
-        return ProgramInput(kind, value["arg"]["name"], value[f"{kind}_name"])
-    return None
-
-
-def _results(
-    specs: Sequence[Mapping[str, Any]], outputs: Sequence[Mapping[str, Any]]
-) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the tensors that a program returns, and those that buffers, parameters and inputs become."""
-    if len(specs) != len(outputs):
-        return [arg["as_tensor"]["name"] for arg in outputs if "as_tensor" in arg], []
-    returned, rewritten = [], []
-    for spec in specs:
-        ((kind, value),) = spec.items()
-        if kind in _REWRITES:
-            rewritten.append((value["arg"]["name"], value[_REWRITES[kind]]))
-        elif isinstance(value.get("arg"), dict) and "as_tensor" in value["arg"]:
-            returned.append(value["arg"]["as_tensor"]["name"])
-    return returned, rewritten
 
 
 def _symbols(graph: Mapping[str, Any], users: set[str]) -> tuple[dict[str, int | None], dict[str, str]]:

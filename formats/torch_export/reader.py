@@ -11,11 +11,13 @@ from mtpp.formats.io.large_file import Stored
 from mtpp.formats.modelled.assembly import ops_of, summary_of, tensors_of
 from mtpp.formats.modelled.kept_together import SIZES_OF_DATA, kept_together
 from mtpp.formats.modelled.naming import unique_names
-from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, OpTraining
 from mtpp.formats.modelled.size_terms import SizeTerms
 from mtpp.formats.torch_export.archive import program_text
+from mtpp.formats.torch_export.gradients import set_training
 from mtpp.formats.torch_export.in_place import InPlace, merged
-from mtpp.formats.torch_export.program import USER, Program, read_nodes
+from mtpp.formats.torch_export.program import Program, read_nodes
+from mtpp.formats.torch_export.signature import USER
 from mtpp.formats.torch_export.walk import Walk
 from mtpp.inference.graph import CostGraph, Tensor
 from mtpp.inference.system import System
@@ -106,6 +108,7 @@ def read_with_modules(
             source=source,
             remedy="there is nothing to partition",
         )
+    set_training(program, walk)
     groups = _groups(walk.record.ops, walk.in_place)
     record = GraphRecord([_joined([walk.record.ops[v] for v in group]) for group in groups], walk.record.folded)
     names = unique_names((op.label, op.kind, op.index) for op in record.ops)
@@ -159,6 +162,11 @@ def _joined(ops: Sequence[OpRecord]) -> OpRecord:
     whole = OpRecord(index=ops[0].index, label=ops[0].label, kind=ops[0].kind)
     inner = {name for op in ops for name, _ in op.outputs}
     for op in ops:
+        if op.training is not None:
+            whole.training = whole.training or OpTraining()
+            whole.training.inputs |= op.training.inputs - inner
+            whole.training.weights |= op.training.weights
+            whole.training.trained |= op.training.trained
         whole.work_ps += op.work_ps
         whole.flops += op.flops
         whole.macs += op.macs

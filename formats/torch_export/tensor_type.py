@@ -59,6 +59,11 @@ class TensorType:
         return self.count * _DTYPES[self.dtype][1]
 
     @property
+    def floating(self) -> bool:
+        """Whether elements are real or complex numbers, which may have gradients."""
+        return self.name.startswith(("float", "bfloat", "complex"))
+
+    @property
     def name(self) -> str:
         """Readable name of the element type: ``float32``."""
         return _DTYPES[self.dtype][0]

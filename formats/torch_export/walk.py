@@ -12,7 +12,8 @@ from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
 from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
 from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
 from mtpp.formats.torch_export.in_place import InPlace, returned, written
-from mtpp.formats.torch_export.program import USER, Call, Program, Subgraph
+from mtpp.formats.torch_export.program import Call, Program, Subgraph
+from mtpp.formats.torch_export.signature import USER
 from mtpp.inference.system import System
 
 RANDOM = frozenset(
@@ -50,6 +51,8 @@ class Walk:
         What was written, and by whom.
     numbers_of_data
         Names of numbers that only a run tells.
+    constants
+        What is stored, or folds into a constant, by the name of its tensor.
     """
 
     def __init__(self, program: Program, system: System) -> None:
@@ -57,9 +60,9 @@ class Walk:
         self.record = GraphRecord()
         self.calls: list[Call] = []
         self.in_place = InPlace()
-        self._constants: dict[str, Parameter] = {}
+        self.constants: dict[str, Parameter] = {}
         self.numbers_of_data: set[str] = set()
-        self._written = {name for call in program.calls for name in written(self._view(call))}
+        self._written = {name for call in program.calls for name in written(self.view(call))}
 
     def run(self) -> None:
         """Go over the program.
@@ -75,7 +78,7 @@ class Walk:
             if one.kind != USER:
                 place = self._program.stored_as.get(one.target, one.target)
                 root = roots.setdefault(place, one.target)
-                self._constants[one.name] = Parameter(root, self._program.types[one.name].bytes)
+                self.constants[one.name] = Parameter(root, self._program.types[one.name].bytes)
         unfoldable = self._unfoldable()
         for call in self._program.calls:
             self._call(call, unfoldable)
@@ -90,18 +93,19 @@ class Walk:
         """Return the tensors whose storage is written, stored ones included: what makes or reads them is an op."""
         source: dict[str, str] = {}
         for call in self._program.calls:
-            for name, shared in zip(call.outputs, self._shared(self._view(call)), strict=True):
+            for name, shared in zip(call.outputs, self.shared(self.view(call)), strict=True):
                 if name is not None and shared is not None:
                     source[name] = source.get(shared, shared)
         roots = {source.get(name, name) for name in self._written} | {name for _, name in self._program.rewritten}
         return roots | {name for name, root in source.items() if root in roots}
 
-    def _view(self, call: Call) -> CallView:
+    def view(self, call: Call) -> CallView:
+        """Return a call as cost rules see it."""
         types = self._program.types
         made = [None if name is None else types.get(name) for name in call.outputs]
         return CallView(call, plain_kind(call.kind), types, made)
 
-    def _shared(self, view: CallView) -> list[str | None]:
+    def shared(self, view: CallView) -> list[str | None]:
         """Return for each result of a call the tensor whose storage it may share."""
         nothing: list[str | None] = [None] * len(view.outputs)
         if targets := returned(view):
@@ -112,7 +116,7 @@ class Walk:
             return nothing
 
     def _call(self, call: Call, unfoldable: set[str]) -> None:
-        view = self._view(call)
+        view = self.view(call)
         made = [name for name in call.outputs if name is not None]
         makes_number = view.kind in _READS_DATA or any(name in self.numbers_of_data for name in call.reads_sizes)
         makes_number = makes_number or (view.kind == "sym_size" and self._open(call))
@@ -125,7 +129,7 @@ class Walk:
         constant = constant and not any(name in self.numbers_of_data for name in call.reads_sizes)
         constant = constant and not any(name in unfoldable for name in call.tensors())
         if constant and view.kind not in CREATION_LIKE:
-            constant = all(name in self._constants for name in call.tensors())
+            constant = all(name in self.constants for name in call.tensors())
         if constant:
             self._fold(view)
             return
@@ -150,7 +154,7 @@ class Walk:
     def _open(self, call: Call) -> bool:
         """Say whether the tensor that a size is asked of is none that the program is given."""
         return any(name.startswith("u") for name in self._program.sizes.symbols) and not all(
-            name in self._constants for name in call.tensors()
+            name in self.constants for name in call.tensors()
         )
 
     def _touch(self, op: int, view: CallView) -> None:
@@ -158,25 +162,25 @@ class Walk:
             self.in_place.read(op, name)
         for name in written(view):
             self.in_place.write(op, name)
-        for made, shared in zip(view.call.outputs, self._shared(view), strict=True):
+        for made, shared in zip(view.call.outputs, self.shared(view), strict=True):
             if made is not None:
                 self.in_place.make(op, made, shared)
 
     def _fold(self, view: CallView) -> None:
         """Make the results of a call constants: a view of all of a stored tensor is that tensor."""
         self.record.folded += 1
-        for name, kind, shared in zip(view.call.outputs, view.outputs, self._shared(view), strict=True):
+        for name, kind, shared in zip(view.call.outputs, view.outputs, self.shared(view), strict=True):
             if name is None or kind is None:
                 continue
             whole = shared is not None and self._program.types[shared].count == kind.count
-            known = self._constants.get(shared or "") if whole else None
-            self._constants[name] = known or Parameter(name, kind.bytes)
+            known = self.constants.get(shared or "") if whole else None
+            self.constants[name] = known or Parameter(name, kind.bytes)
 
     def _reads(self, call: Call, record: OpRecord) -> int:
         """Enter what a call reads; return the bytes."""
         reads = 0
         for name in dict.fromkeys(call.tensors()):
-            constant = self._constants.get(name)
+            constant = self.constants.get(name)
             reads += self._program.types[name].bytes
             if constant is None:
                 record.inputs[name] = 0
@@ -226,7 +230,7 @@ class Walk:
     def _body(self, graph: Subgraph) -> Totals:
         totals = Totals()
         for call in graph.calls:
-            view = self._view(call)
+            view = self.view(call)
             if call.graphs:
                 nested = OpRecord()
                 self._take_graphs(view, nested)

@@ -246,7 +246,9 @@ time_unit = choice(*_TIME_UNITS)
 def _graph(cost: Rule, *, in_ticks: bool) -> Rule:
     sizes: dict[str, Rule] = {"bytes": whole(below=_SIZE_LIMIT)}
     transfer: dict[str, Rule] = {"transfer": cost}
-    training: dict[str, Rule] = {} if in_ticks else {"backward": cost, "kept_bytes": whole(below=_SIZE_LIMIT)}
+    size = whole(below=_SIZE_LIMIT)
+    passes: dict[str, Rule] = {"backward": cost, "kept_bytes": size, "trainable_bytes": size, "backward_share": cost}
+    training: dict[str, Rule] = {} if in_ticks else passes
     op = record({"name": text, "work": cost}, {"kind": text, "param_bytes": whole(below=_SIZE_LIMIT), **training})
     ends: dict[str, Rule] = {"name": text, "producer": text, "consumers": array(text)}
     tensor = record({**ends, **transfer}, sizes) if in_ticks else record(ends, {**sizes, **transfer})

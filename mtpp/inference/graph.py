@@ -35,7 +35,7 @@ UNKNOWN_BYTES = -1
 
 
 class Op(NamedTuple):
-    """One operation, as a reader hands it over; the last two are for training."""
+    """One operation, as a reader hands it over; all from *backward* on is for training."""
 
     name: str
     work: Exact
@@ -43,6 +43,8 @@ class Op(NamedTuple):
     param_bytes: int = 0
     backward: Exact | None = None
     kept_bytes: int | None = None
+    trainable_bytes: int | None = None
+    backward_share: Exact | None = None
 
 
 class Tensor(NamedTuple):
@@ -84,6 +86,11 @@ class CostGraph:
         Time of each op's backward pass, in time units, None where not given; empty where no op has one.
     kept_bytes
         Bytes of each op kept from its forward to its backward pass, for each micro-batch; as *backward*.
+    trainable_bytes
+        Bytes of the parameters that are trained, of those that each op reads; as *backward*.
+    backward_share
+        Part of each op's backward pass that computes a gradient which training needs, from 0 to 1: ½ where only that of
+        what it reads, or only that of its parameters; as *backward*.
     """
 
     name: str
@@ -101,6 +108,8 @@ class CostGraph:
     metadata: Mapping[str, Any] = field(default_factory=dict)
     backward: tuple[Exact | None, ...] = ()
     kept_bytes: tuple[int | None, ...] = ()
+    trainable_bytes: tuple[int | None, ...] = ()
+    backward_share: tuple[Exact | None, ...] = ()
 
     @classmethod
     def build(
@@ -166,6 +175,8 @@ class CostGraph:
             metadata=frozen(metadata or {}),
             backward=_given(ops.backward),
             kept_bytes=_given(ops.kept_bytes),
+            trainable_bytes=_given(ops.trainable_bytes),
+            backward_share=_given(ops.backward_share),
         )
         for array in (graph.param_bytes, *links, graph.tensor_bytes):
             array.setflags(write=False)
@@ -181,6 +192,16 @@ class CostGraph:
     def tensor_count(self) -> int:
         """Number of tensors."""
         return len(self.tensor_names)
+
+    @property
+    def training_columns(self) -> Mapping[str, Sequence[Any]]:
+        """Columns of ops that are for training, by their names in files; an empty one where nothing is given."""
+        return {
+            "backward": self.backward,
+            "kept_bytes": self.kept_bytes,
+            "trainable_bytes": self.trainable_bytes,
+            "backward_share": self.backward_share,
+        }
 
     def tensor_consumers(self, tensor: int) -> Int32Array:
         """Return the ops that read *tensor*, int32."""
@@ -218,7 +239,7 @@ class CostGraph:
     def to_networkx(self) -> nx.DiGraph:
         """Return the graph as a ``networkx.DiGraph`` on op names.
 
-        Nodes carry ``work``, ``kind`` and ``param_bytes``, and ``backward`` and ``kept_bytes`` if given; an edge
+        Nodes carry ``work``, ``kind`` and ``param_bytes``, and what is given for training (``backward`` …); an edge
         carries ``tensors``, the list of names of the tensors that flow along it. The graph's attributes hold ``name``,
         ``time_unit``, ``metadata`` and ``tensors``: name → ``{"producer", "consumers", "bytes", "transfer"}``, from
         which :meth:`from_networkx` restores the hyperedges.
@@ -228,7 +249,7 @@ class CostGraph:
         result: nx.DiGraph = nx.DiGraph(name=self.name, time_unit=self.time_unit, metadata=dict(self.metadata))
         for v, op in enumerate(self.op_names):
             result.add_node(op, work=self.work[v], kind=self.op_kinds[v], param_bytes=int(self.param_bytes[v]))
-            for key, column in (("backward", self.backward), ("kept_bytes", self.kept_bytes)):
+            for key, column in self.training_columns.items():
                 if column and column[v] is not None:
                     result.nodes[op][key] = column[v]
         tensors: dict[str, dict[str, Any]] = {}
@@ -258,9 +279,10 @@ class CostGraph:
         ----------
         graph
             Nodes carry ``work`` (required, in time units; floats are read as the decimals they print as), and
-            may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, and ``size_out``
-            or ``bytes`` or ``transfer`` of the one tensor that the node sends along all its out-edges. A graph made by
-            :meth:`to_networkx` brings its tensors in ``graph.graph["tensors"]`` instead.
+            may carry ``kind``, ``size_param`` or ``param_bytes``, ``backward``, ``kept_bytes``, ``trainable_bytes``,
+            ``backward_share``, and ``size_out`` or ``bytes`` or ``transfer`` of the one tensor that the node sends
+            along all its out-edges. A graph made by :meth:`to_networkx` brings its tensors in
+            ``graph.graph["tensors"]`` instead.
         time_unit
             Unit of the costs; by default the graph's attribute ``time_unit``, else ``"1"``.
 
@@ -331,7 +353,8 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
         raise InputError("the node has no work", where=where, remedy="give it the attribute work")
     size = _first(data, "param_bytes", "size_param")
     params = 0 if size is None else _whole(size, f"{where}, param_bytes")
-    backward, kept = _first(data, "backward"), _first(data, "kept_bytes")
+    backward, share = _first(data, "backward"), _first(data, "backward_share")
+    kept, trainable = _first(data, "kept_bytes"), _first(data, "trainable_bytes")
     return Op(
         name,
         _exact(data["work"], f"{where}, work"),
@@ -339,6 +362,8 @@ def _op_of_node(name: str, data: Mapping[str, Any]) -> Op:
         params,
         None if backward is None else _exact(backward, f"{where}, backward"),
         None if kept is None else _whole(kept, f"{where}, kept_bytes"),
+        None if trainable is None else _whole(trainable, f"{where}, trainable_bytes"),
+        None if share is None else _exact(share, f"{where}, backward_share"),
     )
 
 

@@ -24,7 +24,7 @@ _UNKNOWN_OP = -1
 
 
 class OpColumns(NamedTuple):
-    """Ops, one entry per op in every column; see :class:`mtpp.inference.graph.Op`. The last two may be empty."""
+    """Ops, one entry per op in every column; see :class:`mtpp.inference.graph.Op`. Those for training may be empty."""
 
     name: Sequence[str]
     work: Sequence[Exact]
@@ -32,6 +32,8 @@ class OpColumns(NamedTuple):
     param_bytes: Sequence[int]
     backward: Sequence[Exact | None] = ()
     kept_bytes: Sequence[int | None] = ()
+    trainable_bytes: Sequence[int | None] = ()
+    backward_share: Sequence[Exact | None] = ()
 
 
 class TensorColumns(NamedTuple):
@@ -77,6 +79,7 @@ def checked_links(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> 
         and _sizes_are_sound(ops.param_bytes)
         and _costs_are_sound([cost for cost in ops.backward if cost is not None])
         and _sizes_are_sound([size for size in ops.kept_bytes if size is not None])
+        and _training_is_sound(ops)
         and _sizes_are_sound([size for size in tensors.bytes if size is not None])
         and _costs_are_sound([cost for cost in tensors.transfer if cost is not None])
         and all(
@@ -115,6 +118,17 @@ def _sizes_are_sound(sizes: Sequence[int]) -> bool:
     return set(map(type, sizes)) <= {int} and min(sizes, default=0) >= 0 and max(sizes, default=0) < _LARGEST_SIZE
 
 
+def _training_is_sound(ops: OpColumns) -> bool:
+    shares = [share for share in ops.backward_share if share is not None]
+    pairs = [pair for pair in zip(ops.trainable_bytes, ops.param_bytes, strict=False) if pair[0] is not None]
+    return (
+        _costs_are_sound(shares)
+        and max(shares, default=0) <= 1
+        and _sizes_are_sound([trainable for trainable, _ in pairs if trainable is not None])
+        and all(trainable is not None and trainable <= size for trainable, size in pairs)
+    )
+
+
 def _links_are_sound(links: Links, op_count: int) -> bool:
     counts = np.diff(links.offsets)
     tensor = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
@@ -141,6 +155,20 @@ def check_rows(ops: OpColumns, tensors: TensorColumns, *, abstract: bool) -> Non
     for i, size in enumerate(ops.kept_bytes):
         if size is not None:
             _check_bytes(size, f"/ops/{i}/kept_bytes")
+    for i, size in enumerate(ops.trainable_bytes):
+        if size is not None:
+            _check_bytes(size, f"/ops/{i}/trainable_bytes")
+            if size > ops.param_bytes[i]:
+                raise InputError(
+                    f"{size} of {ops.param_bytes[i]} bytes of parameters are trained",
+                    where=f"/ops/{i}/trainable_bytes",
+                    remedy="they are a part of param_bytes",
+                )
+    for i, share in enumerate(ops.backward_share):
+        if share is not None:
+            _check_cost(share, f"/ops/{i}/backward_share")
+            if share > 1:
+                raise InputError("must be from 0 to 1", where=f"/ops/{i}/backward_share")
     for t, (size, transfer) in enumerate(zip(tensors.bytes, tensors.transfer, strict=True)):
         _check_tensor_cost(size, transfer, t, abstract=abstract)
         made_by = index.get(tensors.producer[t])

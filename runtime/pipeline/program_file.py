@@ -10,7 +10,8 @@ from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile
 from mtpp.formats.modelled.size_terms import AUTO, OTHERS, SizeTerms
 from mtpp.formats.torch_export.archive import program_text
-from mtpp.formats.torch_export.program import USER, read_nodes
+from mtpp.formats.torch_export.program import read_nodes
+from mtpp.formats.torch_export.signature import USER
 from mtpp.runtime.pipeline.memory import Array
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
 from mtpp.runtime.pytorch.flat_program import flat_module

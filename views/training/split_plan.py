@@ -211,7 +211,8 @@ def _rules(problem: SplitProblem) -> list[tuple[str, str]]:
     if line.kind == "layers":
         texts.append(configurations_text(line))
     if line.sizes_known and line.kind == "graph":
-        texts.append(f"{float(problem.state):g} bytes of state for each byte of parameters")
+        which = "parameters" if line.trained is None else "trained parameters"
+        texts.append(f"{float(problem.state):g} bytes of state for each byte of {which}")
     if set(problem.speeds) != {1}:
         texts.append(f"speeds {', '.join(f'{float(speed):g}' for speed in problem.speeds)}")
     if rules.transport == "direct":

@@ -14,6 +14,7 @@ from mtpp.inference.graph import UNKNOWN_BYTES, CostGraph
 from mtpp.inference.instance import Instance
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.pfeife.costs import LineCosts, LineTensor
+from mtpp.training.pfeife.trained_ops import TrainedOps, backward_ticks, fixed_bytes
 from mtpp.training.positions import FilePosition, LinePlace
 from mtpp.units import PICOSECONDS, Exact, ceil_ratio
 
@@ -44,6 +45,8 @@ class ModelLine:
         What each layer runs as, by place, and by which rule of :data:`CHOICES`; empty and the first for graphs.
     smallest
         Bytes that each layer holds at least, with one micro-batch in flight, as any of its configurations.
+    trained
+        Whether any op of a graph is trained; None where the graph does not say which are: all.
     """
 
     name: str
@@ -56,6 +59,7 @@ class ModelLine:
     configurations: Sequence[Configuration] = ()
     choice: str = FASTEST
     smallest: Sequence[int] = ()
+    trained: bool | None = None
 
     @property
     def layers(self) -> Sequence[str | int]:
@@ -109,24 +113,31 @@ def graph_line(
     instance
         The graph in ticks.
     backward_ratio
-        Backward pass / forward pass of ops whose backward pass the graph does not give; rounded up for each op.
+        Backward pass / forward pass of ops whose backward pass the graph does not give; rounded up for each op. An op
+        of whose parameters not all are trained, or before which nothing is, runs a part of it.
     state
-        Bytes that training holds for each byte of parameters: they, their gradients and the optimiser's state.
+        Bytes that training holds for each byte of parameters that are trained: they, their gradients and the
+        optimiser's state. What is not trained is held once.
     latency
         Of a hand-over, in ticks.
     """
     given = [FilePosition(v) for v in graph.order.tolist()]
     place = {v: LinePlace(p) for p, v in enumerate(given)}
     work = [int(instance.work[v]) for v in given]
-    backward = [ceil_ratio(ticks * backward_ratio.numerator, backward_ratio.denominator) for ticks in work]
+    trained = TrainedOps.of(graph)
+    backward = [
+        backward_ticks(ticks, backward_ratio, 1 if trained is None else trained.share[v])
+        for v, ticks in zip(given, work, strict=True)
+    ]
     for p, v in enumerate(given):
         own = graph.backward[v] if getattr(graph, "backward", ()) else None
         if own is not None:
             backward[p] = ceil_ratio(own.numerator * instance.ticks_per_unit, own.denominator)
     sizes = graph.tensor_bytes.tolist()
     kept = [0] * len(given)
-    for producer, size in zip(graph.tensor_producer.tolist(), sizes, strict=True):
-        kept[place[producer]] += max(0, size)
+    for t, (producer, size) in enumerate(zip(graph.tensor_producer.tolist(), sizes, strict=True)):
+        if trained is None or any(map(trained.has_backward, (producer, *graph.tensor_consumers(t).tolist()))):
+            kept[place[producer]] += max(0, size)
     for p, v in enumerate(given):
         stated = graph.kept_bytes[v] if getattr(graph, "kept_bytes", ()) else None
         if stated is not None:
@@ -140,7 +151,9 @@ def graph_line(
         )
         for t, (producer, size) in enumerate(zip(graph.tensor_producer.tolist(), sizes, strict=True))
     ]
-    fixed = [ceil_ratio(int(graph.param_bytes[v]) * state.numerator, state.denominator) for v in given]
+    parameters = graph.param_bytes.tolist()
+    updated = parameters if trained is None else trained.trainable_bytes
+    fixed = [fixed_bytes(parameters[v], updated[v], state) for v in given]
     costs = LineCosts(_array(work), _array(backward), _array(fixed), _array(kept), tensors, latency)
     return ModelLine(
         graph.name,
@@ -150,6 +163,7 @@ def graph_line(
         instance.ticks_per_unit,
         costs,
         all(one.size_bytes is not None for one in tensors),
+        trained=None if trained is None else any(map(trained.has_backward, given)),
     )
 
 

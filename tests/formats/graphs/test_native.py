@@ -54,7 +54,11 @@ WRONG = [
     (_with_op(param_bytes=Fraction(1, 2)), "x: /ops/1/param_bytes: must be a whole number; round it"),
     (_with_op(work="2"), "x: /ops/1/work: must be a number, not a string; write it without quotes"),
     (_with_op(param_byte=2), "x: /ops/1: unknown key 'param_byte'; did you mean 'param_bytes'?"),
-    (_with_op(zzz=2), "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes, backward, kept_bytes"),
+    (
+        _with_op(zzz=2),
+        "x: /ops/1: unknown key 'zzz'; known keys: name, work, kind, param_bytes, backward, kept_bytes, "
+        "trainable_bytes, backward_share",
+    ),
     (_with_tensor(producer=1), "x: /tensors/0/producer: must be a string, not a number"),
     (_with_tensor(consumers="b"), "x: /tensors/0/consumers: must be an array, not a string"),
     (_with_tensor(consumers=["b", None]), "x: /tensors/0/consumers/1: must be a string, not null"),
@@ -169,18 +173,23 @@ def test_keys_for_training() -> None:
         "version": 1,
         "name": "trained",
         "time_unit": "ms",
-        "ops": [{"name": "a", "work": 1, "backward": 2.5, "kept_bytes": 7}, {"name": "b", "work": 1}],
+        "ops": [
+            {"name": "a", "work": 1, "backward": 2.5, "kept_bytes": 7},
+            {"name": "b", "work": 1, "param_bytes": 8, "trainable_bytes": 4, "backward_share": 0.5},
+        ],
         "tensors": [{"name": "t", "producer": "a", "consumers": ["b"], "bytes": 4}],
     }
     graph = read_native(json.dumps(document).encode(), "x")
     assert graph.backward == (Fraction(5, 2), None)
     assert graph.kept_bytes == (7, None)
+    assert graph.trainable_bytes == (None, 4)
+    assert graph.backward_share == (None, Fraction(1, 2))
     assert json.loads(write_native(graph)) == document
     again = CostGraph.from_networkx(graph.to_networkx())
-    assert (again.backward, again.kept_bytes) == (graph.backward, graph.kept_bytes)
+    assert again.training_columns == graph.training_columns
     assert "backward" not in ticks_document(graph, [1, 1], [1])["ops"][0]
     plain = CostGraph.build(name="p", time_unit="ms", ops=[Op("a", 1)], tensors=[])
-    assert (plain.backward, plain.kept_bytes) == ((), ())
+    assert set(plain.training_columns.values()) == {()}
 
 
 @pytest.mark.parametrize(
@@ -192,6 +201,11 @@ def test_keys_for_training() -> None:
         ("kept_bytes", -1, "/ops/0/kept_bytes"),
         ("kept_bytes", 1.5, "/ops/0/kept_bytes"),
         ("kept_bytes", 2**62, "/ops/0/kept_bytes"),
+        ("trainable_bytes", -1, "/ops/0/trainable_bytes"),
+        ("trainable_bytes", 1, "/ops/0/trainable_bytes"),
+        ("backward_share", 1.5, "/ops/0/backward_share"),
+        ("backward_share", -1, "/ops/0/backward_share"),
+        ("backward_share", True, "/ops/0/backward_share"),
     ],
 )
 def test_bad_keys_for_training(key: str, value: Any, said: str) -> None:

@@ -14,7 +14,8 @@ from mtpp.checker.checks import model_graph
 from mtpp.checker.document import PICOSECONDS_PER_UNIT, refuse
 from mtpp.checker.graph import ceil_div
 from mtpp.checker.training.model import StatedConfiguration, StatedModel, transfer_ticks
-from mtpp.checker.training.pfeife.document import as_fraction, each_device
+from mtpp.checker.training.pfeife.document import ALL_TRAINED, STATED, as_fraction, each_device
+from mtpp.checker.training.pfeife.gradients import gradients_of
 from mtpp.errors import InputError
 
 LARGEST = 2**61
@@ -97,8 +98,8 @@ def sums_of(values: Sequence[int]) -> list[int]:
     return sums
 
 
-def graph_line(plan: dict[str, Any], document: Any) -> Line:
-    """Return a graph in the order that a plan cuts.
+def graph_line(plan: dict[str, Any], document: Any) -> Line | str:
+    """Return a graph in the order that a plan cuts; or why that cannot be.
 
     Raises
     ------
@@ -108,16 +109,29 @@ def graph_line(plan: dict[str, Any], document: Any) -> Line:
     system, costs = plan["system"], plan["costs"]
     graph = model_graph(document, {"bandwidth_bytes_per_s": system["bandwidth_bytes_per_s"]}, 1)
     ratio, state = as_fraction(costs["backward_ratio"]), as_fraction(costs["state"])
+    rule = plan["costs"].get("trained", ALL_TRAINED)
+    states = any(key in op for op in document["ops"] for key in ("trainable_bytes", "backward_share"))
+    if "trained" in plan["costs"] and rule != (STATED if states else ALL_TRAINED):
+        return f"it says that {rule} parameters are trained, and the graph {'' if states else 'does not '}state which"
+    trained = gradients_of(graph, document["ops"]) if rule == STATED else None
     kept = [0] * graph.op_count
-    for producer, size in zip(graph.producer, graph.tensor_bytes, strict=True):
-        kept[producer] += size or 0
+    for t, size in enumerate(graph.tensor_bytes):
+        touching = (graph.producer[t], *graph.consumers[t])
+        if trained is None or any(trained[v].runs for v in touching):
+            kept[graph.producer[t]] += size or 0
     backward = [_ceil(ratio * work) for work in graph.work]
+    fixed = [_ceil(state * size) for size in graph.param_bytes]
+    if trained is not None:
+        backward = [_ceil(ratio * one.part * work) for one, work in zip(trained, graph.work, strict=True)]
+        fixed = [
+            _ceil(state * one.parameters) + size - one.parameters
+            for one, size in zip(trained, graph.param_bytes, strict=True)
+        ]
     for v, op in enumerate(document["ops"]):
         if "backward" in op:
             backward[v] = _ceil(Fraction(*op["backward"].as_integer_ratio()) * graph.ticks_per_unit)
         if "kept_bytes" in op:
             kept[v] = op["kept_bytes"]
-    fixed = [_ceil(state * size) for size in graph.param_bytes]
     order = _order(plan["order"], graph.order, graph.op_names, [(u, v) for _, u, v in graph.edges()])
     place = {v: p for p, v in enumerate(order)}
     tensors = [
@@ -151,6 +165,8 @@ def layer_line(plan: dict[str, Any], model: StatedModel) -> Line | str:
     rule = plan["costs"]["configurations"]
     if rule is None:
         return "it does not say which configurations layers run as"
+    if plan["costs"].get("trained") is not None:
+        return "it says which parameters of a graph are trained, and is of layers"
     named: dict[str, str] = {}
     for s, row in enumerate(plan["stages"]):
         if sorted(row.get("configurations", {})) != sorted(map(str, row["layers"])):

@@ -37,6 +37,8 @@ LOOP_BATCHES = ("divisors", "any")
 CONFIGURATIONS = ("fastest", "least-kept", "smallest")
 IN_FLIGHT, ALL = "in-flight", "torch-pipelining"
 """Micro-batches whose received tensors a stage has room for. Plans that do not say it are of all."""
+ALL_TRAINED, STATED = "all", "stated"
+"""Parameters of a graph that are trained. Plans that do not say it are of all, whatever the graph states."""
 
 MOST_DEVICES = 10_000
 MOST_PASSES = 4_000_000
@@ -157,7 +159,7 @@ _HEAD: dict[str, Rule] = {
     ),
     "costs": record(
         {"backward_ratio": exact, "state": exact, "configurations": nullable(choice(*CONFIGURATIONS))},
-        {"buffers": choice(IN_FLIGHT, ALL)},
+        {"trained": nullable(choice(ALL_TRAINED, STATED)), "buffers": choice(IN_FLIGHT, ALL)},
     ),
     "micro_batches": _size(1),
     "rules": record(

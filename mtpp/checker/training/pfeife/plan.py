@@ -43,7 +43,7 @@ from mtpp.checker.training.pfeife.claims import (
     lower_check,
 )
 from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
-from mtpp.checker.training.pfeife.document import each_device, holds_all_buffers
+from mtpp.checker.training.pfeife.document import STATED, each_device, holds_all_buffers
 from mtpp.checker.training.pfeife.schedule import (
     Rows,
     StageTimes,
@@ -158,9 +158,8 @@ def _asked_for(plan: dict[str, Any]) -> str:
         ahead = "any" if prefetch is None else ", ".join(map(str, prefetch))
         texts = [f"{batches}; loops {loops}; loop batches: {which}; prefetch: {ahead}"]
     if plan["model"]["kind"] == "graph":
-        texts.append(
-            f"backward passes {costs['backward_ratio']} × forward passes, {costs['state']} × parameters in memory"
-        )
+        what = "trained parameters" if costs.get("trained") == STATED else "parameters"
+        texts.append(f"backward passes {costs['backward_ratio']} × forward passes, {costs['state']} × {what} in memory")
     else:
         texts.append(f"layers as their {costs['configurations']} configurations")
     texts.append(f"buffers of {'all micro-batches' if holds_all_buffers(plan) else 'micro-batches in flight'}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+import math
 import random
 from contextlib import suppress
 from pathlib import Path
@@ -117,6 +118,70 @@ def test_plans_of_layers_are_verified() -> None:
         found = plan_training(model, planner="pfeife", devices=2, micro_batches=4, loops=[1], memory=memory)
         assert verify_result(found, model).passed
         assert set(found.document()["stages"][0]["configurations"].values()) == {name}
+
+
+def frozen_graph(ops: int, seed: int) -> dict[str, Any]:
+    """Return a document of a graph that says of some ops which of their parameters are trained."""
+    pick = random.Random(seed)
+    model = graph(ops, seed)
+    for op in model["ops"]:
+        if pick.random() < 0.7:
+            op["trainable_bytes"] = pick.choice([0, 0, op["param_bytes"], op["param_bytes"] // 2])
+        if pick.random() < 0.2:
+            op["backward_share"] = pick.choice([0, 0.5, 1, 0.25])
+    return model
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frozen_ops_have_part_of_a_backward_pass(seed: int) -> None:
+    """Times and memory of stages follow, op by op, from the definition: planner and verifier agree with it."""
+    model = frozen_graph(9, seed)
+    plan = planned(model, devices=2, micro_batches=3, loops=[1], state=5)
+    assert verify(plan, model).verdict == "ok"
+    before = {
+        op["name"]: [t["producer"] for t in model["tensors"] if op["name"] in t["consumers"]] for op in model["ops"]
+    }
+    runs: dict[str, bool] = {}
+    backward: dict[str, float] = {}
+    fixed: dict[str, int] = {}
+    for op in sorted(model["ops"], key=lambda one: int(one["name"][1:])):
+        name, size = op["name"], op["param_bytes"]
+        trained = op.get("trainable_bytes", size)
+        flows = any(runs[one] for one in before[name])
+        share = (flows + (trained > 0)) / 2 if size else float(flows)
+        share = op.get("backward_share", share)
+        runs[name] = share > 0 or trained > 0
+        backward[name] = math.ceil(2 * share * op["work"] * plan["ticks_per_unit"])
+        fixed[name] = 5 * trained + size - trained
+    kept = dict.fromkeys(before, 0)
+    for one in model["tensors"]:
+        kept[one["producer"]] += one["bytes"] * any(runs[name] for name in (one["producer"], *one["consumers"]))
+    for stage in plan["stages"]:
+        assert stage["backward_ticks"] == sum(backward[name] for name in stage["layers"])
+    first = set(plan["stages"][0]["layers"])
+    crossing = sum(
+        t["bytes"] for t in model["tensors"] if t["producer"] in first and not first.issuperset(t["consumers"])
+    )
+    for device, stage in zip(plan["devices"], plan["stages"], strict=True):
+        flying = crossing + sum(kept[name] for name in stage["layers"])
+        assert device["peak_bytes"] == sum(fixed[name] for name in stage["layers"]) + device["in_flight"] * flying
+
+
+def test_plans_say_whether_they_know_what_is_trained() -> None:
+    """A plan from before graphs said it is of all parameters; a new one is as its graph states."""
+    frozen, plain = frozen_graph(9, 1), graph(9, 1)
+    old = planned(plain, devices=2, micro_batches=2, loops=[1])
+    assert old["costs"].pop("trained") == "all"
+    assert verify(old, plain).verdict == "ok"
+    assert verify(old, frozen).verdict == "ok"
+    new = planned(frozen, devices=2, micro_batches=2, loops=[1])
+    assert new["costs"]["trained"] == "stated"
+    assert failures(new, plain)
+    for model, forged in ((frozen, new["costs"] | {"trained": "all"}), (plain, old["costs"] | {"trained": "stated"})):
+        assert "stages" in failures((new if model is frozen else old) | {"costs": forged}, model)
+    frozen["ops"][0] |= {"param_bytes": 4, "trainable_bytes": 8}
+    with pytest.raises(InputError, match="more than all of it is trained"):
+        verify(new, frozen)
 
 
 @pytest.mark.parametrize("transport", ["neighbours", "direct"])

@@ -1,0 +1,33 @@
+"""Programs of which most parameters are frozen: passes, memory, profiles and runs know what is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mtpp
+
+ASKED = {"planner": "pfeife", "devices": 2, "micro_batches": 4, "schedule": "1f1b"}
+
+
+@pytest.mark.parametrize(("name", "ticks"), [("backbone", 369_280), ("lora", 2_334_080)])
+def test_iteration_is_that_of_the_gradients_that_training_needs(name: str, ticks: int, shared_data: Path) -> None:
+    """Nothing trained before an op: no gradient of what it reads; frozen: none of its parameters; `verify` agrees."""
+    model = shared_data / "cases" / "frozen-weights" / f"{name}.pt2"
+    plan = mtpp.plan_training(model, **ASKED)
+    assert plan.iteration_ticks == ticks
+    assert mtpp.verify(plan, model).passed
+    if name == "backbone":
+        assert plan.stages[0].backward_ticks == 0
+
+
+def test_states_are_of_what_is_trained(shared_data: Path) -> None:
+    """Frozen weights are held once, adapters with gradients and moments: 60 KiB is enough; `--state` is for these."""
+    model = shared_data / "cases" / "frozen-weights" / "lora.pt2"
+    plan = mtpp.plan_training(model, memory="60KiB", **ASKED)
+    assert mtpp.verify(plan, model).passed
+    frozen, adapters, kept, crossing = 3 * 6400, 6 * 320, 3 * (4 * 640 + 32), 640
+    assert plan.devices[0].peak_bytes == frozen + 4 * adapters + 2 * (kept + crossing)
+    larger = mtpp.plan_training(model, state=8, **ASKED)
+    assert (larger.devices[0].peak_bytes or 0) - (plan.devices[0].peak_bytes or 0) == 4 * adapters
