@@ -59,7 +59,7 @@ def split_options() -> Callable[[F], F]:
             help="Of pfeife: backward / forward pass where the model does not say [default: 2].",
         ),
         click.option(
-            "--state", metavar="X", help="Of pfeife: bytes of training for each byte of trained parameters [default: 4]."
+            "--state", metavar="X", help="Of pfeife: bytes held for each byte of trained parameters [default: 4]."
         ),
         click.option("--speed", metavar="LIST", help="Of pfeife: of all devices or of each, as 1,1,0.5 [default: 1]."),
         click.option(
