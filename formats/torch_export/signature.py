@@ -26,6 +26,7 @@ class ProgramInput:
 
 
 def input_of(spec: Mapping[str, Any]) -> ProgramInput | None:
+    """Return what an entry of the signature brings in; None for what is no tensor."""
     ((kind, value),) = spec.items()
     if kind == "user_input":
         argument = value["arg"]
