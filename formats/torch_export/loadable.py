@@ -33,6 +33,11 @@ _IN_MEMORY_BYTES = 256 << 20
 _AGAIN = "export it again, with plain tensors only"
 _REGISTER = "in Python, import the package that registers it first; or export the model without it"
 _DISTRUST = "do not trust it; export the model again"
+_BATCHED = "torch._functorch.predispatch."
+_DECOMPOSE = (
+    "in Python, take its regions of torch.vmap apart and save it again: "
+    "torch.export.save(torch.export.load(FILE).run_decompositions(), FILE)"
+)
 
 
 def loadable_copy(
@@ -147,6 +152,9 @@ def _check_expression(value: Any, where: str, source: str) -> None:
 
 def _check_target(value: Any, where: str, source: str) -> None:
     if not isinstance(value, str) or not _TARGET.fullmatch(value) or value in _NOT_ARITHMETIC:
+        if isinstance(value, str) and value.startswith(_BATCHED):
+            problem = "the program has a region of torch.vmap, which stages cannot be cut from"
+            raise InputError(problem, source=source, where=where, remedy=_DECOMPOSE)
         problem = f"a node calls {shown(value)}, which is no operator"
         raise InputError(problem, source=source, where=where, remedy=_DISTRUST)
 

@@ -42,21 +42,28 @@ def is_known_dtype(dtype: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Element type, as the file numbers it, and static shape; strides in elements, None where they are not told."""
+    """Element type, as the file numbers it, and static shape; strides in elements, None where they are not told.
+
+    Attributes
+    ----------
+    copies
+        How many of this shape there are: more than one inside ``torch.vmap``, which hides the axis of its batch.
+    """
 
     dtype: int
     shape: tuple[int, ...]
     strides: tuple[int, ...] | None = None
+    copies: int = 1
 
     @property
     def count(self) -> int:
-        """Number of elements."""
+        """Number of elements of the shape."""
         return math.prod(self.shape)
 
     @property
     def bytes(self) -> int:
         """Size of all elements."""
-        return self.count * _DTYPES[self.dtype][1]
+        return self.copies * self.count * _DTYPES[self.dtype][1]
 
     @property
     def floating(self) -> bool:

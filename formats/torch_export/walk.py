@@ -7,6 +7,7 @@ from typing import NamedTuple
 from mtpp.errors import InputError
 from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, ONE_TRIP
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
+from mtpp.formats.torch_export.batched_regions import batched_regions
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
 from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
@@ -57,6 +58,7 @@ class Walk:
 
     def __init__(self, program: Program, system: System) -> None:
         self._program, self._system = program, system
+        self._regions = batched_regions(program.calls, program.types)
         self.record = GraphRecord()
         self.calls: list[Call] = []
         self.in_place = InPlace()
@@ -82,12 +84,21 @@ class Walk:
         unfoldable = self._unfoldable()
         for call in self._program.calls:
             self._call(call, unfoldable)
+        self._keep_regions_whole()
         for name in self._program.outputs:
             self.in_place.read(None, name)
         makers = {name: op for op, record in enumerate(self.record.ops) for name, _ in record.outputs}
         for value, name in self._program.rewritten:
             self.in_place.rewrite(makers.get(value), name)
         self.in_place.finish()
+
+    def _keep_regions_whole(self) -> None:
+        """Keep the ops of each region of ``torch.vmap`` together: no tensor of another stage has its hidden axis."""
+        first: dict[int, int] = {}
+        for op, call in enumerate(self.calls):
+            region = self._regions.of_call.get(call.name)
+            if region is not None:
+                self.in_place.together.append([first.setdefault(region, op), op])
 
     def _unfoldable(self) -> set[str]:
         """Return the tensors whose storage is written, stored ones included: what makes or reads them is an op."""
@@ -204,9 +215,10 @@ class Walk:
             record.not_modelled[view.call.kind] += 1
         writes = sum(kind.bytes for kind in view.outputs if kind is not None)
         traffic = (reads if cost.reads is None else cost.reads) + (writes if cost.writes is None else cost.writes)
-        record.flops += cost.flops
-        record.macs += cost.macs
-        record.work_ps += self._system.modelled_work_ps(cost.flops, traffic)
+        times = self._regions.copies(view.call)
+        record.flops += times * cost.flops
+        record.macs += times * cost.macs
+        record.work_ps += self._system.modelled_work_ps(times * cost.flops, traffic)
 
     def _take_graphs(self, view: CallView, record: OpRecord) -> None:
         """Take the costs of the graphs that a call runs: of the costliest branch, or of one round of a loop."""

@@ -9,7 +9,7 @@ from mtpp.formats.torch_export.flops.cost_rule import CostRule
 
 RULES: dict[str, CostRule] = {**dense.RULES, **elementwise.RULES, **movement.RULES, **reduction.RULES}
 
-_SPACES = ("aten.", "prims.", "quantized_decomposed.", "higher_order.", "_operator.")
+_SPACES = ("aten.", "prims.", "quantized_decomposed.", "higher_order.", "_operator.", "torch._functorch.predispatch.")
 
 
 def plain_kind(kind: str) -> str:

@@ -9,7 +9,8 @@ from mtpp.formats.torch_export.flops.elementwise import CONVERSIONS, DROPOUTS, i
 from mtpp.formats.torch_export.strides import has_view
 
 _VIEWS = (
-    "_conj _neg_view _reshape_alias _unsafe_view adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
+    "_add_batch_dim _conj _neg_view _remove_batch_dim _reshape_alias _unsafe_view "
+    "adjoint alias as_strided atleast_1d atleast_2d atleast_3d "
     "broadcast_tensors broadcast_to chunk conj detach diagonal dsplit expand expand_as flatten hsplit imag lift "
     "lift_fresh linalg_diagonal matrix_H mH mT meshgrid moveaxis movedim narrow numpy_T permute positive ravel real "
     "reshape reshape_as resolve_conj resolve_neg select slice split split_with_sizes squeeze swapaxes swapdims t "
