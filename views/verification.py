@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mtpp.checker.report import BOUND_CHECK, Report, Verdict, listed
+from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
 from mtpp.checker.table_report import TableReport
 from mtpp.terminal_safe import terminal_safe
 from mtpp.views.html import html_text
@@ -89,5 +90,13 @@ def _outcome(row: dict[str, Any], report: Report) -> str:
         return f"{wrong.name}: {wrong.detail}"
     bound = next(check.detail for check in report.checks if check.name == BOUND_CHECK)
     if report.verdict is Verdict.UNCHECKED:
-        return f"{listed(report.named(Verdict.UNCHECKED))} unchecked; {bound}"
-    return f"{'partition and ratio' if 'upper' in row else 'bound alone'}; {bound}"
+        open_ = report.named(Verdict.UNCHECKED)
+        if open_ == [BOUNDS_TRIED]:
+            why = next(check.detail for check in report.checks if check.name == BOUNDS_TRIED)
+            return f"{_held(row)}; {bound}; unchecked: {why}"
+        return f"{listed(open_)} unchecked; {bound}"
+    return f"{_held(row)}; {bound}"
+
+
+def _held(row: dict[str, Any]) -> str:
+    return "partition and ratio" if "upper" in row else "bound alone"

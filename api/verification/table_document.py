@@ -29,6 +29,7 @@ def verify_table_document(table: Any, source: Source, request: VerifyRequest, ob
     from mtpp.api.verification.table_models import TableModels
     from mtpp.checker.means import unchecked_summary, verify_summary
     from mtpp.checker.report import OUT_OF_TIME
+    from mtpp.checker.single_bounds import on_singles, on_the_rest
     from mtpp.checker.table import check_table
     from mtpp.checker.table_report import TableReport
     from mtpp.host.alarm import TimeIsUp
@@ -48,7 +49,8 @@ def verify_table_document(table: Any, source: Source, request: VerifyRequest, ob
                 if request.deadline.expired():
                     break
             if len(reports) == len(rows):
-                means = verify_summary(rows, table["summary"], [report.verdict for report in reports])
+                rest, singles = map(on_the_rest, reports), map(on_singles, reports)
+                means = verify_summary(rows, table["summary"], list(rest), list(singles))
         except TimeIsUp:
             pass
         reports += _unseen(rows[len(reports) :], request)

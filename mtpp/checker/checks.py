@@ -17,6 +17,7 @@ from mtpp.checker.document import ABSTRACT, Path, refuse
 from mtpp.checker.downset import check_enumerated
 from mtpp.checker.facts import counted, factor
 from mtpp.checker.graph import TickGraph, model_in_ticks
+from mtpp.checker.names import BOUNDS
 from mtpp.checker.relaxed import TooManyPaths, relaxation_of, relaxed_graph
 from mtpp.checker.report import BOUND_CHECK, Check, Search, Verdict, fact
 from mtpp.checker.stages import StageFigures
@@ -180,6 +181,8 @@ def check_bound(
         return Check(name, False, f"the lower bound {claim.value} is above the bottleneck {reached}"), Tier.NONE
     passed: bool | None
     if tier is Tier.SOLVER:
+        if method not in BOUNDS:
+            return Check(name, False, f"no bound is called {method[:60]!r}"), Tier.NONE
         why = "its proof was too long to be kept" if "proof_limit" in claim.proof else "rests on the MIP solver's word"
         return Check(name, None, f"{method}: {why}, so nobody can check it"), tier
     relaxation = relaxation_of(claim.proof, claim.path)

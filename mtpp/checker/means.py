@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mtpp.checker.document import Rule, array, mapping, nullable, number, record, whole
-from mtpp.checker.report import Check, Verdict, fact
+from mtpp.checker.report import Check, Verdict
 from mtpp.checker.tier import Tier
 
 _TOLERANCE = 1e-9
@@ -38,26 +38,30 @@ def unchecked_summary(summary: list[dict[str, Any]], why: str) -> list[Check]:
 
 
 def verify_summary(
-    rows: list[dict[str, Any]], summary: list[dict[str, Any]], verdicts: Sequence[Verdict]
+    rows: list[dict[str, Any]],
+    summary: list[dict[str, Any]],
+    verdicts: Sequence[Verdict],
+    singles: Sequence[Verdict] | None = None,
 ) -> list[Check]:
     """Add up the means of each k again; no rows if the table has no summary.
 
     Parameters
     ----------
-    verdicts
-        On each of *rows*: a mean is no better than the rows that it rests on.
+    verdicts, singles
+        On each of *rows*, and on the single bounds in it: a mean is no better than what it rests on. Without *singles*,
+        both are the same.
     """
     if not summary:
         return []
     stated = Counter(entry["k"] for entry in summary)
-    of_k: dict[int, list[tuple[dict[str, Any], Verdict]]] = {k: [] for k in stated}
-    for row, verdict in zip(rows, verdicts, strict=True):
+    of_k: dict[int, list[tuple[dict[str, Any], Verdict, Verdict]]] = {k: [] for k in stated}
+    for row, verdict, single in zip(rows, verdicts, verdicts if singles is None else singles, strict=True):
         if row["k"] in of_k:
-            of_k[row["k"]].append((row, verdict))
+            of_k[row["k"]].append((row, verdict, single))
     checks = []
     for entry in {entry["k"]: entry for entry in summary}.values():  # one is due for each k: more are refused below
         found = of_k[entry["k"]]
-        checks += _verify_entry([row for row, _ in found], entry, [verdict for _, verdict in found])
+        checks += _verify_entry([row for row, *_ in found], entry, [one[1] for one in found], [one[2] for one in found])
     due = {row["k"] for row in rows}
     if due != set(stated) or max(stated.values()) > 1:
         counts = ", ".join(map(str, sorted(due)))
@@ -65,11 +69,13 @@ def verify_summary(
     return checks
 
 
-_RECORDED = ("geomean_bounds", "over_simple", "best")
-"""Figures of bounds that a table only records: their proofs are not in it."""
+_OF_SINGLES = ("geomean_bounds", "over_simple", "best")
+"""Figures that rest on single bounds."""
 
 
-def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: Sequence[Verdict]) -> list[Check]:
+def _verify_entry(
+    rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: Sequence[Verdict], singles: Sequence[Verdict]
+) -> list[Check]:
     k = entry["k"]
     counted = [row for row in rows if _value(row, "simple") > 0]
     with_upper = [row for row in counted if "upper" in row]
@@ -87,13 +93,11 @@ def _verify_entry(rows: list[dict[str, Any]], entry: dict[str, Any], verdicts: S
         "best": dict(Counter(row["lower_method"] for row in rows)),
     }
     faults = {key: fault for key, value in entry.items() if key != "k" and (fault := _difference(value, due[key], key))}
-    wrong = next((fault for key, fault in faults.items() if key not in _RECORDED), None)
-    recorded = next((fault for key, fault in faults.items() if key in _RECORDED), None)
+    wrong = next((fault for key, fault in faults.items() if key not in _OF_SINGLES), None)
+    single = next((fault for key, fault in faults.items() if key in _OF_SINGLES), None)
     return [
         _mean(f"means for k = {k}", wrong, f"over {len(counted)} of {len(rows)} rows", verdicts),
-        Check(f"single bounds for k = {k}", False, recorded)
-        if recorded
-        else fact(f"single bounds for k = {k}", "means of values that the rows record"),
+        _mean(f"single bounds for k = {k}", single, f"over {len(rows)} of {len(rows)} rows", singles),
     ]
 
 

@@ -1,8 +1,7 @@
 """Tables of certificates, re-derived row by row in plain Python integers.
 
 Part of the independent verifier (:mod:`mtpp.checker.plan`). A row with an upper side is checked like a plan, a row of
-bounds alone for its bound. Of the bounds that a row lists beside its best one, no proof is kept: they are only held
-against the bottleneck, which none may be above.
+bounds alone for its bound; the bounds that it lists beside its best one are checked as far as their proofs are in it.
 """
 
 from __future__ import annotations
@@ -67,6 +66,15 @@ from mtpp.checker.report import (
     complete,
     fact,
 )
+from mtpp.checker.single_bounds import NAME as BOUNDS_TRIED
+from mtpp.checker.single_bounds import (
+    PROVEN_BOUND,
+    check_single_bounds,
+    contradiction,
+    others,
+    proofs,
+    refuse_stray_proofs,
+)
 from mtpp.checker.stages import stage_figures
 from mtpp.checker.tier import STATED_TIERS, Tier
 
@@ -112,6 +120,7 @@ _row = record(
         "together": array(array(text)),
         "costs_sha256": sha256,
         "proven": _PROVEN,
+        "proofs": proofs,
         "proposed_dims": array(text),
         "assumptions": array(text),
     },
@@ -128,6 +137,7 @@ def _whole_row(value: Any, path: Path) -> None:
         refuse("is for rows whose best bound is of tier solver", (*path, "proven"))
     if "proven" in value and ("ratio" in value["proven"]) != bool(present):
         refuse("belongs to rows with an upper side, and to all of them", (*path, "proven", "ratio"))
+    refuse_stray_proofs(value, path)
 
 
 check_table = tagged(FORMAT, {"rows": array(_whole_row), "summary": check_summary})
@@ -199,12 +209,11 @@ def verify_row(
             proven = row["proven"]
             claim = _proven_claim(row, index, subject)
             checks.append(check_bound(claim, proven["method"], Tier(proven["tier"]), limit, search, PROVEN_BOUND)[0])
+        checks.append(check_single_bounds(row, subject, row_path(index), _reached(row, bottleneck), checks, search))
     except ended_by:
         checks = list(complete(checks, _derived(row), OUT_OF_TIME))
     reached = _reached(row, bottleneck)
     checks += _check_gaps(row, reached, checks)
-    if "upper" in row:
-        checks.append(_check_other_bounds(row["bounds"], row["upper"] if reached is None else reached))
     rechecked = any(check.name == BOUND_CHECK and check.passed for check in checks)
     ratio = None if bottleneck is None or not rechecked else quotient(bottleneck, row["lower"])
     return Report(tuple(checks), tier, ratio, bound_rechecked=rechecked, proven=_proven_words(row))
@@ -233,6 +242,9 @@ def unchecked_row(
         above = f"the lower bound {row['lower']} is above the bottleneck {row['upper']} that the row states"
         checks.append(Check(BOUND_CHECK, False, above))
         tier = Tier.NONE
+    fault = contradiction(row, row.get("upper"))
+    if fault is not None:
+        checks.append(Check(BOUNDS_TRIED, False, fault))
     checks = list(complete(checks, ("op and tensor counts", *_derived(row)), why))
     checks += _check_gaps(row, row.get("upper"), checks)
     return Report(tuple(checks), tier, None, bound_rechecked=False, proven=_proven_words(row))
@@ -251,17 +263,24 @@ def unseen_report(row: dict[str, Any], why: str, system_due: Mapping[str, Any]) 
 
 def kind_of_row(row: dict[str, Any], system_due: Mapping[str, Any]) -> tuple[Any, ...]:
     """Return what :func:`unseen_report` depends on."""
-    return "upper" in row, "proven" in row, row["tier"], *(row["system"].get(key) for key in system_due)
+    return (
+        "upper" in row,
+        "proven" in row,
+        bool(others(row)),
+        row["tier"],
+        *(row["system"].get(key) for key in system_due),
+    )
 
 
-PROVEN_BOUND, _PROVEN_RATIO = "proven lower bound", "proven ratio"
-"""Rows on the best bound that can be checked, where the best one cannot."""
+_PROVEN_RATIO = "proven ratio"
+"""Row on the ratio to the best bound that can be checked, where the best one cannot."""
 
 
 def _derived(row: dict[str, Any]) -> list[str]:
     """Return the claims of a row that ratios rest on."""
     upper = ["assignment", *_ON_STAGES] if "upper" in row else []
-    return [*upper, BOUND_CHECK, *([PROVEN_BOUND] if "proven" in row else [])]
+    singles = [BOUNDS_TRIED] if others(row) else []
+    return [*upper, BOUND_CHECK, *([PROVEN_BOUND] if "proven" in row else []), *singles]
 
 
 _ON_STAGES = ("edges", "stage memory", "bottleneck")
@@ -321,11 +340,3 @@ def _check_partition(row: dict[str, Any], graph: TickGraph, checks: list[Check])
     bottleneck = max(stage.cost for stage in stages.values())
     checks.append(compare("bottleneck", row["upper"], bottleneck, "ticks", _ROW))
     return bottleneck
-
-
-def _check_other_bounds(bounds: dict[str, int | None], bottleneck: int) -> Check:
-    name = "bounds tried"
-    for method, value in bounds.items():
-        if value is not None and value > bottleneck:
-            return Check(name, False, f"{method}: {value} ticks are above the bottleneck {bottleneck}")
-    return fact(name, f"none of {len(bounds)} is above the bottleneck; their proofs are not in the table")

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mtpp.checker.report import FORMAT, VALID, VERSION, Check, Report, Verdict, listed, worst
+from mtpp.checker.single_bounds import on_the_rest
 
 
 @dataclass(frozen=True)
@@ -30,7 +31,9 @@ class TableReport:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on all claims together."""
+        """The verdict on all claims together; a table without rows is none."""
+        if not self.rows:
+            return Verdict.FALSE
         return worst([*(found.verdict for found in self.reports), *(check.verdict for check in self.means)])
 
     def named(self) -> list[tuple[str, Report]]:
@@ -39,6 +42,8 @@ class TableReport:
 
     def sentence(self) -> str:
         """Say how much of the table is proven, and how much is merely claimed."""
+        if not self.rows:
+            return "INVALID: the table has no rows"
         counts = {
             verdict: [
                 f"{count} of {len(every)} {what}"
@@ -53,11 +58,16 @@ class TableReport:
             )
             return f"INVALID: {listed(counts[Verdict.FALSE])} have something false in them{unchecked}"
         if self.verdict is Verdict.UNCHECKED:
+            if all(on_the_rest(found) is Verdict.OK for found in self.reports):
+                singles = sum(found.verdict is Verdict.UNCHECKED for found in self.reports)
+                rows = "the row" if len(self.rows) == 1 else f"{singles} of {len(self.rows)} rows"
+                held = "its best bound holds" if len(self.rows) == 1 else "the best bound of every row holds"
+                return f"NOT PROVEN: single bounds of {rows} are merely claimed; {held}, and all else"
             proven = f"; {listed(counts[Verdict.OK])} are proven" if counts[Verdict.OK] else ""
             return f"NOT PROVEN: {listed(counts[Verdict.UNCHECKED])} merely claim a part of what they say{proven}"
         if len(self.rows) == 1:
-            return "valid: the row holds, its bound checked again"
-        return f"valid: all {len(self.rows)} rows hold, every bound checked again" if self.rows else "valid: 0 rows"
+            return "valid: the row holds, every bound checked again"
+        return f"valid: all {len(self.rows)} rows hold, every bound checked again"
 
     def to_document(self) -> dict[str, Any]:
         """Return the JSON object of this report."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -25,11 +26,25 @@ class BoundFigure:
         That it took.
     solved
         Whether it completed: more time would not raise it.
+    proof
+        The bound itself, where it can be checked and its proof is small (:func:`with_small_proof`); else None.
     """
 
     value: int | None
     seconds: float
     solved: bool
+    proof: LowerBound | None = None
+
+
+MOST_PROOF_BYTES = 16_384
+"""Of the proof of a single bound, beside the best one, that is kept in a row."""
+
+
+def with_small_proof(bound: LowerBound | None, method: str) -> LowerBound | None:
+    """Return a bound of that method if it is a proof, of :data:`MOST_PROOF_BYTES` at most; else None."""
+    if bound is None or not bound.is_proof or bound.method != method:
+        return None
+    return bound if len(json.dumps(dict(bound.proof))) <= MOST_PROOF_BYTES else None
 
 
 @dataclass(frozen=True)
@@ -56,7 +71,7 @@ class CertificateRow:
     proven
         The best bound of tier ``exact`` or ``enumerated``, where *lower* is of tier ``solver``; else None.
     bounds
-        Every bound that was tried, by name, in the order tried.
+        Every bound that was tried, by name, in the order tried, with small proofs.
     partition_seconds, total_seconds
         That the search for a partition took, and everything together.
     costs_sha256
@@ -147,6 +162,8 @@ class CertificateRow:
                 "assignment": dict(self.assignment or {}),
             }
         seconds = {name: figure.seconds for name, figure in self.bounds.items()}
+        if proofs := self._proofs():
+            row["proofs"] = proofs
         return row | {
             "bounds": {name: figure.value for name, figure in self.bounds.items()},
             "solved": [name for name, figure in self.bounds.items() if figure.solved],
@@ -154,11 +171,21 @@ class CertificateRow:
             "stopped": str(self.stopped),
         }
 
+    def _proofs(self) -> dict[str, Any]:
+        """Return the proofs of single bounds, but those that the row has elsewhere, or that need none."""
+        elsewhere = ["simple", self.lower.method] + ([] if self.proven is None else [self.proven.method])
+        return {
+            name: {"tier": str(figure.proof.tier), "proof": dict(figure.proof.proof)}
+            for name, figure in self.bounds.items()
+            if figure.proof is not None and name not in elsewhere
+        }
+
     @classmethod
     def from_document(cls, row: Mapping[str, Any]) -> CertificateRow:
         """Return the row that :meth:`to_document` wrote."""
         solved = set(row["solved"])
         proven = row.get("proven")
+        proofs = row.get("proofs", {})
         return cls(
             **{key: row[key] for key in _SAME},
             upper=row.get("upper"),
@@ -166,7 +193,8 @@ class CertificateRow:
             assignment=row.get("assignment"),
             lower=LowerBound(row["lower"], row["lower_method"], Tier(row["tier"]), row["lower_proof"]),
             bounds={
-                name: BoundFigure(value, row["seconds"][name], name in solved) for name, value in row["bounds"].items()
+                name: BoundFigure(value, row["seconds"][name], name in solved, _proof_of(name, value, proofs))
+                for name, value in row["bounds"].items()
             },
             partition_seconds=row["seconds"]["partition"],
             total_seconds=row["seconds"]["total"],
@@ -178,6 +206,12 @@ class CertificateRow:
             if proven is None
             else LowerBound(proven["value"], proven["method"], Tier(proven["tier"]), proven["proof"]),
         )
+
+
+def _proof_of(method: str, value: int | None, proofs: Mapping[str, Any]) -> LowerBound | None:
+    if value is None or method not in proofs:
+        return None
+    return LowerBound(value, method, Tier(proofs[method]["tier"]), proofs[method]["proof"])
 
 
 _SAME = (

@@ -17,7 +17,7 @@ from mtpp.host.overrun import Overrun, TimedThread
 from mtpp.host.progress import Observer, Silent
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import PROOF_TIERS, Certificate, LowerBound
-from mtpp.inference.certificate_table import BoundFigure
+from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
@@ -281,7 +281,8 @@ class _CellWork:
             result = self._in_time(lambda: bound_entry(FIRST).load()(inner, known), known.deadline) or _NOTHING
             proven = self._proven(result)
             value = None if proven is None else proven.value
-            figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved)
+            proof = with_small_proof(proven, FIRST)
+            figures[FIRST] = BoundFigure(value, time.perf_counter() - began, result.solved, proof)
             lower = max(lower, proven or lower, key=_rank)
         if limits.cutoff is not None:
             self._state = Certification(None, None, None, lower, lower, figures, 0.0, 0.0)
@@ -301,7 +302,9 @@ class _CellWork:
         found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began
         if found.lower is not None and not limits.each:
-            figures[found.lower.method] = BoundFigure(found.lower.value, seconds, found.stopped == StopReason.OPTIMAL)
+            method, solved = found.lower.method, found.stopped == StopReason.OPTIMAL
+            proof = with_small_proof(found.lower, method)
+            figures[method] = BoundFigure(found.lower.value, seconds, solved, proof)
             lower = max(lower, found.lower, key=_rank)
         self._state = Certification(
             found.partition, found.bottleneck, found.found_by, lower, lower, figures, seconds, 0.0
@@ -372,9 +375,12 @@ class _CellWork:
             cost = bottleneck(self._instance, lifted)
             if cost < upper:
                 partition, upper, algorithm = lifted, cost, name
-        values = [bound.value for bound in (state.bounds.get(name), proven) if bound is not None]
-        value = max((value for value in values if value is not None), default=None)
-        figure = BoundFigure(value, seconds, result.solved)
+        before = state.bounds.get(name)
+        figure = BoundFigure(None, seconds, result.solved)
+        if before is not None and before.value is not None:
+            figure = replace(figure, value=before.value, proof=before.proof)
+        if proven is not None and (figure.value is None or proven.value > figure.value):
+            figure = replace(figure, value=proven.value, proof=with_small_proof(proven, name))
         self._told(
             partition=partition,
             upper=upper,

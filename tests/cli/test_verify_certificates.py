@@ -49,7 +49,7 @@ def test_models_are_found_where_the_rows_say(tmp_path: Path) -> None:
     done = run("verify", output)
     assert (done.returncode, done.stderr) == (0, "")
     lines = done.stdout.splitlines()
-    assert [line.split()[0] for line in lines[:-2]] == ["ok"] * 5 + ["–", "ok", "–", "–"]
+    assert [line.split()[0] for line in lines[:-2]] == ["ok"] * 8 + ["–"]
     assert lines[-3].startswith("–   4 rows: system ")
     assert "models/chain.json" in lines[1]
     assert "k = 2" in lines[1]
@@ -85,7 +85,7 @@ def test_a_missing_model_leaves_its_rows_unchecked_and_a_changed_one_fails_them(
     assert [line.split()[0] for line in done.stdout.splitlines()[:4]] == ["ok", "ok", "unchecked", "unchecked"]
     assert "no model with its SHA-256" in done.stdout
     assert done.stdout.splitlines()[-1] == (
-        "NOT PROVEN: 2 of 4 rows and 2 of 4 means merely claim a part of what they say; 2 of 4 rows are proven"
+        "NOT PROVEN: 2 of 4 rows and 4 of 4 means merely claim a part of what they say; 2 of 4 rows are proven"
     )
     assert run("verify", output, "--accept-unchecked").returncode == 0
     (tmp_path / "models" / "random.json").write_text(write_native(GRAPHS["chain.json"]))
@@ -107,7 +107,7 @@ def test_a_false_row_fails_and_says_why(tmp_path: Path) -> None:
     assert (report["format"], report["version"], report["valid"]) == ("mtpp-verification", 2, False)
     assert [row["valid"] for row in report["rows"]] == [True, False, True, True]
     assert (report["rows"][1]["path"], report["rows"][1]["k"]) == ("models/chain.json", 2)
-    assert [check["verdict"] for check in report["summary"]] == ["ok", None, "false", None]
+    assert [check["verdict"] for check in report["summary"]] == ["ok", "ok", "false", "ok"]
 
 
 def test_false_means_fail_the_table(tmp_path: Path) -> None:
@@ -125,9 +125,11 @@ def test_false_means_fail_the_table(tmp_path: Path) -> None:
 def test_a_required_tier_holds_for_every_row(tmp_path: Path) -> None:
     """Each row that does not reach it is named."""
     digests = write_models(tmp_path / "models")
-    output = write_table(tmp_path / "table.json", digests, tier="solver", lower_method="mip", lower_proof={})
+    output = write_table(tmp_path / "table.json", digests, tier="solver", lower_method="exact-mip", lower_proof={})
     document = json.loads(output.read_text())
     document["summary"] = []
+    row = document["rows"][1]
+    row["bounds"] |= {"exact-mip": row["lower"]}
     output.write_text(json.dumps(document))
     done = run("verify", output)
     assert done.returncode == 3
@@ -150,11 +152,11 @@ def test_a_compressed_table_and_one_from_standard_input(tmp_path: Path) -> None:
     assert run("verify", "-", stdin=output.read_bytes(), cwd=tmp_path).returncode == 0
 
 
-def test_an_empty_table_is_valid(tmp_path: Path) -> None:
-    """Nothing said is nothing wrong."""
+def test_a_table_without_rows_is_none(tmp_path: Path) -> None:
+    """It proves nothing, which is not what passing a check means."""
     (tmp_path / "table.json").write_text(json.dumps(table_to_write([])))
     done = run("verify", tmp_path / "table.json")
-    assert (done.returncode, done.stdout.strip()) == (0, "valid: 0 rows")
+    assert (done.returncode, done.stdout.strip()) == (1, "INVALID: the table has no rows")
 
 
 @pytest.mark.parametrize(

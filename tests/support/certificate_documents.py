@@ -73,20 +73,25 @@ def table_to_write(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _entry(k: int, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
     counted = [row for row in rows if row["bounds"]["simple"]]
-    pairs = [(row["upper"], row["lower"], row["bounds"]["simple"]) for row in counted if "upper" in row]
-    bounds = {"simple": mean([upper / simple for upper, _, simple in pairs])} if pairs else {}
-    if pairs and any("bottleneck" in row["bounds"] for row in counted):
-        bounds["bottleneck"] = bounds["simple"]
-    tried = [row for row in counted if "bottleneck" in row["bounds"]]
-    over = {"geomean": 1.0, "cells": len(tried), "solved": sum("bottleneck" in row["solved"] for row in tried)}
+    with_upper = [row for row in counted if "upper" in row]
+    names = list(dict.fromkeys(name for row in counted for name in row["bounds"]))
+    bounds, over = {}, {}
+    for i, name in enumerate(names if with_upper else ()):
+        best = [max(row["bounds"].get(one) or 0 for one in names[: i + 1]) for row in with_upper]
+        bounds[name] = mean([row["upper"] / value for row, value in zip(with_upper, best, strict=True)])
+    for name in names[1:]:
+        tried = [row for row in counted if name in row["bounds"]]
+        ratios = [(row["bounds"][name] or row["bounds"]["simple"]) / row["bounds"]["simple"] for row in tried]
+        solved = sum(name in row["solved"] for row in tried)
+        over[name] = {"geomean": mean(ratios), "cells": len(tried), "solved": solved}
     return {
         "k": k,
         "cells": len(rows),
         "models": len(counted),
         "closed": sum(row.get("optimal", False) for row in rows),
-        "geomean_ratio": mean([upper / lower for upper, lower, _ in pairs]) if pairs else None,
+        "geomean_ratio": mean([row["upper"] / row["lower"] for row in with_upper]) if with_upper else None,
         "geomean_bounds": bounds,
-        "over_simple": {"bottleneck": over} if tried else {},
+        "over_simple": over,
         "best": {"simple": len(rows)},
     }
 

@@ -21,6 +21,7 @@ from mtpp.api.verification.searches import downset_search, training_searches
 from mtpp.checker.means import verify_summary
 from mtpp.checker.plan import Report, verify_plan
 from mtpp.checker.report import worst
+from mtpp.checker.single_bounds import on_singles, on_the_rest
 from mtpp.checker.table import check_table, verify_row
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.errors import Infeasible, InputError
@@ -34,6 +35,7 @@ from mtpp.inference.plan import Plan
 from mtpp.inference.system import System
 from mtpp.solvers.bounds.limits import BoundLimits
 from mtpp.solvers.bounds.registry import BOUNDS
+from mtpp.solvers.bounds.simple import simple_bound
 from mtpp.solvers.limits import SearchLimits
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS
@@ -284,7 +286,7 @@ def _same_graph(wrong: Any, graph: CostGraph) -> bool:
 def table_case(rng: random.Random) -> Case:
     """Return a table of a few rows, some of bounds alone, some whose best bound is a MIP solver's."""
     found = [random_plan(rng) for _ in range(rng.randrange(1, 4))]
-    rows = [_row(rng, plan, by_solver) for plan, by_solver in found]
+    rows = [_row(rng, plan) for plan, _ in found]
     written = table_to_write(rows) if rng.random() < 0.7 else {**table_to_write(rows), "summary": []}
     for entry in written["summary"]:
         methods = [row["lower_method"] for row in rows if row["k"] == entry["k"]]
@@ -302,8 +304,11 @@ def table_case(rng: random.Random) -> Case:
             reports = [verify_row(row, i, models[i], SHA256, search=_SEARCH) for i, row in enumerate(table["rows"])]
         except InputError:
             return 2, []
+        if not reports:
+            return 1, []
         verdicts = [report.verdict for report in reports]
-        means = verify_summary(table["rows"], table["summary"], verdicts)
+        rest, singles = map(on_the_rest, reports), map(on_singles, reports)
+        means = verify_summary(table["rows"], table["summary"], list(rest), list(singles))
         named = [f"{i}:{name}" for i, report in enumerate(reports) for name in report.named("ok")]
         named += [f"mean:{check.name}" for check in means if check.verdict == "ok"]
         return _CODES[worst([*verdicts, *(check.verdict for check in means)])], named
@@ -313,6 +318,8 @@ def table_case(rng: random.Random) -> Case:
         for i, row in enumerate(wrong["rows"] if passed else ()):
             graph = found[i][0].graph
             truth = partition_truth(graph, row, row.get("upper"), row["lower"])
+            best = optimum(graph, System.from_document(row["system"]), row["k"], _numbered(graph, row))
+            truth["bounds tried"] = all(value is None or value <= best for value in row["bounds"].values())
             truth["model file"], truth["op and tensor counts"] = row["sha256"] == SHA256, _counts(row, graph)
             if "proven" in row:
                 held = partition_truth(
@@ -322,7 +329,12 @@ def table_case(rng: random.Random) -> Case:
             false += [name for name in passed if name.startswith(f"{i}:") and not truth[name.partition(":")[2]]]
         return false
 
-    return Case(document, any(by_solver for _, by_solver in found), verify, untrue)
+    return Case(document, any(row["tier"] == "solver" for row in rows), verify, untrue)
+
+
+def _numbered(graph: CostGraph, row: Any) -> tuple[tuple[int, ...], ...]:
+    number = {name: v for v, name in enumerate(graph.op_names)}
+    return tuple(tuple(number[op] for op in group if op in number) for group in row.get("together", []))
 
 
 def _closed(row: dict[str, Any]) -> bool:
@@ -331,19 +343,22 @@ def _closed(row: dict[str, Any]) -> bool:
     return bool(row["upper"] == row["lower"] or (row["tier"] == "solver" and row["lower"] and near))
 
 
-def _row(rng: random.Random, plan: Plan, by_solver: bool) -> dict[str, Any]:
+def _row(rng: random.Random, plan: Plan) -> dict[str, Any]:
     graph, instance = plan.graph, plan.instance
     stages = plan.partition.assignment.tolist() if rng.random() < 0.8 else None
     row = certificate_row(graph, instance.system, instance.k, stages)
     if plan.together:
         row["together"] = [list(group) for group in plan.together]
     lower, upper = plan.lower, row.get("upper")
+    if lower.value < row["lower"]:  # the best bound of a row is the best of those that it lists
+        lower = simple_bound(instance)
+    row["bounds"] = {"simple": row["lower"], "bottleneck": None, lower.method: lower.value}
     proven = {key: row[key] for key in ("lower", "lower_method", "tier", "lower_proof")}
     row |= {"lower": lower.value, "lower_method": lower.method, "tier": lower.tier, "lower_proof": dict(lower.proof)}
     if upper is not None:
         row["ratio"] = upper / lower.value if lower.value else (1.0 if upper == 0 else None)
-        row["optimal"] = upper == lower.value and not by_solver
-    if by_solver and rng.random() < 0.7:
+        row["optimal"] = upper == lower.value and lower.is_proof
+    if not lower.is_proof and rng.random() < 0.7:
         value = proven["lower"]
         row["proven"] = {
             "value": value,

@@ -81,8 +81,8 @@ def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: 
         ({"assignment": {"op0": 0, "op1": 0, "op2": 1, "op3": 1}}, {"bottleneck", "ratio"}),
         ({"assignment": {"op0": 0, "op1": 0, "op2": 0}}, {"assignment", "ratio", "optimal"}),
         ({"assignment": {"op0": 0, "op1": 0, "op2": 0, "op3": 2}}, {"assignment", "ratio", "optimal"}),
-        ({"lower": 51 * 10**9}, {"lower bound", "ratio", "optimal"}),
-        ({"lower_method": "guess"}, {"lower bound", "ratio", "optimal"}),
+        ({"lower": 51 * 10**9}, {"lower bound", "bounds tried", "ratio", "optimal"}),
+        ({"lower_method": "guess"}, {"lower bound", "bounds tried", "ratio", "optimal"}),
         ({"k": 3}, {"lower bound", "ratio", "optimal"}),
         ({"ratio": 1.0}, {"ratio"}),
         ({"optimal": True}, {"optimal"}),
@@ -91,6 +91,14 @@ def test_rows_of_any_problem_pass(problem: tuple[CostGraph, System, int], data: 
         ({"time_unit": "s"}, {"ticks"}),
         ({"sha256": "0" * 64}, {"model file"}),
         ({"bounds": {"simple": 50 * 10**9, "bottleneck": 64 * 10**9}}, {"bounds tried"}),
+        ({"bounds": {"simple": 50 * 10**9, "bottleneck": 51 * 10**9}}, {"bounds tried"}),
+        ({"bounds": {"simple": 49 * 10**9}}, {"bounds tried"}),
+        ({"bounds": {"node": 50 * 10**9}}, {"bounds tried"}),
+        ({"solved": ["simple", "node"]}, {"bounds tried"}),
+        ({"bounds": {"simple": 50 * 10**9, "magic": 1}}, {"found by"}),
+        ({"upper_algorithm": "magic"}, {"found by"}),
+        ({"stopped": "because"}, {"found by"}),
+        ({"stopped": "solver-target"}, {"found by"}),
         ({"together": [["op2", "op3"]]}, {"together", "ratio", "optimal"}),
     ],
 )
@@ -111,7 +119,8 @@ def test_stage_memory_counts() -> None:
 
 def test_what_is_not_checked_is_said() -> None:
     """A bound that rests on something else is not called wrong, nor right, and neither is its ratio."""
-    report = verify({**row_of_chain([0, 0, 0, 1]), "lower_method": "mip", "tier": "solver", "lower_proof": {}})
+    by_solver = {"lower_method": "exact-mip", "tier": "solver", "lower_proof": {}}
+    report = verify({**row_of_chain([0, 0, 0, 1]), **by_solver, "bounds": {"exact-mip": 50 * 10**9}, "solved": []})
     bound = next(check for check in report.checks if check.name == "lower bound")
     assert (bound.passed, report.passed, report.bound_rechecked, report.ratio) == (None, True, False, None)
     assert "rests on the MIP solver's word" in bound.detail
@@ -131,9 +140,10 @@ PROVEN = row_of_chain([0, 0, 0, 1])
 SOLVED = {
     **PROVEN,
     "lower": 51 * 10**9,
-    "lower_method": "mip",
+    "lower_method": "exact-mip",
     "tier": "solver",
     "lower_proof": {},
+    "bounds": {"simple": PROVEN["lower"], "exact-mip": 51 * 10**9},
     "ratio": 63 / 51,
     "proven": {
         "value": PROVEN["lower"],
@@ -154,7 +164,7 @@ def test_the_best_bound_that_can_be_checked_is_a_claim_of_its_own() -> None:
     assert report.named("unchecked") == ["lower bound", "ratio", "optimal"]
     assert (report.tier, report.ratio, report.bound_rechecked) == ("solver", None, False)
     higher = {**SOLVED, "proven": {**SOLVED["proven"], "value": PROVEN["lower"] + 1}}
-    assert set(failed(verify(higher))) == {"proven lower bound", "proven ratio"}
+    assert set(failed(verify(higher))) == {"proven lower bound", "bounds tried", "proven ratio"}
     assert set(failed(verify({**SOLVED, "proven": {**SOLVED["proven"], "ratio": 1.2}}))) == {"proven ratio"}
     for row, where in (({**PROVEN, "proven": SOLVED["proven"]}, "/rows/0/proven"),):
         with pytest.raises(InputError) as caught:
@@ -164,6 +174,41 @@ def test_the_best_bound_that_can_be_checked_is_a_claim_of_its_own() -> None:
     with pytest.raises(InputError) as caught:
         verify({**SOLVED, "proven": without_ratio})
     assert caught.value.where == "/rows/0/proven/ratio"
+
+
+def with_node(proof: bool = True) -> tuple[CostGraph, dict[str, Any]]:
+    """Return a graph, and a row with its node bound as a single one below the best, with its proof or without."""
+    graph = random_graph(1, 5, time_unit="ps")
+    merged = claim_of(graph, LINK, 2, [], 0, {}).merged()
+    assert not isinstance(merged, str)
+    row = certificate_row(graph, LINK, 2, None)
+    bounds = sorted((node_proof(merged, LINK, v, [], random.Random(0)) for v in range(5)), key=lambda pair: pair[0])
+    value, held = next((value, held) for value, held in bounds if 0 < value <= row["lower"])
+    row["bounds"] |= {"node": value}
+    return graph, reread(row | ({"proofs": {"node": {"tier": "exact", "proof": held}}} if proof else {}))
+
+
+def test_single_bounds_rest_on_their_proofs() -> None:
+    """With its proof a bound is checked; without it stays open, and all else in the row holds."""
+    graph, row = with_node()
+
+    def verdict(changed: dict[str, Any]) -> Report:
+        check_table(table([]) | {"rows": [changed]}, ())
+        return verify_row(changed, 0, graph_document(graph), SHA256)
+
+    assert verdict(row).verdict == "ok"
+    assert "bounds tried" in verdict(row).named("ok")
+    assert verdict(with_node(proof=False)[1]).named("unchecked") == ["bounds tried"]
+    raised = {**row, "bounds": {**row["bounds"], "node": row["bounds"]["node"] + 1}}
+    assert "bounds tried" in verdict(raised).named("false")
+    for stray in ("crossings", "bottleneck"):
+        with pytest.raises(InputError) as caught:
+            verdict({**row, "proofs": {stray: row["proofs"]["node"]}})
+        assert caught.value.where == f"/rows/0/proofs/{stray}"
+    row["proofs"]["node"]["proof"]["flow"] = [[0, 1]]
+    with pytest.raises(InputError) as caught:
+        verdict(row)
+    assert caught.value.where == "/rows/0/proofs/node/proof/flow/0"
 
 
 def test_other_proofs_are_checked_too() -> None:
@@ -261,7 +306,7 @@ def test_means_are_added_up_again() -> None:
     document = table(ROWS)
     check_table(document, ())
     checks = summarise(document)
-    assert [check.verdict for check in checks] == ["ok", None] * 3
+    assert [check.verdict for check in checks] == ["ok", "ok"] * 3
     assert checks[0].detail == "over 3 of 4 rows"
     assert verify_summary(document["rows"], [], []) == []
 
@@ -272,8 +317,10 @@ def test_means_are_no_better_than_their_rows() -> None:
     for verdict, passed in (("unchecked", None), ("false", False)):
         verdicts = [verdict] + ["ok"] * (len(document["rows"]) - 1)
         checks = verify_summary(document["rows"], document["summary"], verdicts)
-        assert [check.passed for check in checks if not check.fact] == [passed, True, True]
+        assert [check.passed for check in checks] == [passed, passed, True, True, True, True]
         assert checks[0].detail == f"over 3 of 4 rows, and 1 of them is {verdict}"
+        singles = verify_summary(document["rows"], document["summary"], ["ok"] * len(verdicts), verdicts)
+        assert [check.passed for check in singles] == [True, passed, True, True, True, True]
 
 
 def summarise(document: dict[str, Any], summary: list[dict[str, Any]] | None = None) -> list[Check]:

@@ -1,0 +1,159 @@
+"""Bounds that a row of a table lists one by one: the best one is the best of them, and each rests on a proof.
+
+Part of the independent verifier (:mod:`mtpp.checker.plan`). The simple bound is derived from the graph. The best bound
+has rows of its own. Of any other one the row may hold the proof; without it nobody can tell what that bound comes to,
+though it is known what it cannot: no bound is above the best one, nor above the bottleneck of a partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from mtpp.checker.checks import check_bound
+from mtpp.checker.claim import BoundClaim
+from mtpp.checker.document import Path, Rule, anything, choice, mapping, record, refuse
+from mtpp.checker.facts import counted
+from mtpp.checker.graph import TickGraph, ceil_div
+from mtpp.checker.report import BOUND_CHECK, Check, Report, Search, Verdict, fact, listed, worst
+from mtpp.checker.tier import Tier
+from mtpp.checker.together import together_classes
+
+NAME = "bounds tried"
+"""Name of the row of the report."""
+
+SIMPLE = "simple"
+
+PROVEN_BOUND = "proven lower bound"
+"""Row on the best bound that can be checked, where the best one cannot."""
+
+proofs: Rule = mapping(record({"tier": choice(Tier.EXACT, Tier.ENUMERATED), "proof": anything}))
+"""Rule of the proofs of single bounds, by method; their content is not looked at."""
+
+
+def refuse_stray_proofs(row: dict[str, Any], path: Path) -> None:
+    """Raise InputError if a row has a proof of a bound that it does not list."""
+    for method in row.get("proofs", {}):
+        if row["bounds"].get(method) is None:
+            refuse("is the proof of a bound that the row does not have", (*path, "proofs", method))
+
+
+def others(row: dict[str, Any]) -> dict[str, int]:
+    """Return the single bounds of a row but the best one, by method."""
+    return {
+        method: value
+        for method, value in row["bounds"].items()
+        if value is not None and (method, value) != (row["lower_method"], row["lower"])
+    }
+
+
+def contradiction(row: dict[str, Any], reached: int | None) -> str | None:
+    """Say in what single bounds contradict each other, or a bottleneck; None if they do not."""
+    bounds = row["bounds"]
+    for method, value in bounds.items():
+        if value is not None and reached is not None and value > reached:
+            return f"{method}: {value} ticks are above the bottleneck {reached}"
+    for method, stated in [(row["lower_method"], row["lower"])] + [
+        (one["method"], one["value"]) for one in (row.get("proven"),) if one is not None
+    ]:
+        if bounds.get(method) != stated:
+            listed_as = "not among the bounds tried" if bounds.get(method) is None else f"listed as {bounds[method]}"
+            return f"{method}: {stated} ticks are {listed_as}"
+    for method, value in others(row).items():
+        if value > row["lower"]:
+            return f"{method}: {value} ticks are above {row['lower']}, which is called the best bound"
+    stray = next((method for method in row["solved"] if method not in bounds), None)
+    return None if stray is None else f"{stray[:60]!r} is said to be solved, and was not tried"
+
+
+def check_single_bounds(
+    row: dict[str, Any],
+    graph: TickGraph,
+    path: Path,
+    reached: int | None,
+    checks: Sequence[Check],
+    search: Search | None,
+) -> Check:
+    """Check the bounds that a row lists.
+
+    Parameters
+    ----------
+    path
+        Of the row in its table.
+    reached
+        Bottleneck of the row's partition, if there is one.
+    checks
+        Rows on the best bound.
+
+    Raises
+    ------
+    InputError
+        If a proof is malformed.
+    """
+    fault = contradiction(row, reached)
+    if fault is not None:
+        return Check(NAME, False, fault)
+    open_: list[str] = []
+    found = others(row)
+    for method, value in found.items():
+        verdict, detail = _verdict(row, graph, method, value, path, checks, search)
+        if verdict is False:
+            return Check(NAME, False, detail)
+        if verdict is None:
+            open_.append(method)
+    if open_:
+        rest = len(found) - len(open_)
+        others_hold = f"; {counted(rest, 'other')} checked" if rest else ""
+        return Check(NAME, None, f"{listed(open_)} without a proof that can be checked{others_hold}")
+    if not found:
+        return fact(NAME, "the best one alone")
+    return Check(NAME, True, f"{counted(len(found), 'other')} besides the best one, each checked by its proof")
+
+
+def _verdict(
+    row: dict[str, Any],
+    graph: TickGraph,
+    method: str,
+    value: int,
+    path: Path,
+    checks: Sequence[Check],
+    search: Search | None,
+) -> tuple[bool | None, str]:
+    groups = row.get("together", [])
+    if method == SIMPLE:
+        due = simple_bound(graph, row["k"], groups)
+        holds = value in (due, simple_bound(graph, row["k"], []))  # one of all partitions holds for fewer too
+        return holds, f"simple: the row says {value} ticks, it is {due}"
+    proven = row.get("proven")
+    if proven is not None and (method, value) == (proven["method"], proven["value"]):
+        return _passed(checks, PROVEN_BOUND), f"{method}: its proof is false"
+    stated = row.get("proofs", {}).get(method)
+    if stated is None:
+        return None, ""
+    place = (*path, "proofs", method, "proof")
+    claim = BoundClaim(graph, row["system"], row["k"], groups, value, stated["proof"], place)
+    check, _ = check_bound(claim, method, Tier(stated["tier"]), None, search, NAME)
+    return check.passed, check.detail
+
+
+def _passed(checks: Iterable[Check], name: str) -> bool | None:
+    return next((check.passed for check in checks if check.name == name), None)
+
+
+def simple_bound(graph: TickGraph, k: int, groups: list[list[str]]) -> int:
+    """Return the largest work of ops that share a stage, or the work of an average stage, rounded up."""
+    classes = together_classes(graph, groups)
+    work = [0] * graph.op_count
+    for v, one in enumerate(classes):
+        work[one] += graph.work[v]
+    return max(max(work), ceil_div(sum(work), k))
+
+
+def on_singles(report: Report) -> Verdict:
+    """Return the verdict on the single bounds of a row: all that its means of bounds rest on."""
+    return worst(check.verdict for check in report.checks if check.name in (NAME, BOUND_CHECK))
+
+
+def on_the_rest(report: Report) -> Verdict:
+    """Return the verdict on all else in a row."""
+    return worst(check.verdict for check in report.checks if check.name != NAME)
