@@ -83,6 +83,8 @@ def family_rows_check(plan: dict[str, Any], line: Line, rows: Rows, schedule: di
     if rules["schedule"] != schedule["name"] and (plan["feasible"] or schedule["name"] is not None):
         return f"the schedule is called {_called(schedule['name'])}, asked for was {_called(rules['schedule'])}"
     if rules["schedule"] is not None:
+        if rules["prefetch"] is not None:
+            return "a schedule was asked for, and a prefetch as well"
         fault = fault_of_name(rules["schedule"], rows, micro_batches)
         if fault is not None:
             return fault

@@ -23,6 +23,7 @@ from mtpp.checker.document import (
     record,
     refuse,
     sha256,
+    system,
     text,
     time_unit,
     whatever,
@@ -99,7 +100,7 @@ def _check_model(value: Any, path: Path) -> None:
     if value.get("kind") == "layers":
         record(layers)(value, path)
     else:
-        record({**graph, "system": anything}, {"costs_sha256": sha256, "proposed_dims": array(text)})(value, path)
+        record({**graph, "system": system}, {"costs_sha256": sha256, "proposed_dims": array(text)})(value, path)
 
 
 _SCHEDULE = record(

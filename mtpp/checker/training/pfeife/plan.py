@@ -124,6 +124,8 @@ def _line_of(
     ]
     if (plan["order"] is not None) != (plan["rules"]["order"] == "search"):
         return "the plan states an order of ops, and none was searched, or the reverse", checks
+    if (plan["rules"]["loops"] is None) != (plan["rules"]["schedule"] is not None):
+        return "the plan states neither loops nor a schedule that was asked for, or both", checks
     if plan["model"]["kind"] == "layers":
         stated: StatedModel = model
         line: Line | str = layer_line(plan, stated)
