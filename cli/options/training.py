@@ -89,7 +89,7 @@ def graph_options() -> Callable[[F], F]:
         ),
         click.option(
             "--micro-batch-sizes", callback=whole_numbers(_MOST_SAMPLES), metavar="LIST",
-            help="Of graphpipe: samples of micro-batches to try [default: those of the model, or powers of two].",
+            help="Of graphpipe: samples of micro-batches to try [default: all that a layer lists, or powers of two].",
         ),
         click.option(
             "--per-stage-micro-batch", is_flag=True, help="Of graphpipe: stages may differ in their micro-batches."

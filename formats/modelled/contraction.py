@@ -21,13 +21,8 @@ def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
     ValueError
         If it does not fit the operands.
     """
-    equation = equation.replace(" ", "")
-    left, arrow, result = equation.partition("->")
-    terms = left.split(",")
-    if len(terms) != len(operands) or not operands:
-        raise ValueError(f"equation {equation!r} does not fit {len(operands)} operands")
-    sizes: dict[str, int] = {}
-    labelled = [_labels(term, shape, sizes) for term, shape in zip(terms, operands, strict=True)]
+    labelled, sizes = labelled_sizes(equation, operands)
+    _, arrow, result = equation.replace(" ", "").partition("->")
     if arrow:
         wanted = set(_result_labels(result, sizes))
     else:
@@ -49,6 +44,22 @@ def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
     return dense(macs, flops)
 
 
+def labelled_sizes(equation: str, operands: Sequence[tuple[int, ...]]) -> tuple[list[list[str]], dict[str, int]]:
+    """Return the labels of each operand's axes, and the size that each label stands for.
+
+    Raises
+    ------
+    ValueError
+        If the equation does not fit the operands, or a label stands for several sizes above 1.
+    """
+    equation = equation.replace(" ", "")
+    terms = equation.partition("->")[0].split(",")
+    if len(terms) != len(operands) or not operands:
+        raise ValueError(f"equation {equation!r} does not fit {len(operands)} operands")
+    sizes: dict[str, int] = {}
+    return [_labels(term, shape, sizes) for term, shape in zip(terms, operands, strict=True)], sizes
+
+
 def _labels(term: str, shape: tuple[int, ...], sizes: dict[str, int]) -> list[str]:
     """Give each axis a label; the axes under an ellipsis are counted from the right: ``.1`` is the last."""
     before, dots, after = term.partition("...")
@@ -57,7 +68,10 @@ def _labels(term: str, shape: tuple[int, ...], sizes: dict[str, int]) -> list[st
         raise ValueError(f"einsum term {term!r} does not fit an operand of rank {len(shape)}")
     labels = [*before, *(f".{hidden - i}" for i in range(hidden)), *after]
     for label, size in zip(labels, shape, strict=True):
-        sizes[label] = max(size, sizes.get(label, 1)) if size else 0
+        known = sizes.get(label, 1)
+        if size != known and 1 not in (size, known):
+            raise ValueError(f"einsum label {label!r} stands for {known} and for {size}")
+        sizes[label] = size if known == 1 else known
     return labels
 
 

@@ -22,6 +22,7 @@ from mtpp.formats.onnx.node_view import NodeView, kind_of
 from mtpp.formats.onnx.record import BodyRecord
 from mtpp.formats.onnx.scope import RANK, Known, Parameter, Scope
 from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes
+from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands
 from mtpp.formats.onnx.shape_rules.table_rows import check_rows
 from mtpp.formats.onnx.shapes import (
     KNOWN,
@@ -224,6 +225,7 @@ class Walk:
                 values = None if kind in RANDOM else contents_of(view, inputs, len(node.output))
                 if values is None:
                     check_rows(view)
+                    check_operands(view)
             except _MISFITS as error:
                 raise self._misfit(node, error) from None
             settled = values is not None and all(value.least is Sureness.CERTAIN for value in values)

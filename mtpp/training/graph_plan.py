@@ -123,6 +123,11 @@ class NoGraphPlan:
         return self.memory.value > self.problem.memory_bytes
 
     @property
+    def hopeless(self) -> bool:
+        """Whether there is none whatever memory devices have: no stages that can be run make up the model."""
+        return self.memory.value > self.problem.most_bytes
+
+    @property
     def least_memory_bytes(self) -> int | None:
         """The least memory of a device with which a plan was found; None where none was."""
         return max((self.problem.costs.memory_bytes(stage) for stage in self.fits), default=None)

@@ -13,6 +13,7 @@ from functools import cached_property
 from math import isqrt
 
 from mtpp.errors import InputError
+from mtpp.training.in_flight import least_before
 from mtpp.training.model import Configuration, TrainingModel
 from mtpp.training.stage_costs import PassCosts, PipelineCosts
 from mtpp.units import PICOSECONDS, ceil_ratio
@@ -25,6 +26,9 @@ MOST_INTERVALS = 64
 MOST_PASSES = 2**20
 """Of all stages together: smaller micro-batches are not tried."""
 
+MOST_SHOWN = 8
+"""Numbers that a message lists one by one."""
+
 LARGEST = 2**60
 """Ticks and bytes that all layers and transfers of an iteration could add up to stay below."""
 
@@ -36,7 +40,8 @@ class GraphRules:
     Attributes
     ----------
     micro_batch_sizes
-        Samples of micro-batches to try; None: those that the model has costs of, or powers of two where it has none.
+        Samples of micro-batches to try; None: all that some layer has costs of, or powers of two where there are none
+        that divide the mini-batch.
     per_stage
         Whether stages may differ in them.
     intervals
@@ -73,8 +78,11 @@ class GraphProblem:
         :data:`MOST_PASSES` passes.
     choices
         By layer: its configurations on one device that may be used.
-    listed
-        Samples on one device that all layers have costs of, ascending; None: any number.
+
+    Notes
+    -----
+    The rules of plans that search and bounds both follow are methods here: :meth:`layer_costs`, :meth:`degrees`,
+    :meth:`fewest_in_flight`. The verifier has its own.
     """
 
     costs: PipelineCosts
@@ -83,7 +91,6 @@ class GraphProblem:
     rules: GraphRules
     sizes: Sequence[int]
     choices: Sequence[Sequence[Configuration]]
-    listed: Sequence[int] | None
 
     @classmethod
     def build(
@@ -109,8 +116,8 @@ class GraphProblem:
         ------
         InputError
             If a number is not positive or too large, costs are, a layer has no configuration on one device that may be
-            used, layers have no size in common, a size that was asked for does not divide the mini-batch or makes too
-            many passes, or nobody says what times are of.
+            used, or costs of no number of samples that it could be given, a size that was asked for does not divide the
+            mini-batch or makes too many passes, or nobody says what times are of.
         """
         rules = rules or GraphRules()
         for value, least, name in (
@@ -128,11 +135,10 @@ class GraphProblem:
             model, mini_batch, bandwidth_bytes_per_s, _times_of(model, micro_batch_size), latency_ticks
         )
         choices = [_usable(model, layer, rules) for layer in range(len(model.layers))]
-        listed = _common_sizes(model, choices)
         stages = min(devices, len(model.layers))
-        sizes = _sizes(mini_batch, listed, rules, stages)
-        problem = cls(costs, devices, memory_bytes, rules, sizes, choices, listed)
-        problem._check_degrees()
+        sizes = _sizes(model, mini_batch, choices, rules, stages)
+        problem = cls(costs, devices, memory_bytes, rules, sizes, choices)
+        problem._check_layers()
         problem._check_range()
         return problem
 
@@ -147,19 +153,35 @@ class GraphProblem:
         return self.costs.mini_batch
 
     def degrees(self, size: int) -> Sequence[int]:
-        """Return the degrees d of data parallelism for micro-batches of so many samples, ascending."""
-        if not self.rules.data_parallel:
-            found = [1]
-        elif self.listed is None:
+        """Return the degrees d of data parallelism for micro-batches of so many samples, ascending.
+
+        Some layer has costs of size / d samples; which of them a stage may have, :meth:`layer_costs` of its layers say.
+        """
+        if size not in self._known_degrees:
+            most = self.devices if self.rules.data_parallel else 1
             low = [d for d in range(1, isqrt(size) + 1) if size % d == 0]
             found = [*low, *(size // d for d in reversed(low) if d * d != size)]
-        else:
-            found = [size // samples for samples in reversed(self.listed) if size % samples == 0]
-        listed = self.listed
-        return [d for d in found if d <= self.devices and (listed is None or size // d in listed)]
+            samples = self._listed_samples
+            self._known_degrees[size] = [d for d in found if d <= most and (samples is None or size // d in samples)]
+        return self._known_degrees[size]
+
+    @cached_property
+    def _known_degrees(self) -> dict[int, list[int]]:
+        return {}
+
+    @cached_property
+    def _listed_samples(self) -> frozenset[int] | None:
+        """Samples on a device that some layer has costs of; None: any number."""
+        ones = [one for here in self.choices for one in here]
+        if not all(one.micro_batches for one in ones):
+            return None
+        return frozenset(samples for one in ones for samples in one.micro_batches)
 
     def layer_costs(self, layer: int, choice: int, samples: int) -> PassCosts | None:
-        """Return what a layer costs for so many samples on a device in one of its choices; None if nobody knows."""
+        """Return what a layer costs for so many samples on a device in one of its choices; None if nobody knows.
+
+        A layer can be in a stage only if it has costs of the stage's samples on a device.
+        """
         key = layer, choice, samples
         if key not in self._known_costs:
             one = self.choices[layer][choice]
@@ -171,33 +193,81 @@ class GraphProblem:
     def _known_costs(self) -> dict[tuple[int, int, int], PassCosts | None]:
         return {}
 
-    def runnable(self, layers: Sequence[int], chosen: Sequence[int], samples: int) -> bool:
-        """Tell whether layers have costs of so many samples on a device, in the configurations chosen of each."""
-        ones = (self.choices[layer][c] for layer, c in zip(layers, chosen, strict=True))
-        return all(not one.micro_batches or samples in one.micro_batches for one in ones)
+    def layer_ways(self, layer: int, samples: int) -> Sequence[tuple[int, PassCosts]]:
+        """Return the choices of a layer that have costs of so many samples on a device, with these costs."""
+        known = ((c, self.layer_costs(layer, c, samples)) for c in range(len(self.choices[layer])))
+        return [(c, costs) for c, costs in known if costs is not None]
 
-    def _check_degrees(self) -> None:
-        if any(self.degrees(size) for size in self.sizes):
+    def fewest_in_flight(self, size: int, interval: int, behind: Sequence[tuple[int, int, int]]) -> int:
+        """Return the fewest micro-batches that a stage has to keep in flight (Jeon et al. 2025, Table 2).
+
+        Parameters
+        ----------
+        size, interval
+            Samples b of its micro-batches, and k of its kFkB order.
+        behind
+            The same of each stage that reads from it, and the micro-batches that it has in flight.
+        """
+        needed = interval * size
+        for other, theirs, count in behind:
+            needed = max(needed, least_before(size, interval, other, theirs, count * other))
+        return min(-(-needed // size), self.mini_batch // size)
+
+    @cached_property
+    def most_bytes(self) -> int:
+        """Bytes that no device of any plan needs more than; memory beyond does not help."""
+        return sum(max(one.memory_b for one in here) for here in self.choices) + sum(
+            max(
+                self.mini_batch // size * costs.memory_bytes
+                for size in self.sizes
+                for d in self.degrees(size)
+                for _, costs in self.layer_ways(layer, size // d)
+            )
+            for layer in range(len(self.choices))
+        )
+
+    def _check_layers(self) -> None:
+        """Check that every layer has costs of some number of samples that a stage could give it."""
+        together = [self.sizes] if self.rules.per_stage else [[size] for size in self.sizes]
+        lacking = [self._lacking(sizes) for sizes in together]
+        if any(not layers for layers in lacking):
             return
-        known = ", ".join(map(str, self.listed or ()))
-        problem = f"no size of micro-batches can be used: the model has costs of {known} samples on a device"
-        raise InputError(problem, parameter="micro_batch_sizes", remedy="give some of them")
+        model = self.model
+        said = []
+        for sizes, layers in zip(together, lacking, strict=True):
+            known = sorted({samples for one in self.choices[layers[0]] for samples in one.micro_batches})
+            said.append(
+                f"of {_listed(sizes)}, layer {model.layers[layers[0]].name!r} has costs of {_listed(known)} alone"
+            )
+        most = self.devices if self.rules.data_parallel else 1
+        replicas = f"on at most {most:,} devices" if most > 1 else "on one device"
+        raise InputError(
+            f"no size of micro-batches can be used {replicas}: {'; '.join(said[:MOST_SHOWN])}",
+            source=model.places.source,
+            parameter="micro_batch_sizes",
+            remedy="give sizes that replicas can share so that each has samples which its layers have costs of",
+        )
+
+    def usable(self, size: int) -> bool:
+        """Tell whether every layer can be in some stage with micro-batches of so many samples."""
+        return not self._lacking([size])
+
+    def _lacking(self, sizes: Sequence[int]) -> list[int]:
+        """Return the layers that have no costs of samples that a device could have of such micro-batches."""
+        given = {size // d for size in sizes for d in self.degrees(size)}
+        return [v for v in range(len(self.choices)) if not any(self.layer_ways(v, samples) for samples in given)]
 
     def _check_range(self) -> None:
         """Check that all that a plan could add up stays below :data:`LARGEST`: kernels count in 64 bits."""
         model, costs = self.model, self.costs
-        ticks = held = 0
-        for layer, here in enumerate(self.choices):
-            known = [
-                (self.mini_batch // size, one)
+        ticks, held = 0, self.most_bytes
+        for layer in range(len(self.choices)):
+            ticks += max(
+                self.mini_batch // size * (one.forward_ticks + one.backward_ticks)
                 for size in self.sizes
                 for d in self.degrees(size)
-                for c in range(len(here))
-                if (one := self.layer_costs(layer, c, size // d)) is not None
-            ]
-            ticks += max((count * (one.forward_ticks + one.backward_ticks) for count, one in known), default=0)
-            held += max(one.memory_b for one in here)
-            held += max((count * one.memory_bytes for count, one in known), default=0)
+                for _, one in self.layer_ways(layer, size // d)
+            )
         counts = [(self.mini_batch // size, size) for size in self.sizes]
         ones = [one for here in self.choices for one in here]
         shared = [
@@ -242,24 +312,32 @@ def _usable(model: TrainingModel, layer: int, rules: GraphRules) -> list[Configu
     return found
 
 
-def _common_sizes(model: TrainingModel, choices: Sequence[Sequence[Configuration]]) -> list[int] | None:
-    """Return the samples that some configuration of every layer has costs of; None where any number will do."""
-    common: set[int] | None = None
-    for layer, here in enumerate(choices):
-        if not all(one.micro_batches for one in here):
-            continue
-        known = {size for one in here for size in one.micro_batches}
-        common = known if common is None else common & known
-        if not common:
-            problem = (
-                f"layer {model.layers[layer].name!r} has costs of no size of micro-batches that those before it have"
-            )
-            where = model.places.layer(layer, model.places.configurations)
-            raise model.fault(problem, where, "give all layers costs of one size at least")
-    return None if common is None else sorted(common)
+def _listed_sizes(model: TrainingModel) -> list[int]:
+    """Return the samples that some layer has costs of on one device, ascending.
+
+    Of all its configurations, whether the rules allow them or not: what is tried by default does not depend on rules.
+    """
+    ones = (one for layer in model.layers for one in layer.configurations.get(1, ()))
+    return sorted({samples for one in ones for samples in one.micro_batches})
 
 
-def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules, stages: int) -> list[int]:
+def _check_any_divides(model: TrainingModel, mini_batch: int, choices: Sequence[Sequence[Configuration]]) -> None:
+    """Check that no layer has costs of listed samples alone, none of which divides the mini-batch."""
+    for layer, here in zip(model.layers, choices, strict=True):
+        if all(one.micro_batches for one in here):
+            known = _listed(sorted({samples for one in here for samples in one.micro_batches}))
+            problem = f"no size that layer {layer.name!r} has costs of ({known}) divides {mini_batch:,} samples"
+            raise InputError(problem, parameter="batch_size", remedy="give a multiple of one of them")
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    shown = [f"{one:,}" for one in numbers]
+    return ", ".join(shown if len(shown) <= MOST_SHOWN else [*shown[:3], "…", *shown[-3:]])
+
+
+def _sizes(
+    model: TrainingModel, mini_batch: int, choices: Sequence[Sequence[Configuration]], rules: GraphRules, stages: int
+) -> list[int]:
     """Return the samples of micro-batches that plans of so many stages may have."""
     least = min(rules.intervals)
     asked = rules.micro_batch_sizes
@@ -268,14 +346,11 @@ def _sizes(mini_batch: int, listed: Sequence[int] | None, rules: GraphRules, sta
             if size < 1 or mini_batch % size:
                 problem = f"micro-batches of {size:,} samples do not divide the mini-batch of {mini_batch:,}"
                 raise InputError(problem, parameter="micro_batch_sizes")
-    tried = (
-        asked if asked is not None else [1 << i for i in range(mini_batch.bit_length())] if listed is None else listed
-    )
+    tried = _listed_sizes(model) if asked is None else asked
     found = [size for size in sorted(set(tried)) if mini_batch % size == 0]
     if not found:
-        known = ", ".join(map(str, sorted(tried)))
-        problem = f"no size that the model has costs of ({known}) divides {mini_batch:,} samples"
-        raise InputError(problem, parameter="batch_size")
+        _check_any_divides(model, mini_batch, choices)
+        found = [1 << i for i in range(mini_batch.bit_length()) if mini_batch % (1 << i) == 0]
     few = [size for size in found if 2 * stages * (mini_batch // size) <= MOST_PASSES]
     if not few or (asked is not None and len(few) < len(found)):
         problem = (

@@ -178,6 +178,8 @@ def _batch(problem: GraphProblem) -> str:
 
 def _memory_needed(none: NoGraphPlan) -> str:
     least = none.least_memory_bytes
+    if none.hopeless:
+        return f"none would do ({none.memory.method}, tier {none.memory.tier})"
     bound = f"no plan needs less than {none.memory.value:,} bytes ({none.memory.method}, tier {none.memory.tier})"
     if least is None:
         return f"not known; {bound}"

@@ -21,6 +21,13 @@ def no_plan_reason(none: NoGraphPlan) -> str:
         memory = none.stopped == StopReason.MEMORY_LIMIT
         return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
     devices = counted(none.problem.devices, "device")
+    if none.hopeless:
+        return (
+            f"there is no plan for {devices}, whatever memory they have: no stages that their layers "
+            "have costs of make up the model"
+        )
+    if not none.proven and not none.fits:
+        return f"no plan for {devices} was found, with any memory"
     text = f"no plan fits into the memory of {devices}"
     return text if none.proven else f"{text}, as far as was found"
 

@@ -93,8 +93,6 @@ class Fit:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Reshape" and _mixes_rows(node):
             self.rescued(f"{node.input(0).count} elements become {node.output().shape[0]} rows")
-        if node.kind in _PRODUCTS:
-            _check_product(node)
         if node.kind in _BROADCASTING and _is_stretched(node, stored):
             self.contradicted += 1
 
@@ -165,13 +163,6 @@ def _inner_sizes(node: NodeView) -> tuple[int, int] | None:
         return None
     inner = a[0] if node.integer("transA", 0) else a[-1]
     return inner, b[-1] if len(b) == 1 or node.integer("transB", 0) else b[-2]
-
-
-def _check_product(node: NodeView) -> None:
-    """Refuse operands that do not go together: not every version of onnx does."""
-    sizes = _inner_sizes(node)
-    if sizes is not None and sizes[0] != sizes[1]:
-        raise MalformedNode(f"rows of {sizes[0]} meet columns of {sizes[1]}")
 
 
 def _is_stretched(node: NodeView, stored: Sequence[bool]) -> bool:

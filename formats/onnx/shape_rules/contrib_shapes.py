@@ -76,6 +76,8 @@ def _broadcast(node: NodeView) -> Types:
 
 
 def _matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    if a[-1] != b[-2 if len(b) > 1 else 0]:
+        raise MalformedNode(f"rows of {a[-1]} meet columns of {b[-2 if len(b) > 1 else 0]}")
     if len(a) == 1:
         return (*b[:-2], b[-1])
     if len(b) == 1:

@@ -94,7 +94,7 @@ def _in_proportion(
     counted = {axis: size for axis, size in wanted.items() if axis >= 0}
     if not counted:
         return {}
-    scale = choose([np.float32(size) / np.float32(shape[axis]) for axis, size in counted.items()])
+    scale = choose([float(np.float32(size) / np.float32(shape[axis])) for axis, size in counted.items()])
     return {axis: int(np.floor(np.float32(scale) * np.float32(shape[axis]) + np.float32(0.5))) for axis in counted}
 
 

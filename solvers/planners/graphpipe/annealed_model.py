@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import AnnealedModel
+from mtpp.solvers.planners.graphpipe.stage_options import closest_way
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import GraphProblem
 
@@ -26,21 +27,23 @@ class AnnealedModels:
 
         Notes
         -----
-        A configuration that has no costs of some samples takes for ever.
+        In place of a configuration that has no costs of some samples, the fastest that has counts
+        (:meth:`~mtpp.solvers.planners.graphpipe.stage_options.StageOptions.closest`). A layer that has costs of as many
+        in none takes for ever.
         """
         problem, costs = self._problem, self._problem.costs
         layers = len(problem.model.layers)
         most = max(map(len, problem.choices))
         forever = 2**61 // (problem.mini_batch * problem.devices * layers)
         passes = np.full((3, len(sizes), most, layers), forever, dtype=np.int64)
-        held = np.zeros((2, most, layers), dtype=np.int64)
+        held = np.zeros((2, len(sizes), most, layers), dtype=np.int64)
         for v, here in enumerate(problem.choices):
-            for c, one in enumerate(here):
-                held[:, c, v] = one.memory_b, one.parameter_bytes
-                for o, size in enumerate(sizes):
-                    known = problem.layer_costs(v, c, size.samples)
-                    if known is not None:
-                        passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
+            for o, size in enumerate(sizes):
+                ways = problem.layer_ways(v, size.samples)
+                for c in range(len(here)) if ways else ():
+                    ran, known = closest_way(ways, c)
+                    passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
+                    held[:, o, c, v] = here[ran].memory_b, here[ran].parameter_bytes
         around: list[list[int]] = [[] for _ in range(layers)]
         for u, v in problem.model.ends:
             around[u].append(v)
@@ -63,6 +66,7 @@ class AnnealedModels:
             neighbour_start=np.cumsum([0, *map(len, around)], dtype=np.int64),
             neighbours=np.array([v for here in around for v in here], dtype=np.int64),
             limits=np.array(limits, dtype=np.int64),
+            forever=forever,
         )
 
 

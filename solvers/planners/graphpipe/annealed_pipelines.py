@@ -21,6 +21,7 @@ from mtpp.solvers.planners.graphpipe.branches import equal_branches, layer_kinds
 from mtpp.solvers.planners.graphpipe.kernels.equal_runs import equal_runs
 from mtpp.solvers.planners.graphpipe.kernels.pipeline_cost import IMPOSSIBLE, AnnealedModel
 from mtpp.solvers.planners.graphpipe.kernels.stage_annealing import anneal_stages
+from mtpp.solvers.planners.graphpipe.runnable_runs import runnable_runs
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.solvers.threads import Threads
@@ -122,8 +123,11 @@ class AnnealedPipelines:
 
     def _annealed(self, threads: Threads) -> list[_Start]:
         problem = self._problem
-        settings = [_Setting(size, problem.rules.sequential, problem.rules.in_flight) for size in problem.sizes]
-        left = [self._start(one, i) for one in settings for i in range(len(problem.degrees(one.micro_batch or 1)))]
+        rules = problem.rules.sequential, problem.rules.in_flight
+        settings = [_Setting(size, *rules) for size in problem.sizes if problem.usable(size)]
+        left = [self._start(one, i) for one in settings for i in range(len(self._model(one)[0]))]
+        if not left:  # no size will do for all layers: stages differ in it
+            left = [self._start(_Setting(None, *rules), 0)]
         others: list[_Start] = []
         found: list[_Start] = []
         times = min(max(problem.devices / _DEVICES, _STEPS[0]), _STEPS[1])
@@ -136,17 +140,25 @@ class AnnealedPipelines:
                 return found
             if number == 0:
                 others = [self._start(rules, one.first) for one in _of_sizes(left) for rules in _others(one.setting)]
-        if problem.rules.per_stage:
+        if problem.rules.per_stage and settings:
             found += threads.map(work, map(self._any_size, left))
         return found
 
     def _start(self, setting: _Setting, first: int) -> _Start:
-        """Return an equal cut of the layers into stages of one option."""
+        """Return an equal cut of the layers into stages of one option, or into such as some option has costs of."""
         sizes, model = self._model(setting)
         fastest = np.asarray((model.forward[first] + model.backward[first]).min(axis=0))
         most = min(self._problem.devices, len(self._order))
-        stage = equal_runs(fastest, self._order, max(1, min(most, self._problem.devices // sizes[first].data_parallel)))
         option = np.full(most + 2, first, dtype=np.int64)
+        if fastest.max() >= model.forever:
+            stage, options = runnable_runs(model, self._order, first)
+            if len(options) <= most:
+                option[: len(options)] = options
+            else:
+                stage[:] = 0
+        else:
+            runs = max(1, min(most, self._problem.devices // sizes[first].data_parallel))
+            stage = equal_runs(fastest, self._order, runs)
         choice = np.zeros(len(self._order), dtype=np.int64)
         return _Start(setting, first, stage, option, choice, int(stage.max()) + 1)
 
@@ -181,9 +193,9 @@ class AnnealedPipelines:
         made = []
         for s in range(start.stages):
             layers = tuple(layer for layer in self._problem.model.order if start.stage[layer] == s)
-            chosen = tuple(int(start.choice[layer]) for layer in layers)
             size = sizes[start.option[s]]
-            if not self._problem.runnable(layers, chosen, size.samples):
+            chosen = options.closest(layers, tuple(int(start.choice[layer]) for layer in layers), size.samples)
+            if chosen is None:
                 return None
             stage = options.chosen(layers, size.micro_batch, size.data_parallel, chosen)
             if stage is None:

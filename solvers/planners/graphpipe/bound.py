@@ -70,7 +70,7 @@ def iteration_bound(
     left try to raise the bound with fewer layers left out.
     """
     costs = LeastCosts(problem)
-    work = costs.work([one for options in costs.options for one in options])
+    work = costs.work(costs.every)
     found = PipelineBound(min(upper, -(-sum(work) // problem.devices)), "work")
     if found.value >= upper or _too_large(problem, upper):
         return found

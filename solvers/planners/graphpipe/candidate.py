@@ -14,7 +14,6 @@ from mtpp.solvers.planners.graphpipe.kernels.path_bound import path_bound
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption
 from mtpp.solvers.planners.simulation.kernels.pipeline_iteration import pipeline_iteration
 from mtpp.training.graph_problem import GraphProblem
-from mtpp.training.in_flight import least_before
 from mtpp.training.model import Configuration
 
 _ROUNDS = 3
@@ -125,12 +124,8 @@ class PipelineCandidate:
     def _needed(self, s: int, counts: Sequence[int]) -> int:
         """Return the fewest micro-batches that a stage has to have in flight, given those of the stages behind it."""
         one = self.stages[s]
-        needed = one.interval * one.micro_batch
-        for y in self._readers[s]:
-            other = self.stages[y]
-            kept = counts[y] * other.micro_batch
-            needed = max(needed, least_before(one.micro_batch, one.interval, other.micro_batch, other.interval, kept))
-        return min(-(-needed // one.micro_batch), self._problem.mini_batch // one.micro_batch)
+        behind = [(self.stages[y].micro_batch, self.stages[y].interval, counts[y]) for y in self._readers[s]]
+        return self._problem.fewest_in_flight(one.micro_batch, one.interval, behind)
 
     @property
     def passes(self) -> int:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Callable, Iterator, Sequence
 from itertools import permutations
+from typing import NamedTuple
 
 from mtpp.inference.topological import first_come_order
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
@@ -22,14 +23,30 @@ EXHAUSTIVE = "exhaustive"
 MOST_LAYERS = 8
 """Of a model whose stage graphs can all be looked at."""
 
-_MOST_CANDIDATES = 50_000
-"""Plans that fit, but for what they have in flight: all of them are kept, to go through them by J."""
 
-_MOST_LOOKED = 200_000
-"""Choices of options for all stages, whether they fit or not."""
+class SearchSize(NamedTuple):
+    """Limits of a search of all plans.
 
-_MOST_PASSES = 5_000_000
-"""Simulated in all."""
+    Attributes
+    ----------
+    candidates
+        Plans that fit, but for what they have in flight: all of them are kept, to go through them by J.
+    looked
+        Choices of options for all stages, whether they fit or not.
+    passes
+        Simulated in all.
+    """
+
+    candidates: int
+    looked: int
+    passes: int
+
+
+WHOLE = SearchSize(50_000, 200_000, 5_000_000)
+"""Seconds."""
+
+FEW = SearchSize(500, 2_000, 50_000)
+"""Some hundredths of a second: less than a search that looks at some plans only."""
 
 
 class ExhaustiveSearch:
@@ -39,6 +56,8 @@ class ExhaustiveSearch:
     ----------
     ended
         Whether to give up.
+    size
+        Limits, beyond which the search is not complete.
 
     Attributes
     ----------
@@ -50,8 +69,11 @@ class ExhaustiveSearch:
     Set partitions of n layers (203 for six, 4,140 for eight), times degrees, sizes and configurations.
     """
 
-    def __init__(self, problem: GraphProblem, ended: Callable[[], bool] = lambda: False) -> None:
+    def __init__(
+        self, problem: GraphProblem, ended: Callable[[], bool] = lambda: False, size: SearchSize = WHOLE
+    ) -> None:
         self._problem = problem
+        self._size = size
         self._options = StageOptions(problem, ended)
         self._ended = ended
         self._below: int | None = None
@@ -66,7 +88,7 @@ class ExhaustiveSearch:
         known
             A plan, which is returned if none is faster.
         """
-        best, left = known, _MOST_PASSES
+        best, left = known, self._size.passes
         for bound, _, found in self._by_bound(None if known is None else known.iteration):
             if (best is not None and bound >= best.iteration) or self._gave_up():
                 break
@@ -85,7 +107,7 @@ class ExhaustiveSearch:
     def first_that_fits(self) -> GraphPipeline | None:
         """Return a plan that fits into memory and ends, None if there is none."""
         self.complete, self._below, self._looked = True, None, 0
-        left = _MOST_PASSES
+        left = self._size.passes
         for found in self._candidates():
             for in_flight in found.counts(self._problem.rules.in_flight):
                 time = found.time(in_flight)
@@ -108,7 +130,7 @@ class ExhaustiveSearch:
         for i, found in enumerate(self._candidates()):
             if below is None or found.bound < below:
                 candidates.append((found.bound, i, found))
-            if i == _MOST_CANDIDATES or self._gave_up():
+            if i == self._size.candidates or self._gave_up():
                 self.complete = False
                 break
         heapq.heapify(candidates)
@@ -140,7 +162,7 @@ class ExhaustiveSearch:
         for each in choices:
             for stages in _within(each, problem.devices):
                 self._looked += 1
-                if self._looked > _MOST_LOOKED or self._gave_up():
+                if self._looked > self._size.looked or self._gave_up():
                     self.complete = False
                     return
                 candidate = PipelineCandidate(problem, stages)

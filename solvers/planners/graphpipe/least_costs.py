@@ -9,10 +9,16 @@ from mtpp.solvers.planners.graphpipe.branches import layer_kinds
 from mtpp.solvers.planners.graphpipe.stage_size import StageSize
 from mtpp.training.graph_problem import GraphProblem
 
+NEVER = 2**62
+"""Ticks and bytes of a layer in a stage whose samples it has no costs of: more than any plan has."""
+
 
 @dataclass(frozen=True)
 class LayerCosts:
-    """Ticks of both passes of a micro-batch, of the forward pass, and bytes kept for it, each at its least."""
+    """Ticks of both passes of a micro-batch, of the forward pass, and bytes kept for it, each at its least.
+
+    All are :data:`NEVER` where a layer cannot be in such a stage.
+    """
 
     both: int
     forward: int
@@ -28,7 +34,9 @@ class LeastCosts:
         By layer: layers of one kind have equal configurations.
     options
         Sizes and replicas that stages of one plan may choose from: one list by size of micro-batches where all stages
-        have the same, one of all otherwise.
+        have the same, one of all otherwise; without lists by which some layer cannot be run at all.
+    every
+        All sizes and replicas, as the verifier counts them for bounds that look at layers one by one.
     fixed, parameters
         Bytes of each layer whatever is in flight, and of its parameters.
     """
@@ -37,29 +45,30 @@ class LeastCosts:
         self._problem = problem
         self.model, self.transfers, self.sequential = problem.model, problem.costs, problem.rules.sequential
         each = [[StageSize(size, d) for d in problem.degrees(size)] for size in problem.sizes]
-        self.options: Sequence[Sequence[StageSize]] = [options for options in each if options]
+        self.every = [one for options in each for one in options]
         if problem.rules.per_stage:
-            self.options = [[one for options in each for one in options]]
+            each = [self.every]
         self.kinds = layer_kinds(problem)
         self.fixed = [min(one.memory_b for one in choices) for choices in problem.choices]
         self.parameters = [min(one.parameter_bytes for one in choices) for choices in problem.choices]
         self._passes: dict[tuple[int, int], LayerCosts] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
+        self.options: Sequence[Sequence[StageSize]] = [options for options in each if self._complete(options)]
+
+    def _complete(self, options: Sequence[StageSize]) -> bool:
+        """Tell whether every layer can be run by some of these options."""
+        kinds = {self.kinds.index(kind) for kind in set(self.kinds)}
+        return all(any(self.passes(layer, one).both < NEVER for one in options) for layer in kinds)
 
     def passes(self, layer: int, option: StageSize) -> LayerCosts:
         """Return what a layer costs at least in a stage."""
         key = self.kinds[layer], option.samples
         if key not in self._passes:
-            choices = self._problem.choices[layer]
-            known = [
-                self._problem.costs.passes(one, option.samples)
-                for one in choices
-                if not one.micro_batches or option.samples in one.micro_batches
-            ]
+            known = [costs for _, costs in self._problem.layer_ways(layer, option.samples)]
             self._passes[key] = LayerCosts(
-                min(one.forward_ticks + one.backward_ticks for one in known),
-                min(one.forward_ticks for one in known),
-                min(one.memory_bytes for one in known),
+                min((one.forward_ticks + one.backward_ticks for one in known), default=NEVER),
+                min((one.forward_ticks for one in known), default=NEVER),
+                min((one.memory_bytes for one in known), default=NEVER),
             )
         return self._passes[key]
 
@@ -111,20 +120,20 @@ class LeastCosts:
 
     def layer_bytes(self) -> int:
         """Return the bytes that some layer takes at least on a device, with one micro-batch in flight."""
-        samples = {option.samples for options in self.options for option in options}
+        problem = self._problem
+        samples = {option.samples for option in self.every}
         needs = (
             min(
-                one.memory_b + self._problem.costs.passes(one, count).memory_bytes
-                for one in choices
+                problem.choices[layer][c].memory_b + costs.memory_bytes
                 for count in samples
-                if not one.micro_batches or count in one.micro_batches
+                for c, costs in problem.layer_ways(layer, count)
             )
-            for choices in self._problem.choices
+            for layer in range(len(problem.choices))
         )
         return max(needs)
 
     def whole_bytes(self, options: Sequence[StageSize]) -> int:
-        """Return the bytes that a single stage of all layers takes at least on a device."""
+        """Return the bytes that a stage of all layers takes at least on a device; NEVER or more: none can have them."""
         return min(sum(self.memory(layer, one, False) for layer in range(len(self.kinds))) for one in options)
 
     def _by_kind(self, cost: Callable[[int], int]) -> list[int]:

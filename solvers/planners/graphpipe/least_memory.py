@@ -37,10 +37,20 @@ def pipeline_in_least_memory(problem: GraphProblem, limits: Limits) -> GraphPipe
     found = _fitting(problem, _ENOUGH, limits)
     if found is not None:
         found = _leaner(problem, found, needed.value, limits)
-    if found is not None and len(problem.model.layers) <= MOST_LAYERS and not _fits(problem, found):
-        found, needed = _leanest(problem, found, needed, limits)
+    if len(problem.model.layers) <= MOST_LAYERS and (found is None or not _fits(problem, found)):
+        found, needed = _least_of_all(problem, found, needed, limits)
     if found is not None and _fits(problem, found):
         return _within(problem, found, limits.ended)
+    return _none(problem, found, needed, limits)
+
+
+def least_memory_of_all(problem: GraphProblem, limits: Limits) -> NoGraphPlan:
+    """Return the memory that would do for a small model, none of whose plans fits."""
+    found, needed = _least_of_all(problem, None, _bound(problem, limits.ended), limits)
+    return _none(problem, found, needed, limits)
+
+
+def _none(problem: GraphProblem, found: GraphPipeline | None, needed: TickBound, limits: Limits) -> NoGraphPlan:
     stages = [] if found is None else _scheduled(problem, found)
     return NoGraphPlan(problem, stages, needed, limits.stop or StopReason.FINISHED)
 
@@ -54,7 +64,13 @@ def _bound(problem: GraphProblem, ended: Callable[[], bool]) -> TickBound:
     bound = memory_bound(problem, ended)
     if bound.method == "layer":
         return TickBound(bound.value, bound.method, Tier.EXACT)
-    return TickBound(bound.value, bound.method, Tier.ENUMERATED, {"left_out": []})
+    value = bound.value if bound.value <= problem.most_bytes else _too_much(problem)
+    return TickBound(value, bound.method, Tier.ENUMERATED, {"left_out": []})
+
+
+def _too_much(problem: GraphProblem) -> int:
+    """Return more bytes than any plan needs, and than devices have: a bound where there is no plan at all."""
+    return max(problem.most_bytes, problem.memory_bytes) + 1
 
 
 def _leaner(problem: GraphProblem, found: GraphPipeline, low: int, limits: Limits) -> GraphPipeline:
@@ -72,21 +88,23 @@ def _leaner(problem: GraphProblem, found: GraphPipeline, low: int, limits: Limit
     return found
 
 
-def _leanest(
-    problem: GraphProblem, found: GraphPipeline, needed: TickBound, limits: Limits
-) -> tuple[GraphPipeline, TickBound]:
+def _least_of_all(
+    problem: GraphProblem, found: GraphPipeline | None, needed: TickBound, limits: Limits
+) -> tuple[GraphPipeline | None, TickBound]:
     """Look at all plans of a small model, if they are few enough; return one with the least memory, and the bound."""
     low = needed.value
-    while low < _fullest(problem, found):
-        middle = (low + _fullest(problem, found) - 1) // 2
-        search = ExhaustiveSearch(replace(problem, memory_bytes=middle), ended=limits.ended)
+    while found is None or low < _fullest(problem, found):
+        most = _ENOUGH if found is None else (low + _fullest(problem, found) - 1) // 2
+        search = ExhaustiveSearch(replace(problem, memory_bytes=most), ended=limits.ended)
         fewer = search.first_that_fits()
         if fewer is not None:
             found = fewer
-        elif search.complete:
-            low = middle + 1
-        else:
+        elif not search.complete:
             return found, needed
+        elif found is None:
+            return None, TickBound(_too_much(problem), EXHAUSTIVE, Tier.ENUMERATED)
+        else:
+            low = most + 1
     return found, TickBound(low, EXHAUSTIVE, Tier.ENUMERATED)
 
 

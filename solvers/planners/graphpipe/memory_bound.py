@@ -30,7 +30,7 @@ class MemoryBound(NamedTuple):
     Attributes
     ----------
     value
-        Bytes: no plan needs less.
+        Bytes: no plan needs less. More than the problem's ``most_bytes``: there is none, whatever memory there is.
     method
         ``layer``: some layer takes them in any stage; ``chains``: there is no chain of downsets, of whatever time, that
         needs *value* − 1 bytes.
@@ -55,7 +55,8 @@ def memory_bound(problem: GraphProblem, stopped: Callable[[], bool] = lambda: Fa
     """
     costs = LeastCosts(problem)
     layer = costs.layer_bytes()
-    value = max(layer, min(costs.whole_bytes(options) for options in costs.options))
+    whole = min(costs.whole_bytes(options) for options in costs.options)
+    value = max(layer, min(whole, problem.most_bytes + 1))
     if value * (len(problem.model.layers) + problem.devices + 3) >= LARGEST:
         return MemoryBound(layer, "layer")
     groups = equal_branches(problem.model, costs.kinds)

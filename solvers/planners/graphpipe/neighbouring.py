@@ -67,16 +67,16 @@ class NeighbouringPipelines:
         rules = self._problem.rules
         for interval in rules.intervals:
             if interval != one.interval:
-                yield from self._made(one, one.micro_batch, interval)
+                yield from self._made(one, one.micro_batch, one.data_parallel, interval)
         if rules.per_stage:
             for size in self._problem.sizes:
                 if size != one.micro_batch and one.data_parallel in self._problem.degrees(size):
-                    yield from self._made(one, size, one.interval)
+                    yield from self._made(one, size, one.data_parallel, one.interval)
 
-    def _made(self, one: StageOption, size: int, interval: int) -> Iterator[StageOption]:
-        if not self._problem.runnable(one.layers, one.mix.chosen, size // one.data_parallel):
-            return
-        made = self._options.chosen(one.layers, size, one.data_parallel, one.mix.chosen, interval)
+    def _made(self, one: StageOption, size: int, d: int, interval: int) -> Iterator[StageOption]:
+        """Yield layers as another stage, if they can be: in other configurations where theirs have no costs."""
+        chosen = self._options.closest(one.layers, one.mix.chosen, size // d)
+        made = None if chosen is None else self._options.chosen(one.layers, size, d, chosen, interval)
         if made is not None:
             yield made
 
@@ -87,8 +87,8 @@ class NeighbouringPipelines:
         for s in (source, target):
             one, members = stages[s], {*stages[s].layers} ^ {layer}
             layers = tuple(v for v in self._problem.model.order if v in members)
-            here = tuple(chosen[v] for v in layers)
-            if not self._problem.runnable(layers, here, one.micro_batch // one.data_parallel):
+            here = self._options.closest(layers, tuple(chosen[v] for v in layers), one.micro_batch // one.data_parallel)
+            if here is None:
                 return None
             made = self._options.chosen(layers, one.micro_batch, one.data_parallel, here, one.interval)
             if made is None:

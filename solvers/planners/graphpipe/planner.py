@@ -10,10 +10,10 @@ from __future__ import annotations
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.graphpipe.bound import iteration_bound
+from mtpp.solvers.planners.graphpipe.bound import PipelineBound, iteration_bound
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline
-from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, MOST_LAYERS, ExhaustiveSearch
-from mtpp.solvers.planners.graphpipe.least_memory import pipeline_in_least_memory
+from mtpp.solvers.planners.graphpipe.exhaustive import EXHAUSTIVE, FEW, MOST_LAYERS, ExhaustiveSearch
+from mtpp.solvers.planners.graphpipe.least_memory import least_memory_of_all, pipeline_in_least_memory
 from mtpp.solvers.planners.graphpipe.search import StageGraphSearch
 from mtpp.training.graph_plan import GraphPlan, NoGraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
@@ -38,17 +38,23 @@ def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
     InconsistentBound
         If the bound is above the plan, which no correct program can produce.
     """
+    small = len(problem.model.layers) <= MOST_LAYERS
+    if small:
+        limits.observer.phase("all stage graphs")
+        few = ExhaustiveSearch(problem, limits.ended, FEW)
+        found = few.best()
+        if few.complete:
+            return _all_seen(problem, found, limits)
     limits.observer.phase("stage graphs")
     found = StageGraphSearch(problem, limits).best()
     if found is not None:
         limits.observer.incumbent(found.iteration)
-    if len(problem.model.layers) <= MOST_LAYERS and not limits.ended():
+    if small and not limits.ended():
         limits.observer.phase("all stage graphs")
-        search = ExhaustiveSearch(problem, ended=limits.ended)
+        search = ExhaustiveSearch(problem, limits.ended)
         found = search.best(found)
-        if search.complete and found is not None:
-            proven = TickBound(found.iteration, EXHAUSTIVE, Tier.ENUMERATED)
-            return _plan_of(problem, found, proven, StopReason.OPTIMAL)
+        if search.complete:
+            return _all_seen(problem, found, limits)
     if found is None:
         limits.observer.phase("least memory")
         leanest = pipeline_in_least_memory(problem, limits)
@@ -59,13 +65,26 @@ def plan(problem: GraphProblem, limits: Limits) -> GraphPlan | NoGraphPlan:
     limits.observer.phase("bound")
     lower = iteration_bound(problem, found.iteration, limits.ended, threads=limits.jobs)
     limits.observer.bound(lower.value)
-    proof = {}
-    if lower.method == "chains":
-        proof["left_out"] = [problem.model.layers[layer].id for layer in lower.left_out]
-    tier = Tier.EXACT if lower.method == "work" else Tier.ENUMERATED
-    return _plan_of(
-        problem, found, TickBound(lower.value, lower.method, tier, proof), limits.stop or StopReason.FINISHED
-    )
+    stopped = limits.stop or StopReason.FINISHED
+    return _plan_of(problem, found, bound_of(problem, lower), stopped)
+
+
+def bound_of(problem: GraphProblem, lower: PipelineBound) -> TickBound:
+    """Return a bound as a plan has it, with its proof."""
+    if lower.method == "work":
+        return TickBound(lower.value, lower.method, Tier.EXACT)
+    left_out = [problem.model.layers[layer].id for layer in lower.left_out]
+    return TickBound(lower.value, lower.method, Tier.ENUMERATED, {"left_out": left_out})
+
+
+def _all_seen(problem: GraphProblem, found: GraphPipeline | None, limits: Limits) -> GraphPlan | NoGraphPlan:
+    """Return the best of all plans, or the memory that would do where none of them fits."""
+    if found is None:
+        limits.observer.phase("least memory")
+        return least_memory_of_all(problem, limits)
+    limits.observer.incumbent(found.iteration)
+    proven = TickBound(found.iteration, EXHAUSTIVE, Tier.ENUMERATED)
+    return _plan_of(problem, found, proven, StopReason.OPTIMAL)
 
 
 def _plan_of(problem: GraphProblem, found: GraphPipeline, lower: TickBound, stopped: StopReason) -> GraphPlan:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
-from mtpp.training.stage_costs import ScheduledStage
+from mtpp.training.stage_costs import PassCosts, ScheduledStage
 
 _MOST_COMPARED = 10_000_000
 """Pairs of mixes of configurations, for all sets of layers together: some seconds."""
@@ -39,6 +39,11 @@ class Mix(NamedTuple):
             and self.parameters <= other.parameters
             and self.shared == other.shared
         )
+
+
+def closest_way(ways: Sequence[tuple[int, PassCosts]], chosen: int) -> tuple[int, PassCosts]:
+    """Return the way to run a layer that was chosen, or else the fastest one of those that there are."""
+    return min(ways, key=lambda way: (way[0] != chosen, way[1].forward_ticks + way[1].backward_ticks))
 
 
 @dataclass(frozen=True)
@@ -104,10 +109,26 @@ class StageOptions:
             self._known[key] = made
         return self._known[key]
 
+    def closest(self, layers: tuple[int, ...], chosen: tuple[int, ...], samples: int) -> tuple[int, ...] | None:
+        """Return configurations that have costs of so many samples on a device: those chosen, or the fastest instead.
+
+        None if some layer has costs of as many in none of its configurations.
+        """
+        found = []
+        for layer, c in zip(layers, chosen, strict=True):
+            ways = self._problem.layer_ways(layer, samples)
+            if not ways:
+                return None
+            found.append(closest_way(ways, c)[0])
+        return tuple(found)
+
     def chosen(
         self, layers: tuple[int, ...], size: int, d: int, chosen: tuple[int, ...], interval: int = 1
     ) -> StageOption | None:
-        """Return layers in given configurations as a kFkB stage, None if memory does not hold k micro-batches."""
+        """Return layers in given configurations as a kFkB stage.
+
+        None if one of them has no costs of the stage's samples on a device, or memory does not hold k micro-batches.
+        """
         problem = self._problem
         ones = [problem.choices[layer][c] for layer, c in zip(layers, chosen, strict=True)]
         known = (problem.layer_costs(layer, c, size // d) for layer, c in zip(layers, chosen, strict=True))
@@ -181,9 +202,8 @@ class StageOptions:
                         (*mix.shared, c) if shares else mix.shared,
                     )
                     for mix in front
-                    for c, one in enumerate(self._problem.choices[layer])
-                    if not one.micro_batches or samples in one.micro_batches
-                    for costs in [self._problem.costs.passes(one, samples)]
+                    for c, costs in self._problem.layer_ways(layer, samples)
+                    for one in [self._problem.choices[layer][c]]
                 )
                 if larger is None:
                     return None

@@ -187,8 +187,8 @@ def test_inference_goes_on_after_an_op_unknown_to_onnx(reading):
 
 
 def test_operands_that_do_not_fit_say_why(reading):
-    """The reason that inference gives is passed on, with the place."""
-    with pytest.raises(InputError, match=r"MatMul 'bad': tensor 'y' has an unknown shape .*[Ii]ncompatible dim"):
+    """The sizes that contradict each other are named, with the place."""
+    with pytest.raises(InputError, match=r"MatMul 'bad': operands do not fit .*: rows of 3 meet columns of 4"):
         reading.graph([node("MatMul", ["x", "W"], ["y"], name="bad")], {"x": [2, 3]}, ["y"], {"W": [4, 5]})
 
 

@@ -24,19 +24,43 @@ def _problem(*layers: Layer, size: int | None = 2, **changes: Any) -> GraphProbl
 
 
 def test_sizes_and_degrees() -> None:
-    """Sizes that all layers have costs of and that divide the mini-batch; degrees that leave such a size."""
+    """Sizes that some layer has costs of and that divide the mini-batch; degrees that leave such a size."""
     problem = _problem(_layer("a", (1, 2, 3, 4, 5)), _layer("b", (1, 2, 4, 5, 6)))
-    assert problem.listed == [1, 2, 4, 5]
-    assert problem.sizes == [1, 2, 4]
-    assert [problem.degrees(size) for size in (1, 2, 4, 12)] == [[1], [1, 2], [1, 2, 4], [3]]
-    alone = _problem(_layer("a", (1, 2, 4)), rules=GraphRules(data_parallel=False))
+    assert problem.sizes == [1, 2, 3, 4, 6]
+    assert [problem.degrees(size) for size in (1, 2, 4, 6, 12)] == [[1], [1, 2], [1, 2, 4], [1, 2, 3], [2, 3, 4]]
+    assert [problem.usable(size) for size in (1, 3, 6, 12)] == [True, True, True, True]
+    alone = _problem(_layer("a", (1, 2, 3, 4)), _layer("b", (1, 6)), rules=GraphRules(data_parallel=False))
     assert alone.degrees(4) == [1]
+    assert [size for size in alone.sizes if alone.usable(size)] == [1]
+
+
+def test_layers_of_different_sizes() -> None:
+    """A layer can be in the stages whose samples some configuration has costs of, whatever other layers list."""
+    problem = _problem(_layer("a", (2,)), _layer("b", (4,)), _layer("c", ()))
+    assert problem.sizes == [2, 4]
+    assert [problem.layer_ways(v, 2) != [] for v in range(3)] == [True, False, True]
+    assert [problem.usable(size) for size in problem.sizes] == [False, True]
+    assert problem.degrees(4) == [1, 2, 4]
+
+
+def test_default_sizes_do_not_depend_on_rules() -> None:
+    """Sizes of configurations that recompute are tried without them as well: a rule less is never slower."""
+    listed = _layer("a", (3,), recomputes=True).configurations[1][0]
+    plain = Configuration("two", 6, 1, 1, 1)
+    layer = Layer("a", "a", {1: [plain, listed]})
+    assert _problem(layer).sizes == _problem(layer, rules=GraphRules(recompute=False)).sizes == [3]
+
+
+def test_sizes_that_do_not_divide_are_not_needed() -> None:
+    """Powers of two where no listed size divides the mini-batch and all layers can run any number of samples."""
+    listed = _layer("a", (5,)).configurations[1][0]
+    layer = Layer("a", "a", {1: [listed, Configuration("two", 6, 1, 1, 1)]})
+    assert _problem(layer).sizes == [1, 2, 4]
 
 
 def test_models_without_sizes() -> None:
     """Powers of two that divide the mini-batch, and degrees that divide those; the caller says what times are of."""
     problem = _problem(_layer("a", ()), size=None, micro_batch_size=3)
-    assert problem.listed is None
     assert problem.sizes == [1, 2, 4]
     assert problem.degrees(4) == [1, 2, 4]
     assert problem.costs.times_of == 3
@@ -48,8 +72,13 @@ def test_models_without_sizes() -> None:
 @pytest.mark.parametrize(
     ("layers", "changes", "said"),
     [
-        ((_layer("a", (2,)), _layer("b", (4,))), {}, "layer 'b' has costs of no size"),
-        ((_layer("a", (8,)),), {}, "batch_size: no size that the model has costs of .8."),
+        (
+            (_layer("a", (2,)), _layer("b", (4,))),
+            {"devices": 1},
+            "micro_batch_sizes: no size of micro-batches can be used on one device: "
+            "of 2, layer 'b' has costs of 4 alone; of 4, layer 'a' has costs of 2 alone",
+        ),
+        ((_layer("a", (8,)),), {}, "batch_size: no size that layer 'a' has costs of .8. divides 12"),
         ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(5,))}, "micro_batch_sizes: .*do not divide"),
         ((_layer("a", (2,)),), {"rules": GraphRules(micro_batch_sizes=(1,))}, "micro_batch_sizes: no size"),
         ((_layer("a", ()),), {"size": None}, "micro_batch_size: the model does not say"),

@@ -26,10 +26,8 @@ class AnnealedModel(NamedTuple):
     ----------
     options
         Replicas d, samples b of micro-batches and micro-batches of an iteration, int64, shape (options, 3).
-    forward, backward, kept
-        By option, configuration and layer, int64: of a micro-batch; kept for each in flight.
-    fixed, parameters
-        By configuration and layer, int64.
+    forward, backward, kept, fixed, parameters
+        By option, configuration and layer, int64: of a micro-batch; kept for each in flight; fixed, whatever is.
     choices
         Configurations of each layer, int64.
     edges
@@ -41,6 +39,8 @@ class AnnealedModel(NamedTuple):
     limits
         Devices, memory of each, bytes a second, ticks of latency; whether stages form one line, whether as few
         micro-batches as can be are in flight; int64, shape (6,).
+    forever
+        Ticks and bytes of a layer that an option has no costs of.
     """
 
     options: Int64Array
@@ -55,6 +55,7 @@ class AnnealedModel(NamedTuple):
     neighbour_start: Int64Array
     neighbours: Int64Array
     limits: Int64Array
+    forever: int
 
 
 class Workspace(NamedTuple):
@@ -208,8 +209,8 @@ def pipeline_cost(
         work.sums[s, 0] += model.forward[o, c, v]
         work.sums[s, 1] += model.backward[o, c, v]
         work.sums[s, 2] += model.kept[o, c, v]
-        work.sums[s, 3] += model.fixed[c, v]
-        work.sums[s, 4] += model.parameters[c, v]
+        work.sums[s, 3] += model.fixed[o, c, v]
+        work.sums[s, 4] += model.parameters[o, c, v]
     count = _add_transfers(model, stage, stages, work)
     fine = _in_order(stages, work) == stages
     if fine and sequential:

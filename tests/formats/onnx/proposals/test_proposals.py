@@ -278,7 +278,7 @@ def test_what_does_not_fit_is_told_with_the_reason(reading):
     model = reading.model(nodes, {"x": ["n", "f"]}, ["y"], {"A": [8, 4], "B": [9, 4]})
     for dims in (None, AUTO):
         error = _told(model, dims)
-        assert "no sizes were found that fit (MatMul 'second': tensor 'b'" in str(error)
+        assert "no sizes were found that fit (MatMul 'second': operands do not fit" in str(error)
         assert {one.proposal for one in error.sizes} == {None}
         assert "--dim 'f=…'" in error.told(flag_of)
         assert "auto" not in error.told(flag_of)
