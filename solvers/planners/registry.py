@@ -91,7 +91,7 @@ PLANNERS = {
         PlannerEntry(
             "piper",
             "stages of any kind: the two-level dynamic programme over downsets of Tarnawski et al. 2021",
-            "optimal among all plans, with the exact knapsack",
+            "optimal among pipelines of stages in a line, with the exact knapsack",
             "mtpp.solvers.planners.piper.planner",
             knapsack=True,
             sweeps=True,
@@ -177,7 +177,7 @@ SPLIT_PLANNERS = {
             "pfeife",
             "split points of any graph with a schedule of prefetched passes, by the time of an iteration "
             "(Jhoo et al. 2025)",
-            "within a proven ratio of all splits and schedules of the family",
+            "within a proven ratio of all splits along an order of ops under looped schedules of whole backward passes",
             "mtpp.solvers.planners.pfeife.planner",
         ),
     )

@@ -68,11 +68,25 @@ def _headline(document: Mapping[str, Any]) -> str:
     if not document["feasible"]:
         return "No plan fits" if document.get("proven") else "No plan was found"
     if document["optimal"]:
-        return "Proven optimal: no plan of those that the rules allow is faster"
+        return f"Proven optimal: no {_class_of(document)} that the rules allow is faster"
     ratio = document.get("family_ratio", document["ratio"])
     if ratio is None:
         return "Verified; nothing is proven about other plans"
-    return f"Proven to be within {percent_above(float(ratio))} of the fastest plan that the rules allow"
+    return (
+        f"Proven to be within {percent_above(float(ratio))} of the fastest {_class_of(document)} that the rules allow"
+    )
+
+
+def _class_of(document: Mapping[str, Any]) -> str:
+    """Return the kind of plans that bounds of a planner are of."""
+    if document["planner"] == "pfeife":
+        given = document["rules"]["schedule"] is not None
+        searched = document["rules"]["order"] == "search"
+        along = "along this order of ops" if searched else "along the file's order"
+        return f"split {along} under {'the schedule' if given else 'a looped schedule of whole backward passes'}"
+    if document["planner"] == "graphpipe":
+        return "stage graph with kFkB orders of whole backward passes"
+    return "pipeline of stages in a line"
 
 
 def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) -> list[tuple[str, str, str]]:
@@ -93,7 +107,9 @@ def _figures(document: Mapping[str, Any], times: TrainingTimes, report: Report) 
     figures.append(("Ratio", _ratio(document["ratio"]), word))
     if "family_bound" in document:
         family = document["family_bound"]
-        figures.append(("Ratio over all schedules", _ratio(document["family_ratio"]), f"{word}; {family['method']}"))
+        figures.append(
+            ("Ratio over all schedules asked for", _ratio(document["family_ratio"]), f"{word}; {family['method']}")
+        )
     for key, name in (("throughput_per_s", "micro-batches"), ("samples_per_s", "samples")):
         if document.get(key) is not None:
             figures.append(("Throughput", f"{float(document[key]):,.4g}/s", name))

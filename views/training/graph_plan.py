@@ -14,7 +14,7 @@ from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.graph_plan_texts import no_plan_reason
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
-from mtpp.views.training.training_texts import proven_text, size_text, throughput, unit_of, whole_mebibytes
+from mtpp.views.training.training_texts import GRAPHS, proven_text, size_text, throughput, unit_of, whole_mebibytes
 from mtpp.wording import counted
 
 if TYPE_CHECKING:
@@ -139,8 +139,9 @@ def _figures(planned: PlannedGraph, dropped: tuple[str, ...] = ()) -> list[tuple
     figures = [("iteration", f"{format_picoseconds(iteration)} for {_batch(problem)}, planned by graphpipe")]
     if iteration:
         figures.append(("throughput", f"{throughput(Fraction(iteration, problem.mini_batch))} samples/s"))
+    among = f"{'lines of stages' if problem.rules.sequential else 'stage graphs'} {GRAPHS}"
     lower, ticks = plan.lower, (Fraction(plan.iteration), Fraction(plan.lower.value))
-    figures.append(("ratio", proven_text(*ticks, plan.ratio, lower.method, lower.tier)))
+    figures.append(("ratio", proven_text(*ticks, plan.ratio, lower.method, lower.tier, among)))
     busy = sum(
         stage.data_parallel * one.micro_batches * (one.forward_ticks + one.backward_ticks)
         for stage, one in zip(plan.stages, plan.graph.stages, strict=True)

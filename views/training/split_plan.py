@@ -21,10 +21,11 @@ from mtpp.views.tables import (
     safe_text,
 )
 from mtpp.views.training.split_plan_texts import (
-    asked_for,
     configurations_text,
     enough_memory,
+    family_scope,
     no_plan_reason,
+    own_scope,
     schedule_text,
     ticks_text,
 )
@@ -161,10 +162,8 @@ def _figures(planned: PlannedSplit) -> list[tuple[str, str]]:
     count = counted(problem.micro_batches, "micro-batch")
     figures = [("iteration", f"{ticks_text(line, plan.iteration)} for {count}, planned by pfeife")]
     figures.append(("schedule", schedule_text(plan)))
-    along = " along this order of ops" if problem.rules.order == "search" else ""
-    figures.append(("ratio", f"{_proven(plan, plan.lower.value, plan.ratio)}; this schedule, all splits{along}"))
-    family = f"{_proven(plan, plan.family.value, plan.family_ratio)}; {asked_for(problem)}{along}"
-    figures.append(("over all", family))
+    figures.append(("ratio", _proven(plan, plan.lower.value, plan.ratio, own_scope(plan))))
+    figures.append(("over all", _proven(plan, plan.family.value, plan.family_ratio, family_scope(plan))))
     figures.append(("gain", _gains(plan)))
     even = plan.baselines[-1]
     if even.iteration <= plan.iteration:
@@ -176,14 +175,14 @@ def _figures(planned: PlannedSplit) -> list[tuple[str, str]]:
     return [*figures, *_rules(problem)]
 
 
-def _proven(plan: SplitPlan, bound: int, ratio: float | None) -> str:
+def _proven(plan: SplitPlan, bound: int, ratio: float | None, scope: str) -> str:
     lower = ticks_text(plan.problem.line, bound)
     if bound == plan.iteration:
-        return f"1, nothing is faster than the lower bound {lower}, tier exact"
+        return f"1, no {scope}, is faster: lower bound {lower}, tier exact"
     if ratio is None:
         return f"none proven: lower bound {lower}"
     shown = f"{ratio:.4f}" if ratio >= _VISIBLY_ABOVE_1 else f"{ratio:.10g}"
-    return f"{shown} proven: lower bound {lower}, tier exact"
+    return f"{shown} proven: lower bound {lower}, tier exact, of every {scope}"
 
 
 def _gains(plan: SplitPlan) -> str:

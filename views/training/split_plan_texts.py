@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
 from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
 from mtpp.training.pfeife.looped import LoopedSchedule
+from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE
 from mtpp.units import format_picoseconds
 from mtpp.views.training.training_texts import whole_mebibytes
 from mtpp.wording import counted
@@ -42,8 +43,27 @@ def schedule_text(plan: SplitPlan) -> str:
     return f"{name}{loops}{batch}, prefetch {prefetch} ({warm_up} forward {passes} before the first backward pass)"
 
 
-def asked_for(problem: SplitProblem) -> str:
-    """Return which schedules a bound on all that were asked for is of."""
+def own_scope(plan: SplitPlan) -> str:
+    """Return which plans the bound on the plan's own schedule is of: ``split under …``."""
+    method = plan.family.method if plan.lower.method == FAMILY else plan.lower.method
+    return f"split under this schedule{_along(plan, method)}"
+
+
+def family_scope(plan: SplitPlan) -> str:
+    """Return which plans the bound on all schedules is of: ``split under …``."""
+    method = plan.lower.method if plan.family.method == SCHEDULE else plan.family.method
+    return f"split under {_schedules(plan.problem)}{_along(plan, method)}"
+
+
+def _along(plan: SplitPlan, method: str) -> str:
+    """Return the orders of ops, and the configurations of layers, that a bound by a method is of."""
+    line = plan.problem.line
+    order = "along this order of ops" if plan.problem.rules.order == "search" else "along the file's order"
+    configurations = f"with {_CONFIGURATIONS[line.choice]}" if line.configurations else ""
+    return "".join(f", {text}" for text in ("" if method == LOADS else order, configurations) if text)
+
+
+def _schedules(problem: SplitProblem) -> str:
     rules = problem.rules
     if rules.schedule is not None:
         return "this schedule, the only one allowed"
@@ -51,7 +71,8 @@ def asked_for(problem: SplitProblem) -> str:
     which = f"{', '.join(others)} or {last} loops" if others else f"{last} loop{'' if last == '1' else 's'}"
     if set(problem.loops) != {1} and rules.loop_batches == "any":
         which += ", any loop batch"
-    return f"all schedules of {which}, {'any prefetch' if rules.prefetch is None else 'this prefetch'}"
+    prefetch = "any prefetch" if rules.prefetch is None else "this prefetch"
+    return f"looped schedules with whole backward passes, {which}, {prefetch}"
 
 
 def no_plan_reason(none: NoSplitPlan) -> str:

@@ -19,6 +19,7 @@ from mtpp.views.html import html_text
 from mtpp.views.tables import csv_text, figures_grid, markdown_result, rendered, result_terminal, safe_text
 from mtpp.views.training.stage_columns import StageColumn, fitting_columns
 from mtpp.views.training.training_texts import (
+    LINES,
     least_memory_text,
     proven_text,
     rate_text,
@@ -160,7 +161,7 @@ def _figures(planned: Planned, dropped: Sequence[str] = ()) -> list[tuple[str, s
     if time:
         figures.append(("throughput", rate_text(time, task.micro_batches.size)))
     lower = plan.lower
-    figures.append(("ratio", proven_text(time, lower.value, plan.ratio, lower.method, lower.tier)))
+    figures.append(("ratio", proven_text(time, lower.value, plan.ratio, lower.method, lower.tier, LINES)))
     figures.append(("devices", _devices_text(plan)))
     figures.append(("micro-batches", f"{plan.degrees_sum:,} at once (Σ d), {batch} allowed"))
     figures.append(("memory", _memory_text(plan)))

@@ -75,16 +75,23 @@ def throughput(time: Fraction) -> str:
     return f"{per_second:,.0f}" if per_second >= 1000 else f"{per_second:.4g}"
 
 
-def proven_text(time: Fraction, lower: Fraction, ratio: float | None, method: str, tier: str) -> str:
-    """Return how close to the best plan one of so many ticks is, and what proves it."""
+LINES = "pipelines of stages in a line by these rules"
+"""Plans that bounds on the time per sample are of."""
+
+GRAPHS = "with kFkB orders of whole backward passes by these rules"
+"""The same of bounds on the iteration of stage graphs, or lines of stages."""
+
+
+def proven_text(time: Fraction, lower: Fraction, ratio: float | None, method: str, tier: str, among: str) -> str:
+    """Return how close to the best plan *among* a class one of so many ticks is, and what proves it."""
     bound = f"lower bound {format_picoseconds(float(lower))} by {method}, tier {tier}"
     if lower == time:
-        return f"1, proven optimal: {bound}"
+        return f"1, proven optimal among {among}: {bound}"
     if ratio is None:
         return f"none proven: {bound}"
     text = f"{ratio:.4f}" if ratio >= _VISIBLY_ABOVE_1 else f"{ratio:.10g}"
     near = f", within {distance_text(time, lower)} of optimal" if ratio < _NEAR else ""
-    return f"{text} proven{near}: {bound}"
+    return f"{text} proven{near} among {among}: {bound}"
 
 
 def distance_text(time: Fraction, lower: Fraction) -> str:

@@ -48,6 +48,7 @@ METHOD = "downset"
 """Name of the search among the methods of lower bounds."""
 
 _PLAN = "the plan"
+_CLASS = "pipeline of stages in a line by these rules"
 _TIME = "time per sample"
 _DERIVED = ("stage figures", "stage memory", _TIME)
 _SHAPE = ("layers", "edges", "degrees", "devices", "configurations")
@@ -192,9 +193,9 @@ def _feasible(
     ]
     rechecked = bound.passed is True
     words = (
-        "proven optimal: no plan for these devices is faster"
+        f"proven optimal: no {_CLASS} takes less time per sample"
         if closed
-        else f"proven to be within a factor of {factor(due)} of the fastest plan for these devices"
+        else f"proven to be within a factor of {factor(due)} of the fastest {_CLASS}"
         if due is not None
         else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
     )

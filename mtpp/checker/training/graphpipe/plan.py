@@ -37,6 +37,7 @@ from mtpp.checker.training.model import StatedModel
 from mtpp.checker.training.model_rows import model_rows
 
 _PLAN = "the plan"
+_CLASS = "with kFkB orders of whole backward passes by these rules"
 _USED = "devices used"
 _RESTS_ON = (*SHAPE, "stage memory", ITERATION)
 _LEAST = (*SHAPE, "stage figures", "stage memory", *CLAIMS)
@@ -152,10 +153,11 @@ def _feasible(
         ),
     ]
     rechecked = bound.passed is True
+    among = f"{'line of stages' if plan['system']['sequential'] else 'stage graph'} {_CLASS}"
     words = (
-        "proven optimal: no plan for these devices is faster"
+        f"proven optimal: no {among} has a shorter iteration"
         if closed
-        else f"proven to be within a factor of {factor(due)} of the fastest plan for these devices"
+        else f"proven to be within a factor of {factor(due)} of the shortest iteration of any {among}"
         if due is not None
         else "but only the plan and its times: a lower bound of zero says nothing of faster ones"
     )

@@ -198,11 +198,24 @@ def even_split(line: Line, stages: int) -> list[int]:
     return [*split, n]
 
 
+def along_order(plan: dict[str, Any], method: str) -> str:
+    """Return the order of ops that a bound by a method is of, behind a comma; nothing if it is of any order."""
+    if method == "loads":
+        return ""
+    return ", along this order of ops" if plan["rules"]["order"] == "search" else ", along the file's order"
+
+
+def schedules_asked_for(plan: dict[str, Any]) -> str:
+    """Return the class of schedules that the bound on all of them is of."""
+    given = plan["rules"]["schedule"] is not None
+    return "the schedule asked for" if given else "looped schedules asked for, with whole backward passes"
+
+
 def lower_check(plan: dict[str, Any], line: Line, rows: Rows, least: int | None) -> Check:
     """Check the bound on all splits of the plan's schedule; *least* is what was proven of all schedules."""
     stated = plan["lower_bound"]
-    along = " along this order of ops" if plan["rules"]["order"] == "search" else ""
-    holds = f"of all splits of this plan's own schedule{along}"
+    method = plan["family_bound"]["method"] if stated["method"] == "family" else stated["method"]
+    holds = f"of all splits under this plan's own schedule{along_order(plan, method)}"
     if stated["tier"] != "exact":
         return Check(BOUND_CHECK, False, f"a bound by {stated['method'][:40]} is of tier exact")
     if stated["method"] == "family":
@@ -222,8 +235,8 @@ def lower_check(plan: dict[str, Any], line: Line, rows: Rows, least: int | None)
 def family_check(plan: dict[str, Any], line: Line, name: str, rows: Rows) -> tuple[Check, int | None]:
     """Check the bound on all schedules that were asked for, and return what is proven of them."""
     stated, rules = plan["family_bound"], plan["rules"]
-    along = " along this order of ops" if rules["order"] == "search" else ""
-    holds = f"of all splits of all schedules asked for{along}"
+    method = plan["lower_bound"]["method"] if stated["method"] == "schedule" else stated["method"]
+    holds = f"of all splits under {schedules_asked_for(plan)}{along_order(plan, method)}"
     due: int | str
     if stated["tier"] != "exact":
         return Check(name, False, f"a bound by {stated['method'][:40]} is of tier exact"), None

@@ -36,11 +36,13 @@ from mtpp.checker.training.model_rows import model_rows
 from mtpp.checker.training.pfeife.claims import (
     BASELINES,
     DEVICES,
+    along_order,
     baseline_check,
     device_check,
     family_check,
     family_rows_check,
     lower_check,
+    schedules_asked_for,
 )
 from mtpp.checker.training.pfeife.costs import Line, graph_line, layer_line
 from mtpp.checker.training.pfeife.document import STATED, each_device, holds_all_buffers
@@ -229,25 +231,32 @@ def _feasible(plan: dict[str, Any], line: Line, checks: list[Check], ended_by: I
 
 def _narrower(plan: dict[str, Any]) -> str:
     """Return what the bounds hold for alone, though more was asked for: one order of ops, or slower configurations."""
-    own, family = plan["lower_bound"]["method"], plan["family_bound"]["method"]
-    method = own if family == "schedule" else family
     texts = []
-    if plan["rules"]["order"] == "search" and method != "loads":
+    if plan["rules"]["order"] == "search" and _method_of_all(plan) != "loads":
         texts.append("along this order of ops")
     if plan["costs"]["configurations"] not in (None, "fastest"):
         texts.append("with layers as these configurations")
     return " and ".join(texts)
 
 
+def _method_of_all(plan: dict[str, Any]) -> str:
+    """Return the method of the bound on all schedules, that of their only one where there is but one."""
+    family = plan["family_bound"]["method"]
+    return str(plan["lower_bound"]["method"] if family == "schedule" else family)
+
+
 def _proven(plan: dict[str, Any], due: float | None, family_due: float | None) -> str:
     """Return what a plan proves if all is true."""
-    narrower = _narrower(plan)
+    which, along = schedules_asked_for(plan), along_order(plan, _method_of_all(plan))
+    if plan["costs"]["configurations"] is not None:
+        fastest = plan["costs"]["configurations"] == "fastest"
+        along += f", with layers as {'their fastest' if fastest else 'these'} configurations"
     if plan["iteration_ticks"] == plan["family_bound"]["value"]:
-        faster = "no split under any schedule asked for is faster"
-        return f"proven: {faster} {narrower}" if narrower else f"proven optimal: {faster}"
+        optimal = "" if _narrower(plan) else " optimal"
+        return f"proven{optimal}: no split under {which}{along}, is faster"
     return (
-        f"proven to be within a factor of {_factor(due)} of the best split of this schedule, "
-        f"and of {_factor(family_due)} of all schedules asked for{narrower and f', {narrower}'}"
+        f"proven to be within a factor of {_factor(due)} of the best split under this schedule, "
+        f"and of {_factor(family_due)} of that under {which}{along}"
     )
 
 
