@@ -19,10 +19,12 @@ if __name__ == "__main__":  # as tests find their modules
 
 import training_oracles
 from irregular_graph_oracle import best_graph_plan, least_graph_memory
-from irregular_models import irregular_graph_case, irregular_line_case
+from irregular_models import irregular_graph_case, irregular_line_case, irregular_split_case
+from irregular_split_oracle import SplitOracle
 
 import mtpp
-from mtpp.errors import InputError
+from mtpp.api.training.split_result import SplitPlanResult
+from mtpp.errors import Deadlock, Infeasible, InputError
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.results.graph_plan import graph_plan_document, no_graph_plan_document
 from mtpp.formats.results.training_plan import no_plan_document, training_plan_document
@@ -162,6 +164,62 @@ def check_piper(seed: int) -> str:
     return "no memory"
 
 
+def check_pfeife(seed: int) -> str:
+    """Plan split points and schedules for one case; return what came out."""
+    document, asked = irregular_split_case(seed)
+    oracle = SplitOracle(document, asked)
+    given = {key: asked[key] for key in ("devices", "micro_batches", "bandwidth", "memory", "speed", "loops")}
+    given |= {key: asked[key] for key in ("loop_batch", "prefetch", "latency", "order")}
+    model = read_model(document) if oracle.layers else document
+    if not oracle.layers and all("transfer" in one for one in document["tensors"]):
+        del given["bandwidth"]  # has no effect, of which the reader warns
+    found, error = _split_plan(model, given)
+    if isinstance(error, Deadlock):
+        return "deadlock"
+    if isinstance(error, Infeasible):
+        assert asked["memory"] is not None
+        if "as far as was found" in str(error):
+            return "missed" if oracle.fits_somehow() else "none found"
+        assert not oracle.fits_somehow(), f"no plan fits, and one does: {error}"
+        return "no memory"
+    if found is None:
+        assert "need as many ops" in str(error) or "may not grow" in str(error), error
+        return "refused"
+    plan = found.document()
+    costs = oracle.costs(plan["costs"]["configurations"])
+    order = [str(name) for stage in plan["stages"] for name in stage["layers"]]
+    assert order in [list(one) for one in oracle.orders()], f"{order} is no topological order"
+    here = oracle.best(order, costs)
+    assert here is not None, "a plan where none fits"
+    iteration, family = plan["iteration_ticks"], plan["family_bound"]["value"]
+    assert here <= iteration, f"plan {iteration} below {here}"
+    assert family <= here, f"bound {plan['family_bound']} above {here}"
+    rows = [
+        [(int(one.split(kind)[0]), kind, int(one.split(kind)[1])) for one in row for kind in one if kind in "FB"]
+        for row in plan["schedule"]["order"]
+    ]
+    alone = oracle.best_split(order, costs, rows, len(plan["stages"]))
+    assert plan["lower_bound"]["value"] <= alone, f"bound {plan['lower_bound']} above {alone}"
+    assert all(row["peak_bytes"] >= 0 for row in plan["devices"])
+    _verified(plan, model, document)
+    if plan["optimal"]:
+        orders = oracle.orders() if asked["order"] == "search" else [tuple(order)]
+        best = min(time for one in orders if (time := oracle.best(one, costs)) is not None)
+        assert iteration == best, f"optimal at {iteration}, and {best} is possible"
+        return "optimal"
+    return "best along its order" if here == iteration else "planned"
+
+
+def _split_plan(
+    model: TrainingModel | Document, given: Document
+) -> tuple[SplitPlanResult | None, Infeasible | InputError | None]:
+    """Return a plan, or the error that there is none."""
+    try:
+        return mtpp.plan_training(model, planner="pfeife", jobs=1, **given), None
+    except (Infeasible, InputError) as error:
+        return None, error
+
+
 def _unless_refused(build: Callable[[], Problem], known: Sequence[str]) -> Problem | None:
     """Return a problem, None if it is refused for a reason that is known."""
     try:
@@ -172,12 +230,12 @@ def _unless_refused(build: Callable[[], Problem], known: Sequence[str]) -> Probl
         return None
 
 
-def _verified(plan: Document, model: TrainingModel, document: Document) -> None:
+def _verified(plan: Document, model: TrainingModel | Document, document: Document) -> None:
     """Check that the verifier finds nothing false; what tensors cost extra it may leave unchecked."""
     report = mtpp.verify(plan, model)
     shares = any(
         one.get(key)
-        for layer in document["layers"]
+        for layer in document.get("layers", ())
         for one in layer["configurations"].get("1", ())
         for key in ("sync_in", "sync_out")
     )
@@ -187,7 +245,11 @@ def _verified(plan: Document, model: TrainingModel, document: Document) -> None:
     assert shares or not unchecked, unchecked
 
 
-CHECKS: dict[str, Callable[[int], str]] = {"graphpipe": check_graphpipe, "piper": check_piper}
+CHECKS: dict[str, Callable[[int], str]] = {
+    "graphpipe": check_graphpipe,
+    "piper": check_piper,
+    "pfeife": check_pfeife,
+}
 
 
 def main(planner: str, first: int, last: int) -> int:

@@ -144,3 +144,58 @@ def irregular_line_case(seed: int, *, most_layers: int = 4) -> tuple[Document, D
         "recompute": draw.random() < 0.8,
     }
     return irregular_model(draw, most_layers=most_layers, degrees=degrees), asked
+
+
+def irregular_split_case(seed: int) -> tuple[Document, Document]:
+    """Draw a graph or a model of layers, and what a planner of split points and schedules is asked about it.
+
+    The second has ``devices``, ``micro_batches``, ``bandwidth``, ``memory`` and ``speed`` (of each device, or None),
+    ``loops``, ``loop_batch``, ``prefetch`` (None for any), ``latency`` and ``order``.
+    """
+    draw = random.Random(f"split {seed}")
+    model = irregular_model(draw, most_layers=5) if draw.random() < 0.4 else _graph(draw)
+    devices = draw.choice((1, 2, 2, 3))
+    asked = {
+        "devices": devices,
+        "micro_batches": draw.randint(1, 3),
+        "bandwidth": SECOND,
+        "memory": None,
+        "speed": [draw.choice((1, 2, 3)) for _ in range(devices)] if draw.random() < 0.2 else None,
+        "loops": draw.choice(((1,), (1, 2), (2,), (1, 2, 3))),
+        "loop_batch": draw.choice(("divisors", "divisors", "any")),
+        "prefetch": sorted((draw.randint(0, 2) for _ in range(devices)), reverse=True) if draw.random() < 0.2 else None,
+        "latency": draw.choice((0, 0, 3)),
+        "order": draw.choice(("file", "search")),
+    }
+    if draw.random() < 0.5:
+        most = draw.choice((30, 80, 150, 300, 600))
+        asked["memory"] = [most if draw.random() < 0.7 else draw.choice((most, most // 2, 2 * most))] * devices
+        if draw.random() < 0.3:
+            asked["memory"] = [draw.choice((most, most // 2, 2 * most)) for _ in range(devices)]
+    return model, asked
+
+
+def _graph(draw: random.Random) -> Document:
+    """Draw an ``mtpp-graph`` whose ops and tensors stand in any order."""
+    count = draw.randint(1, 5)
+    names = [f"o{v}" for v in range(count)]
+    ops = []
+    for name in names:
+        op = {"name": name, "work": draw.choice((0, 1, 3, 5, 13))}
+        for key, values in (("backward", (0, 2, 13)), ("param_bytes", (0, 3, 20)), ("kept_bytes", (0, 5, 20))):
+            if draw.random() < 0.4:
+                op[key] = draw.choice(values)
+        ops.append(op)
+    tensors = []
+    for v in range(count - 1):
+        for part in range(draw.choice((1, 1, 1, 2, 0))):
+            readers = [w for w in range(v + 1, count) if draw.random() < 0.5]
+            one = {"name": f"t{v}.{part}", "producer": names[v], "consumers": [names[w] for w in readers]}
+            one["bytes"] = draw.choice((0, 3, 10, 40))
+            if draw.random() < 0.5:
+                one["transfer"] = draw.choice((0, 1, 5, 20))
+            draw.shuffle(one["consumers"])
+            tensors.append(one)
+    draw.shuffle(ops)
+    draw.shuffle(tensors)
+    return {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps", "ops": ops, "tensors": tensors}

@@ -8,12 +8,13 @@ J is no better than the best iteration found, nothing is left that could be.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import NamedTuple
 
 from mtpp.inference.topological import first_come_order
 from mtpp.solvers.planners.graphpipe.candidate import GraphPipeline, PipelineCandidate
+from mtpp.solvers.planners.graphpipe.stage_choices import StageChoices
 from mtpp.solvers.planners.graphpipe.stage_options import StageOption, StageOptions
 from mtpp.training.graph_problem import GraphProblem
 
@@ -32,7 +33,7 @@ class SearchSize(NamedTuple):
     candidates
         Plans that fit, but for what they have in flight: all of them are kept, to go through them by J.
     looked
-        Choices of options for all stages, whether they fit or not.
+        Options of stages, after those chosen for the stages behind.
     passes
         Simulated in all.
     """
@@ -42,10 +43,10 @@ class SearchSize(NamedTuple):
     passes: int
 
 
-WHOLE = SearchSize(50_000, 200_000, 5_000_000)
+WHOLE = SearchSize(50_000, 1_000_000, 5_000_000)
 """Seconds."""
 
-FEW = SearchSize(500, 2_000, 50_000)
+FEW = SearchSize(500, 5_000, 50_000)
 """Some hundredths of a second: less than a search that looks at some plans only."""
 
 
@@ -76,6 +77,7 @@ class ExhaustiveSearch:
         self._size = size
         self._options = StageOptions(problem, ended)
         self._ended = ended
+        self._choices = StageChoices(problem, self._look)
         self._below: int | None = None
         self._looked = 0
         self.complete = True
@@ -149,9 +151,11 @@ class ExhaustiveSearch:
             for line in _lines(order, ends) if problem.rules.sequential else [order]:
                 if self._gave_up():
                     return
-                yield from self._of_groups([groups[s] for s in line])
+                yield from self._of_groups([groups[s] for s in line], {s: at for at, s in enumerate(line)}, stage_of)
 
-    def _of_groups(self, groups: Sequence[tuple[int, ...]]) -> Iterator[PipelineCandidate]:
+    def _of_groups(
+        self, groups: Sequence[tuple[int, ...]], place: Mapping[int, int], stage_of: Mapping[int, int]
+    ) -> Iterator[PipelineCandidate]:
         """Return every way to run groups of layers as stages, which are in a topological order."""
         problem = self._problem
         if problem.rules.per_stage:
@@ -159,15 +163,21 @@ class ExhaustiveSearch:
             choices = [each]
         else:
             choices = [[list(self._worth(group, size)) for group in groups] for size in problem.sizes]
+        stages_of = {layer: place[s] for layer, s in stage_of.items()}
+        transfers = self._choices.least_transfers(stages_of, line_of=len(groups) if problem.rules.sequential else 0)
         for each in choices:
-            for stages in _within(each, problem.devices):
-                self._looked += 1
-                if self._looked > self._size.looked or self._gave_up():
-                    self.complete = False
-                    return
+            for stages in self._choices.below(each, transfers, self._below):
                 candidate = PipelineCandidate(problem, stages)
                 if candidate.fits:
                     yield candidate
+            if self._gave_up():
+                return
+
+    def _look(self) -> bool:
+        """Count an option that is looked at; tell whether to look at no more."""
+        self._looked += 1
+        self.complete = self.complete and self._looked <= self._size.looked
+        return self._gave_up()
 
     def _worth(self, group: tuple[int, ...], size: int) -> Iterator[StageOption]:
         """Go through the options of a stage whose passes alone do not take as long as a known plan."""
@@ -177,18 +187,6 @@ class ExhaustiveSearch:
             passes = self._problem.mini_batch // size * (one.mix.forward + one.mix.backward)
             if self._below is None or passes < self._below:
                 yield one
-
-
-def _within(each: Sequence[Sequence[StageOption]], devices: int) -> Iterator[list[StageOption]]:
-    """Go through choices of one option for each stage that need no more devices than there are."""
-    if not each:
-        yield []
-        return
-    for one in each[0]:
-        left = devices - one.data_parallel - (len(each) - 1)
-        if left >= 0:
-            for rest in _within(each[1:], left + len(each) - 1):
-                yield [one, *rest]
 
 
 def _partitions(items: Sequence[int], most: int) -> Iterator[list[tuple[int, ...]]]:
