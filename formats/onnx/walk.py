@@ -322,7 +322,10 @@ class Walk:
                 if complete is None or self._dimensions.is_given_by_axis(name):
                     kind = self._dimensions.applied(name, kind, others=not reason.misfit)
                     complete = kind.complete()
-                if complete is None and name and (name in consumed or name in returned):
+                needed = bool(name) and (name in consumed or name in returned)
+                if complete is None and not reason.misfit and kind.dims is not None and not needed:
+                    complete = _likely(kind, view)  # nobody has to give the size of what nobody reads
+                if complete is None and needed:
                     likely = likely_sizes(view, len(kind.dims or ()))
                     raise self._dimensions.unknown(
                         name, kind, describe(node), reason.text, misfit=reason.misfit, likely=likely
@@ -435,6 +438,14 @@ class Walk:
             where=describe(node),
             remedy=self._dimensions.remedy_of_misfit(),
         )
+
+
+def _likely(kind: PartialType, view: NodeView) -> TensorType | None:
+    """Return a type with estimates of its open axes."""
+    dims = kind.dims or ()
+    likely = likely_sizes(view, len(dims))
+    sizes = (size if isinstance(size, int) else likely.get(axis, 1) for axis, size in enumerate(dims))
+    return PartialType(kind.dtype, tuple(sizes)).complete()
 
 
 def _take_over(record: Any, part: Any, captured_by_bodies: bool = False) -> None:

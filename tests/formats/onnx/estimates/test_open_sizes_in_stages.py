@@ -1,0 +1,129 @@
+"""Sizes that only a run tells, in small models: what is estimated, what is certain, and what stages write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from stage_equality import assert_onnx_stages_equal, random_feeds
+
+import mtpp
+
+ROWS = "mx = ReduceMax <keepdims = 0> (x, one) m = Greater (mx, half) c = Compress <axis = 0> (x, m)"
+"""Keeps rows of a 4×8 tensor."""
+
+NUMBER = (
+    "s = ReduceSum <keepdims = 0> (x) a = Abs (s) i = Cast <to = 7> (a) n0 = Clip (i, i1, i3) n = Unsqueeze (n0, zero)"
+)
+"""A number from 1 to 3 that a run computes."""
+
+COUNT = f"{ROWS} sh = Shape (c) k = Gather (sh, i0)"
+
+WEIGHTS = ", ".join(str(round(np.sin(i), 3)) for i in range(32))
+CONSTANTS = (
+    "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] eight = {8}, int64[1] all = {-1}, "
+    "int64 i0 = {0}, int64 i1 = {1}, int64 i3 = {3}, float half = {0.5}, float[2] bounds = {0, 1}, "
+    f"float[8,4] w = {{{WEIGHTS}}}"
+)
+
+BODIES = {
+    "mean of kept rows": f"{COUNT} f = Cast <to = 1> (k) s = ReduceSum (c) z = Div (s, f)",
+    "columns are certain": f"{ROWS} sh = Shape (c) k = Gather (sh, i1) f = Cast <to = 1> (k) z = Div (x, f)",
+    "window of a shape": f"{ROWS} sh = Shape <start = 1> (c) q = ConstantOfShape (sh) z = Add (x, q)",
+    "reshape by a count": f"{ROWS} sh = Shape (c) r = Concat <axis = 0> (sh, one) q = Reshape (c, r) z = Relu (q)",
+    "flat and back": f"{ROWS} q = Reshape (c, all) sh = Shape (c) r = Reshape (q, sh) z = MatMul (r, w)",
+    "expand": f"{ROWS} sh = Shape (c) q = Expand (half, sh) z = Add (c, q)",
+    "range of a count": f"{COUNT} r = Range (i0, k, i1) f = Cast <to = 1> (r) z = Neg (f)",
+    "two masks": f"{ROWS} d = Compress <axis = 0> (x, m) q = Add (c, d) t = Transpose (q) z = MatMul (t, d)",
+    "dynamic slice": f"{NUMBER} e = Add (n, two) v = Slice (x, n, e, one) z = Relu (v)",
+    "tile": f"{NUMBER} r = Concat <axis = 0> (one, n) v = Tile (x, r) z = Relu (v)",
+    "pad": f"{NUMBER} p = Concat <axis = 0> (n, zero, zero, zero) v = Pad (x, p) z = Relu (v)",
+    "top rows": f"{NUMBER} v, j = TopK <axis = 0> (x, n) z = Relu (v)",
+    "split": f"{NUMBER} o = Sub (eight, n) p = Concat <axis = 0> (n, o) v, u = Split <axis = 1> (x, p) z = Relu (u)",
+    "computed axes": f"{NUMBER} d = Sub (n, n) v = ReduceSum <keepdims = 0> (x, d) z = Relu (v)",
+    "squeezed": f"{NUMBER} v = Slice (x, zero, n, zero) q = Unsqueeze (v, zero) u = Squeeze (q, zero) z = Relu (u)",
+    "unread": f"{ROWS} u = Unique (x) z = Relu (x)",
+    "one hot": f"{NUMBER} j = Cast <to = 7> (x) o = OneHot <axis = 0> (j, n0, bounds) z = Relu (o)",
+}
+
+
+def _model(name: str, folder: Path, more: str = "") -> Path:
+    head = '<ir_version: 10, opset_import: ["" : 18]> g (float[4,8] x) => (float z)'
+    text = f"{head} <{CONSTANTS}{more}> {{ {BODIES[name]} }}"
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].type.tensor_type.ClearField("shape")
+    read = {one for node in model.graph.node for one in node.input}
+    kept = [tensor for tensor in model.graph.initializer if tensor.name in read]
+    del model.graph.initializer[:]
+    model.graph.initializer.extend(kept)
+    path = folder / "model.onnx"
+    onnx.save(model, path)
+    return path
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_every_cut_computes_what_the_whole_does(name: str, tmp_path: Path) -> None:
+    """Stages cut before any op give the whole model's results for inputs with other counts than the plan's."""
+    pytest.importorskip("onnxruntime")
+    path = _model(name, tmp_path)
+    model = mtpp.read(path, dims="auto")
+    feeds = [random_feeds(path, seed) for seed in range(3)]
+    feeds += [{"x": np.eye(4, 8, dtype=np.float32) * scale} for scale in (0.3, 2)]
+    ops = model.graph.op_names
+    for cut in range(len(ops)):
+        plan = {op: int(index >= cut) for index, op in enumerate(ops)}
+        assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds, dims=dict(model.dims))
+
+
+def test_a_certain_element_of_an_open_shape_folds(tmp_path: Path) -> None:
+    """The number of columns is a constant although the rows are open; the shape itself is not."""
+    model = mtpp.read(_model("columns are certain", tmp_path), dims="auto")
+    kinds = model.graph.op_kinds
+    assert "Gather" not in kinds
+    assert mtpp.read(_model("mean of kept rows", tmp_path), dims="auto").graph.op_kinds.count("Gather") == 1
+
+
+def test_a_declared_size_of_data_is_an_estimate(tmp_path: Path) -> None:
+    """A size that the file declares of kept rows decides costs; stages leave it open, as ONNX Runtime does."""
+    pytest.importorskip("onnxruntime")
+    path = _model("mean of kept rows", tmp_path, ", float[3,8] c")
+    model = mtpp.read(path)
+    sizes = dict(zip(model.graph.tensor_names, model.graph.tensor_bytes, strict=True))
+    assert sizes["c"] == 4 * 3 * 8
+    feeds = [{"x": np.eye(4, 8, dtype=np.float32) * scale + shift} for scale, shift in ((1, 0), (0, 1), (0.6, 0))]
+    ops = model.graph.op_names
+    for cut in range(len(ops)):
+        plan = {op: int(index >= cut) for index, op in enumerate(ops)}
+        assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds)
+
+
+def test_a_given_size_goes_before_an_estimate(tmp_path: Path) -> None:
+    """A caller may say what an axis counts although the reading has an estimate of its own."""
+    path = _model("tile", tmp_path)
+    few, many = (mtpp.read(path, dims={"v:1": columns}) for columns in (8, 24))
+    sizes = [dict(zip(one.graph.tensor_names, one.graph.tensor_bytes, strict=True))["z"] for one in (few, many)]
+    assert sizes == [4 * 4 * 8, 4 * 4 * 24]
+
+
+def test_a_state_that_changes_size_is_open_inside_its_loop(tmp_path: Path) -> None:
+    """What a body computes from a growing state is open too, whatever its first trip shows."""
+    pytest.importorskip("onnxruntime")
+    text = """<ir_version: 10, opset_import: ["" : 18]>
+    g (float[2,8] x) => (float s, float t) <int64 n = {3}, bool yes = {1}>
+    {
+        y, last = Loop (n, yes, x, x) <body = b (int64 i, bool go, float[r,8] st, float[q,8] before)
+            => (bool on, float[r2,8] st2, float[q2,8] st)
+            { on = Identity (go) st2 = Concat <axis = 0> (st, x) }>
+        sh = Size (last)
+        s = Cast <to = 1> (sh)
+        t = ReduceSum <keepdims = 0> (y)
+    }"""
+    path = tmp_path / "model.onnx"
+    model = onnx.parser.parse_model(text)
+    onnx.save(model, path)
+    reading = mtpp.read(path, dims="auto")
+    feeds = [random_feeds(path, seed) for seed in range(2)]
+    plan = {op: int(index >= 1) for index, op in enumerate(reading.graph.op_names)}
+    assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds, dims=dict(reading.dims))
