@@ -44,6 +44,21 @@ def contraction(equation: str, operands: Sequence[tuple[int, ...]]) -> NodeCost:
     return dense(macs, flops)
 
 
+def elements_read(equation: str, operands: Sequence[tuple[int, ...]]) -> list[int]:
+    """Return the elements of each operand that are read: a label that stands twice in a term picks a diagonal.
+
+    Raises
+    ------
+    ValueError
+        If the equation does not fit the operands.
+    """
+    labelled, sizes = labelled_sizes(equation, operands)
+    return [
+        math.prod(sizes[label] for label in set(labels)) if len(set(labels)) < len(labels) else math.prod(shape)
+        for labels, shape in zip(labelled, operands, strict=True)
+    ]
+
+
 def labelled_sizes(equation: str, operands: Sequence[tuple[int, ...]]) -> tuple[list[list[str]], dict[str, int]]:
     """Return the labels of each operand's axes, and the size that each label stands for.
 

@@ -46,12 +46,22 @@ def _multi_head(node: NodeView) -> NodeCost:
 
 
 def _group_query(node: NodeView) -> NodeCost:
-    """Count the mask always; rotary embedding of queries and keys is three operations per element."""
+    """Count the mask always; rotary embedding of queries and keys is three operations per element.
+
+    Of cached keys and values only those are read that are in the window of some query.
+    """
     geometry = group_query_geometry(node)
     rotated = geometry.batch * geometry.queries * (geometry.heads + geometry.key_heads) * geometry.head_size
     rotary = 3 * rotated if node.integer("do_rotary", 0) else 0
     capped = node.number("softcap", 0.0) != 0.0
-    return dense(geometry.macs, _around_the_scores(geometry, masked=True, capped=capped) + rotary)
+    cost = dense(geometry.macs, _around_the_scores(geometry, masked=True, capped=capped) + rotary)
+    if geometry.window is None:
+        return cost
+    past = [node.input(index).bytes for index in (3, 4) if node.has(index)]
+    rest = sum(getattr(kind, "bytes", 0) for kind in node.inputs) - sum(past)
+    cached = max(1, geometry.keys - geometry.queries)
+    kept = min(cached, max(0, geometry.keys_read - geometry.queries))
+    return NodeCost(cost.flops, cost.macs, reads=rest + sum(past) * kept // cached)
 
 
 def _linear_attention(node: NodeView) -> NodeCost:

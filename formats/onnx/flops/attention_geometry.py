@@ -25,6 +25,8 @@ class Geometry:
         Channels per head of queries and keys, and of values.
     buffer
         Positions that the cache has room for.
+    window
+        Positions that one query looks at, the last ones before it and its own; all where there is no window.
     """
 
     batch: int
@@ -35,6 +37,17 @@ class Geometry:
     head_size: int
     value_size: int
     buffer: int
+    window: int | None = None
+
+    @property
+    def keys_in_window(self) -> int:
+        """Positions that a query looks at; masks, causal ones too, do not lessen it."""
+        return self.keys if self.window is None else min(self.keys, self.window)
+
+    @property
+    def keys_read(self) -> int:
+        """Positions that some query looks at: queries are the last positions."""
+        return self.keys if self.window is None else min(self.keys, self.window + self.queries - 1)
 
     @property
     def value_width(self) -> int:
@@ -43,8 +56,8 @@ class Geometry:
 
     @property
     def scores(self) -> int:
-        """Number of (query, key) pairs over batch and heads; masks, causal ones too, do not lessen it."""
-        return self.batch * self.heads * self.queries * self.keys
+        """Number of (query, key) pairs over batch and heads."""
+        return self.batch * self.heads * self.queries * self.keys_in_window
 
     @property
     def macs(self) -> int:
@@ -121,4 +134,15 @@ def group_query_geometry(node: NodeView) -> Geometry:
     cached = past.shape[2] if past is not None else 0
     total = node.value(6)
     keys = int(total.reshape(-1)[0]) if total is not None and total.size else queries + cached
-    return Geometry(batch, queries, keys, heads, key_heads, head_size, head_size, max(keys, cached))
+    window = node.integer("local_window_size", -1)
+    return Geometry(
+        batch,
+        queries,
+        keys,
+        heads,
+        key_heads,
+        head_size,
+        head_size,
+        max(keys, cached),
+        window if window > 0 else None,
+    )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from mtpp.formats.modelled.contraction import contraction
+from mtpp.formats.modelled.contraction import contraction, elements_read
 from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.onnx.flops.cost_rule import CostRule
@@ -40,10 +41,10 @@ def _transposed_conv(node: NodeView) -> NodeCost:
 
 
 def _deformable_conv(node: NodeView) -> NodeCost:
-    """Each value under the kernel is interpolated from four neighbours (8 FLOPs) and, with a mask, scaled."""
+    """Count the convolution, and the masks that scale samples; interpolating a sample is part of reading it."""
     x, weight, y = node.input(0), node.input(1), node.output()
     samples = x.shape[0] * x.shape[1] * math.prod(weight.shape[2:]) * math.prod(y.shape[2:])
-    return dense(_conv_macs(node, weight), samples * (9 if node.has(4) else 8))
+    return dense(_conv_macs(node, weight), samples if node.has(4) else 0)
 
 
 def _causal_conv(node: NodeView) -> NodeCost:
@@ -112,8 +113,12 @@ def _quantized_gemm(node: NodeView) -> NodeCost:
 
 
 def _einsum(node: NodeView) -> NodeCost:
-    operands = [node.input(index).shape for index in range(len(node.inputs))]
-    return contraction(node.text("equation", ""), operands)
+    """Read of an operand with a label that stands twice only what is on the diagonal."""
+    operands = [node.input(index) for index in range(len(node.inputs))]
+    equation, shapes = node.text("equation", ""), [one.shape for one in operands]
+    parts = zip(operands, elements_read(equation, shapes), strict=True)
+    reads = sum(-(-one.bytes * read // max(1, one.count)) for one, read in parts)
+    return replace(contraction(equation, shapes), reads=reads)
 
 
 def _recurrent(flops_per_unit: int) -> CostRule:

@@ -6,7 +6,7 @@ import math
 
 from mtpp.formats.modelled.flop_counts import n_log_n
 from mtpp.formats.modelled.node_cost import NodeCost
-from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element, per_output_element
+from mtpp.formats.onnx.flops.cost_rule import CostRule, per_input_element
 from mtpp.formats.onnx.node_view import MalformedNode, NodeView
 
 
@@ -30,20 +30,27 @@ def _reduce(per_input: int, per_output: int = 0) -> CostRule:
     return lambda node: NodeCost(flops=per_input * node.input(0).count + per_output * node.output().count)
 
 
+_NEIGHBOURS = {"linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
+"""Elements along an axis that one is interpolated from; one where the nearest is taken."""
+
+
 def _resize(node: NodeView) -> NodeCost:
-    """Per output element one multiply-add for each neighbour: 2 per resized axis (linear) or 4 (cubic)."""
+    """Per output element one multiply-add for each neighbour; no more is read than all neighbours together."""
     x, y = node.input(0), node.output()
-    per_axis = {"linear": 2, "bilinear": 2, "cubic": 4}.get(node.text("mode", "nearest"))
-    if per_axis is None:
-        return NodeCost(flops=0)
+    per_axis = _NEIGHBOURS.get(node.text("mode", "nearest"), 1)
     resized = sum(a != b for a, b in zip(x.shape, y.shape, strict=True))
-    return NodeCost(flops=2 * per_axis**resized * y.count if resized else 0)
+    taps = per_axis**resized
+    reads = min(x.bytes, taps * y.bytes)
+    return NodeCost(flops=2 * taps * y.count if per_axis > 1 and resized else 0, reads=reads)
 
 
 def _grid_sample(node: NodeView) -> NodeCost:
-    per_axis = {"linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}.get(node.text("mode", "linear"))
-    axes = node.input(0).rank - 2
-    return NodeCost(flops=2 * per_axis**axes * node.output().count if per_axis else 0)
+    """Interpolate at each place of the grid: its neighbours are read, not the whole picture."""
+    x, y = node.input(0), node.output()
+    per_axis = _NEIGHBOURS.get(node.text("mode", "linear"), 1)
+    taps = per_axis ** (x.rank - 2)
+    reads = node.input(1).bytes + min(x.bytes, taps * y.bytes)
+    return NodeCost(flops=2 * taps * y.count if per_axis > 1 else 0, reads=reads)
 
 
 def _affine_grid(node: NodeView) -> NodeCost:
@@ -58,8 +65,17 @@ ADAPTIVE_SAMPLES = 2
 
 def _roi_align(node: NodeView) -> NodeCost:
     """Per output element the mean (or maximum) of ratio² samples, each interpolated from four neighbours."""
-    ratio = node.integer("sampling_ratio", 0) or ADAPTIVE_SAMPLES
-    return NodeCost(flops=9 * ratio**2 * node.output().count)
+    samples = (node.integer("sampling_ratio", 0) or ADAPTIVE_SAMPLES) ** 2
+    x, y = node.input(0), node.output()
+    regions = sum(node.input(index).bytes for index in (1, 2) if node.has(index))
+    return NodeCost(flops=9 * samples * y.count, reads=regions + min(x.bytes, 4 * samples * y.bytes))
+
+
+def _cropped(node: NodeView) -> NodeCost:
+    """Interpolate from four neighbours."""
+    x, y = node.input(0), node.output()
+    regions = sum(node.input(index).bytes for index in (1, 2) if node.has(index))
+    return NodeCost(flops=8 * y.count, reads=regions + min(x.bytes, 4 * y.bytes))
 
 
 def _top_k(node: NodeView) -> NodeCost:
@@ -84,14 +100,21 @@ def _non_max_suppression(node: NodeView) -> NodeCost:
 
 
 def _fourier(node: NodeView) -> NodeCost:
-    """5·N·log₂ N real operations for a complex transform of length N, the count of the radix-2 FFT."""
-    x, y = node.input(0), node.output()
-    axis = node.integer("axis", 1)
-    axis_input = node.value(2)
+    """5·N·log₂ N real operations for a complex transform of length N, the count of the radix-2 FFT.
+
+    The axis is an attribute before opset 20, an input from then on, with other values where it is left out.
+    """
+    x = node.input(0)
+    axis = node.integer("axis", 1) if node.opset < 20 else -2
+    given, axis_input = node.value(1), node.value(2)
     if axis_input is not None and axis_input.size:
         axis = int(axis_input.reshape(-1)[0])
-    length = max(x.shape[axis], y.shape[axis])
-    lines = y.count // max(1, 2 * y.shape[axis])
+    length = x.shape[axis]
+    if given is not None and given.size:
+        length = int(given.reshape(-1)[0])
+    elif node.integer("onesided", 0) and node.integer("inverse", 0):
+        length = 2 * (length - 1)
+    lines = math.prod(x.shape[:-1]) // max(1, x.shape[axis])
     return NodeCost(flops=5 * lines * n_log_n(length))
 
 
@@ -163,7 +186,7 @@ RULES: dict[str, CostRule] = {
     "Unique": _sort,
     "Upsample": _resize,
     "com.microsoft:CDist": _distances,
-    "com.microsoft:CropAndResize": per_output_element(8),  # four neighbours
+    "com.microsoft:CropAndResize": _cropped,
     "com.microsoft:Inverse": _inverse,
     "com.microsoft:MaxpoolWithMask": _pool(2),
     "com.microsoft:NhwcMaxPool": _pool(1),

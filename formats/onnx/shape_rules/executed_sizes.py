@@ -2,7 +2,7 @@
 
 Differences seen with onnx 1.23, by comparison with runs: windows of poolings that start in the trailing padding,
 poolings with gaps under ``auto_pad``, transposed convolutions with SAME and output padding or an ``output_shape`` of
-all axes, and sizes scaled in float32.
+all axes, and sizes scaled in float32. Element types: the mask of Dropout below opset 10.
 """
 
 from __future__ import annotations
@@ -42,6 +42,12 @@ def _pooled(node: NodeView) -> Types:
         raise MalformedNode(f"{node.kind} has no kernel_shape")
     shape = (*x.shape[:2], *pooled_sizes(node, x.shape[2:], kernel))
     return [TensorType(x.dtype, shape), TensorType(TensorProto.INT64, shape)]
+
+
+def _dropped(node: NodeView) -> Types:
+    """Return a mask of the type of the data before opset 10, and of truth values from then on."""
+    x = node.input(0)
+    return [x, TensorType(x.dtype if node.opset < 10 else TensorProto.BOOL, x.shape)]
 
 
 def _transposed(node: NodeView) -> Types:
@@ -101,6 +107,7 @@ def _in_proportion(
 _RULES: dict[str, Callable[[NodeView], Types | None]] = {
     "AveragePool": _pooled,
     "ConvTranspose": _transposed,
+    "Dropout": _dropped,
     "LpPool": _pooled,
     "MaxPool": _pooled,
     "Resize": _resized,

@@ -36,10 +36,6 @@ def _same(node: NodeView) -> Types:
     return [node.input(0)]
 
 
-def _dropout(node: NodeView) -> Types:
-    return [node.input(0), TensorType(TensorProto.BOOL, node.input(0).shape)]
-
-
 def _one_hot(node: NodeView) -> Types:
     indices, axis = node.input(0), node.integer("axis", -1)
     shape = [*indices.shape]
@@ -91,7 +87,6 @@ _RULES: dict[str, Callable[[NodeView], Types]] = {
     **CLASSIC_RULES,
     "BlackmanWindow": _window,
     "Compress": _compressed,
-    "Dropout": _dropout,
     "GreaterOrEqual": _compared,
     "GroupNormalization": _same,
     "HammingWindow": _window,

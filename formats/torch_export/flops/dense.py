@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from mtpp.formats.modelled.contraction import contraction
+from mtpp.formats.modelled.contraction import contraction, elements_read
 from mtpp.formats.modelled.flop_counts import GRU_FLOPS, LSTM_FLOPS, RNN_FLOPS, SOFTMAX_FLOPS
 from mtpp.formats.modelled.node_cost import NodeCost, dense
 from mtpp.formats.torch_export.call_view import CallView
@@ -84,7 +85,11 @@ def _distances(call: CallView) -> NodeCost:
 
 
 def _einsum(call: CallView) -> NodeCost:
-    return contraction(str(call.value("equation", "")), [one.shape for one in call.tensors("tensors")])
+    operands, equation = call.tensors("tensors"), str(call.value("equation", ""))
+    shapes = [one.shape for one in operands]
+    parts = zip(operands, elements_read(equation, shapes), strict=True)
+    reads = sum(one.bytes * read // max(1, one.count) for one, read in parts)
+    return replace(contraction(equation, shapes), reads=reads)
 
 
 def _convolution(call: CallView) -> NodeCost:

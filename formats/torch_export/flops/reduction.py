@@ -60,7 +60,8 @@ def _grid_sample(call: CallView) -> NodeCost:
     """Linear and cubic interpolation from 2 or 4 neighbours for each axis; the nearest one takes nothing."""
     taps = {0: 2, 2: 4}.get(call.value("interpolation_mode", 0), 0)
     axes = len(call.first().shape) - 2
-    return NodeCost(flops=2 * taps**axes * call.output().count if taps else 0)
+    read = min(call.first().bytes, max(1, taps) ** axes * call.output().bytes) + call.tensor("grid").bytes
+    return NodeCost(flops=2 * taps**axes * call.output().count if taps else 0, reads=read)
 
 
 def _sort(call: CallView) -> NodeCost:

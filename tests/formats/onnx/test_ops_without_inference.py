@@ -182,3 +182,9 @@ def test_a_range_of_the_runtime_counts_by_one_unless_told(numbers: tuple[int, ..
     del model.graph.output[:]
     model.graph.output.append(onnx.ValueInfoProto(name="y"))
     _assert_told_as_run(model, {"x": (FLOAT, [1])})
+
+
+@pytest.mark.parametrize("opset", [7, 9, 10, 12])
+def test_the_mask_of_dropout_has_the_type_of_a_run(opset: int) -> None:
+    """Below opset 10 it has the type of the data."""
+    _assert_told_as_run(_model("Dropout", {"x": (FLOAT, [3, 4])}, {}, {}, 2, opset), {"x": (FLOAT, [3, 4])})

@@ -63,7 +63,7 @@ CASES = [
     Case(
         "DeformConv",
         {"x": [1, 2, 6, 6], "W": [4, 2, 3, 3], "offset": [1, 18, 4, 4]},
-        2 * 64 * 18 + 8 * (2 * 9 * 16),
+        2 * 64 * 18,
         64 * 18,
     ),
     Case(
@@ -159,6 +159,17 @@ CASES = [
         {"num_heads": 4, "kv_num_heads": 2},
         outputs=3,
     ),
+    # A window of 4: the query's own position and 3 of the 9 cached ones, which are read; 10 are written.
+    Case(
+        f"{MS}:GroupQueryAttention",
+        {"q": [1, 1, 32], "k": [1, 1, 16], "v": [1, 1, 16], "pk": [1, 2, 9, 8], "pv": [1, 2, 9, 8]}
+        | {"SL": (I32, [1]), "TL": (I32, [1])},
+        2 * 16 * 16 + 7 * 16,
+        16 * 16,
+        {"num_heads": 4, "kv_num_heads": 2, "local_window_size": 4},
+        outputs=3,
+        traffic=4 * (32 + 2 * 16 + 2 * (2 * 3 * 8) + 1 + 1 + 32 + 2 * (2 * 10 * 8)),
+    ),
     # Normalisations, n = 2·6·4·4 = 192.
     Case("BatchNormalization", {"x": [2, 6, 4, 4], "S": [6], "B": [6], "M": [6], "V": [6]}, 2 * 192),
     Case("LayerNormalization", {"x": [2, 6, 16], "S": [16], "B": [16]}, 7 * 192),
@@ -215,6 +226,15 @@ CASES = [
         0,
         {"output_height": 3, "output_width": 3},
     ),
+    # Small parts of a large picture: four neighbours of each sample, or the nearest element of each.
+    Case("GridSample", {"x": [1, 3, 40, 40], "g": [1, 5, 5, 2]}, 8 * 75, traffic=4 * (4 * 75 + 50 + 75)),
+    Case("Resize", {"x": [1, 3, 40, 40]}, 0, constants={"R": None, "S": [1.0, 1.0, 0.1, 0.1]}, traffic=4 * 2 * 48),
+    Case("Einsum", {"a": [5, 5, 3]}, 15, 0, {"equation": "iij->j"}, traffic=4 * (15 + 3)),
+    # Eight lines of sixteen, along the last axis but one from opset 20 on, the second one before.
+    Case("DFT", {"x": [2, 4, 16, 2]}, 5 * 8 * 16 * 4),
+    Case("DFT", {"x": [2, 4, 16, 2]}, 5 * 32 * 4 * 2, opset=17),
+    Case("DFT", {"x": [2, 4, 16, 1]}, 5 * 8 * 16 * 4, attributes={"onesided": 1}),
+    Case("DFT", {"x": [2, 4, 16, 2]}, 5 * 8 * 8 * 3, constants={"N": 8}),
     # Lookups read the rows they take, not the table.
     Case("Gather", {"T": [1000, 16], "i": (I64, [5])}, 0, traffic=8 * 5 + 2 * 4 * 80),
     Case("GatherElements", {"x": [9, 9], "i": (I64, [2, 3])}, 0, traffic=8 * 6 + 2 * 4 * 6),
