@@ -9,6 +9,7 @@ KEY = "kept_together"
 
 SIZES_OF_DATA = "sizes that depend on data"
 OPTIONALS = "optionals"
+RANKS = "numbers of axes that depend on data"
 SHAPES = "shapes read in bodies of control flow"
 
 

@@ -1,4 +1,4 @@
-"""Ops of a model that no two stage files can share: around optionals, and around shapes that only a body reads."""
+"""Ops that two stage files cannot share: around optionals, open numbers of axes, and shapes that only a body reads."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import onnx
 
-from mtpp.formats.modelled.kept_together import OPTIONALS, SHAPES
+from mtpp.formats.modelled.kept_together import OPTIONALS, RANKS, SHAPES
 from mtpp.formats.modelled.op_record import OpRecord
-from mtpp.formats.onnx.scope import Scope
+from mtpp.formats.onnx.scope import RANK, Scope
 from mtpp.formats.onnx.stages.optionals import optional_names
 from mtpp.formats.onnx.topology import reads
 
@@ -32,6 +32,7 @@ def inseparable_ops(
     producer = {name: place for place, op in enumerate(ops) for name in graph.node[op.index].output if name}
     optionals = optional_names(graph)
     around: list[list[str]] = []
+    unranked: list[list[str]] = []
     behind: list[list[str]] = []
     needs = _Needs(graph, scope, {op.index for op in ops})
     for place, op in enumerate(ops):
@@ -41,9 +42,12 @@ def inseparable_ops(
                 continue
             if name in optionals:
                 around.append([names[maker], names[place]])
+            known = scope.find(name)
+            if known is not None and RANK in known.open_axes:
+                unranked.append([names[maker], names[place]])
             if name not in op.inputs:
                 behind.append([names[maker], names[place]])
-    return {OPTIONALS: around, SHAPES: behind}
+    return {OPTIONALS: around, RANKS: unranked, SHAPES: behind}
 
 
 class _Needs:

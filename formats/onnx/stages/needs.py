@@ -11,7 +11,7 @@ from onnx import helper
 
 from mtpp.errors import InputError
 from mtpp.formats.onnx.node_view import kind_of
-from mtpp.formats.onnx.scope import Scope
+from mtpp.formats.onnx.scope import RANK, Scope
 from mtpp.formats.onnx.stages.units import Unit
 from mtpp.formats.onnx.tensor_type import TensorType
 from mtpp.formats.onnx.topology import describe
@@ -141,18 +141,27 @@ class Sources:
                 remedy="keep the two in one stage (mtpp partition --together)",
             )
         if made_by < stage:
-            self._refuse_optional(name)
+            self._refuse_undeclared(name)
             needs.received[name] = made_by
 
-    def _refuse_optional(self, name: str) -> None:
-        """Raise for an optional: the reading knows what is in it, not that it is one."""
+    def _refuse_undeclared(self, name: str) -> None:
+        """Raise for a tensor that no graph can declare as its input.
+
+        Of an optional the reading knows what is in it, not that it is one; an input without a number of axes is none.
+        """
+        known = self._scope.find(name)
         if name in self._optionals:
-            raise InputError(
-                f"tensor {name!r} is an optional, which cannot go from one stage to another",
-                source=self._source,
-                where="tensors between stages",
-                remedy="keep the ops that it connects in one stage (mtpp partition --together)",
-            )
+            problem = f"tensor {name!r} is an optional, which cannot go from one stage to another"
+        elif known is not None and RANK in known.open_axes:
+            problem = f"only a run tells the number of axes of tensor {name!r}, which a stage has to declare"
+        else:
+            return
+        raise InputError(
+            problem,
+            source=self._source,
+            where="tensors between stages",
+            remedy="keep the ops that it connects in one stage (mtpp partition --together)",
+        )
 
     def _value(self, name: str, unit: Unit) -> Array | None:
         """Return the contents of a folded tensor if the stage is to hold them, None if it is to compute them.

@@ -10,6 +10,7 @@ import pytest
 from stage_equality import assert_onnx_stages_equal, random_feeds
 
 import mtpp
+from mtpp.errors import InputError
 
 ROWS = "mx = ReduceMax <keepdims = 0> (x, one) m = Greater (mx, half) c = Compress <axis = 0> (x, m)"
 """Keeps rows of a 4×8 tensor."""
@@ -127,3 +128,31 @@ def test_a_state_that_changes_size_is_open_inside_its_loop(tmp_path: Path) -> No
     feeds = [random_feeds(path, seed) for seed in range(2)]
     plan = {op: int(index >= 1) for index, op in enumerate(reading.graph.op_names)}
     assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds, dims=dict(reading.dims))
+
+
+UNRANKED = """<ir_version: 10, opset_import: ["" : 18]>
+g (float[4,8] x) => (float s) <float half = {0.5}, int64[1] one = {1}> {
+    mx = ReduceMax <keepdims = 0> (x, one) m = Greater (mx, half) c = Compress <axis = 0> (x, m)
+    q = Squeeze (c) r = Relu (q) t = Neg (r) s = ReduceSum <keepdims = 0> (t)
+}"""
+"""One row that is kept loses its axis; two do not."""
+
+
+def test_no_cut_is_made_where_the_number_of_axes_is_open(tmp_path: Path) -> None:
+    """Plans keep the ops together between which only a run tells the rank, and say so; one by hand is refused."""
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "model.onnx"
+    onnx.save(onnx.parser.parse_model(UNRANKED), path)
+    model = mtpp.read(path, dims="auto")
+    names = model.graph.op_names
+    plan = mtpp.partition(model, 3)
+    assert len({plan.assignment[name] for name in names if name[:3] in ("Squ", "Rel", "Neg")}) == 1
+    assert "numbers of axes that depend on data kept together" in repr(plan)
+    feeds = [
+        {"x": np.eye(4, 8, dtype=np.float32) * np.arange(8, dtype=np.float32) * np.float32(scale)}
+        for scale in (0.1, 0.3, 1)
+    ]
+    assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds, dims=dict(model.dims))
+    by_hand = {name: int(names.index(name) > names.index(next(n for n in names if "Squeeze" in n))) for name in names}
+    with pytest.raises(InputError, match="only a run tells the number of axes of tensor 'q'"):
+        mtpp.split(path, by_hand, tmp_path / "other", dims=dict(model.dims))
