@@ -51,9 +51,9 @@ PLANNERS = ("piper", "equi", "pipedream-2bw")
 """Planners of training plans of version 1."""
 
 
-def plan_name_rows(plan: dict[str, Any], graph: TickGraph) -> list[Check]:
-    """Return the row on a plan's names if one of them is wrong."""
-    return _rows(_plan_fault(plan) or _slice_fault(plan, graph))
+def plan_name_rows(plan: dict[str, Any], graph: TickGraph | None) -> list[Check]:
+    """Return the row on a plan's names if one of them is wrong; without its graph as far as that can be told."""
+    return _rows(_plan_fault(plan) or (None if graph is None else _slice_fault(plan, graph)))
 
 
 def row_name_rows(row: dict[str, Any]) -> list[Check]:
@@ -76,6 +76,11 @@ def training_name_rows(plan: dict[str, Any]) -> list[Check]:
     if planner not in PLANNERS:
         return _rows(_unknown("planner", planner))
     return _rows(_end_fault(plan) or (None if planner == "piper" else _equal_fault(plan)))
+
+
+def any_training_name_rows(plan: dict[str, Any]) -> list[Check]:
+    """Return the row on the names in a training plan of any version if one of them is wrong."""
+    return training_name_rows(plan) if plan["version"] == 1 else end_rows(plan)
 
 
 def end_rows(plan: dict[str, Any]) -> list[Check]:

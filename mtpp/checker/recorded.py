@@ -56,6 +56,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
         Recorded("rows/*/model", MODEL_NAME),
         Recorded("rows/*/path", "where the model was; which one it is says its SHA-256"),
         *(Recorded(f"rows/*/{one.place}", one.why) for one in _SYSTEM),
+        Recorded("rows/*/together/**", TERMS),
         Recorded("rows/*/assumptions/*", FOR_PEOPLE),
         *(Recorded(f"rows/*/{key}", HOW_FOUND) for key in ("upper_algorithm", "solved/*", "stopped")),
         Recorded("rows/*/seconds/*", TIMES),

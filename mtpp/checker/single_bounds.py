@@ -47,6 +47,13 @@ def others(row: dict[str, Any]) -> dict[str, int]:
     }
 
 
+def without_proof(row: dict[str, Any]) -> set[str]:
+    """Return the bounds of a row that nobody can check: its proof is not there, or it has none."""
+    known = {SIMPLE, *row.get("proofs", {}), *([row["proven"]["method"]] if "proven" in row else [])}
+    unproven = {row["lower_method"]} if row["tier"] == Tier.SOLVER else set()
+    return unproven | {method for method in others(row) if method not in known}
+
+
 def contradiction(row: dict[str, Any], reached: int | None) -> str | None:
     """Say in what single bounds contradict each other, or a bottleneck; None if they do not."""
     bounds = row["bounds"]

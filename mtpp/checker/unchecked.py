@@ -11,6 +11,7 @@ from typing import Any
 from mtpp.checker.checks import PARTITION, check_optimal, check_ratio, proven_words, quotient, rows_named
 from mtpp.checker.document import check_plan
 from mtpp.checker.facts import dims_rows, groups_row, system_rows
+from mtpp.checker.names import any_training_name_rows, plan_name_rows
 from mtpp.checker.report import BOUND_CHECK, Check, Report, complete
 from mtpp.checker.tier import Tier
 from mtpp.checker.training.facts import BANDWIDTH, bandwidth_row
@@ -57,6 +58,7 @@ def unchecked_plan(
         *dims_rows(plan["model"], dims_due, _PLAN),
         groups_row(plan["together"], plan["model"]["ops"]),
         Check(MODEL_FILE, None, why),
+        *plan_name_rows(plan, None),
     ]
     if stated["value"] > reached:
         checks.append(Check(BOUND_CHECK, False, f"{stated['value']} is above the bottleneck {reached} of the plan"))
@@ -87,7 +89,7 @@ def unchecked_training_plan(plan: Any, why: str, *, system_due: Mapping[str, Any
     held = [bandwidth_row(system, system.get("topology") or [], due, _PLAN)] if BANDWIDTH in due else []
     feasible = plan["feasible"]
     claims = _OF_TRAINING_PLAN if feasible else _OF_NO_PLAN
-    checks = complete([*held, Check(MODEL_FILE, None, why)], claims, _WHY)
+    checks = complete([*held, Check(MODEL_FILE, None, why), *any_training_name_rows(plan)], claims, _WHY)
     tier = Tier(plan["lower_bound"]["tier"]) if feasible else Tier.NONE
     subject = "the lower bound" if feasible else "that there is no plan"
     return Report(checks, tier, None, bound_rechecked=False, proven="", subject=subject)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.inference.cost_columns import CostColumns
@@ -19,10 +19,20 @@ _ROW, _ROOM = 36, 76
 
 
 def bound_ladders(
-    rows: Sequence[StatedRow], labels: Mapping[str, str], charts: dict[str, Any], data: dict[str, Any]
+    rows: Sequence[StatedRow],
+    labels: Mapping[str, str],
+    charts: dict[str, Any],
+    data: dict[str, Any],
+    unproven: Sequence[Collection[str]],
 ) -> list[Block]:
-    """Return the chart, which goes to *charts*; *data* takes what it shows of each cell."""
-    cells = [_cell(row, labels[row.path]) for row in rows]
+    """Return the chart, which goes to *charts*; *data* takes what it shows of each cell.
+
+    Parameters
+    ----------
+    unproven
+        Of each row, the bounds that nobody can check.
+    """
+    cells = [_cell(row, labels[row.path], bounds) for row, bounds in zip(rows, unproven, strict=True)]
     most = max(len(cell["names"]) for cell in cells)
     height = _ROOM + _ROW * most
     drawing = Drawing("ladder", height=height, x=(0, 1), y=(most - 0.4, -1.3), x_label="cost", rows=[])
@@ -40,7 +50,7 @@ def bound_ladders(
     return [Prose(cells[first]["title"], name="ladder-title"), Chart("ladder", caption, height)]
 
 
-def _cell(row: StatedRow, label: str) -> dict[str, Any]:
+def _cell(row: StatedRow, label: str, unproven: Collection[str]) -> dict[str, Any]:
     largest = max([row.upper or 0, row.lower, *(one.value or 0 for one in row.bounds.values())])
     costs = CostColumns.of(row, largest)
     names, values, texts, fills = [], [], [], []
@@ -51,7 +61,8 @@ def _cell(row: StatedRow, label: str) -> dict[str, Any]:
         text = "nothing proven" if value is None else row.describe(value)
         if value is not None and row.upper:
             text += f" ({value / row.upper:.1%})"
-        texts.append(text if figure.solved else f"{text}, cut short")
+        text = text if figure.solved else f"{text}, cut short"
+        texts.append(f"{text}, unchecked" if name in unproven and value is not None else text)
         fills.append(_BEST if name == row.method else _OTHER)
     title = f"{label}, k = {row.k}: ratio {ratio_text(row.ratio)}" if row.upper is not None else f"{label}, k = {row.k}"
     return {

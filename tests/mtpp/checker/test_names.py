@@ -12,6 +12,7 @@ from training_models import random_problem
 from mtpp.checker import names
 from mtpp.checker.plan import verify_plan
 from mtpp.checker.training.plan import verify_training_plan
+from mtpp.checker.unchecked import unchecked_plan
 from mtpp.errors import Infeasible
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
@@ -83,6 +84,13 @@ def test_a_wrong_name_is_false(change: dict[str, Any], said: str) -> None:
     assert faults(plan, graph) == []
     (found,) = faults(plan | change, graph)
     assert said in found
+
+
+def test_names_are_held_to_where_the_model_is_not_found() -> None:
+    """Of plans whose model nobody has, names are what can be told."""
+    plan = plan_of(chain([5, 3, 4, 2], [1, 1, 1], "ps"), "auto")
+    assert unchecked_plan(plan, "not here").verdict == "unchecked"
+    assert unchecked_plan(plan | {"algorithm": "magic"}, "not here").named("false") == [names.FOUND_BY]
 
 
 def test_stages_of_slice_are_runs_of_the_order() -> None:
