@@ -185,6 +185,7 @@ def profile(
     >>> measured.graph.op_count, measured.graph.time_unit
     (122, 'us')
     """
+    from mtpp.api.inputs.given_arrays import checked_inputs
     from mtpp.api.inputs.model_path import model_file
     from mtpp.api.inputs.model_terms import bytes_or_none, sizes
     from mtpp.api.inputs.reading import system_from
@@ -200,7 +201,7 @@ def profile(
         optimise=flag(optimise, "optimise"),
         beside=whole(beside, "beside", least=0, most=MOST_BESIDE),
         backward=flag(backward, "backward"),
-        inputs=_checked_inputs(inputs),
+        inputs=checked_inputs(inputs),
         dims=read_for | sizes(dims),
         seed=whole(seed, "seed", least=0, most=MOST_SEED),
         memory_bytes=bytes_or_none(memory_limit, "memory_limit"),
@@ -219,17 +220,18 @@ def profile_model_file(request: ProfileModelRequest, observer: Observer) -> Prof
     Interrupted
         If Ctrl-C ended the work.
     """
+    from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.inputs.model_path import read_measurable
     from mtpp.host.free_memory import free_bytes
     from mtpp.runtime.profiling.profile_request import ProfileRequest
     from mtpp.runtime.profiling.timing import ProfileChoices
 
-    arrays = _arrays(request.inputs) if isinstance(request.inputs, str) else request.inputs
+    arrays = given_arrays(request.inputs)
     terms = ProfileRequest(
         ProfileChoices(request.warmup, request.repeats, request.threads, request.optimise, request.beside),
         _system(request.system),
         dims=request.dims,
-        arrays=arrays or {},
+        arrays=arrays,
         seed=request.seed,
         memory_bytes=free_bytes() if request.memory_bytes is None else request.memory_bytes,
         backward=request.backward,
@@ -266,36 +268,3 @@ def _system(system: System | str | None) -> System:
     from mtpp.inference.system import DEFAULT_PRESET, load_system
 
     return load_system(system or DEFAULT_PRESET) if system is None or isinstance(system, str) else system
-
-
-def _arrays(path: str) -> dict[str, Array]:
-    """Read arrays by name; none that would have to be unpickled."""
-    import zipfile
-
-    import numpy as np
-
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise ValueError("one array without a name")
-            return {name: archive[name] for name in archive.files}
-    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
-        raise InputError(
-            f"no arrays by name can be read: {error}", source=path, remedy="write it with numpy.savez(FILE, NAME=array)"
-        ) from None
-
-
-def _checked_inputs(inputs: Any) -> str | dict[str, Array] | None:
-    import numpy as np
-
-    from mtpp.api.parameters import path_text, shortened
-
-    if inputs is None:
-        return None
-    if not isinstance(inputs, Mapping):
-        return path_text(inputs, "inputs")
-    for name, array in inputs.items():
-        if not isinstance(name, str) or not isinstance(array, np.ndarray):
-            problem = f"{shortened(array)} is no array" if isinstance(name, str) else f"{shortened(name)} is no name"
-            raise InputError(problem, parameter="inputs", remedy="give NumPy arrays by the names of inputs")
-    return dict(inputs)

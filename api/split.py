@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +53,7 @@ class SplitResult:
 
     @property
     def passed(self) -> bool | None:
-        """Whether the stages compute what the whole model does; None if that was not checked."""
+        """Whether the stages compute what the whole model does; None if that was not checked, or could not be."""
         return None if self.stages.check is None else self.stages.check.passed
 
     def document(self) -> dict[str, Any]:
@@ -80,6 +80,7 @@ def split(
     *,
     check: bool = False,
     force: bool = False,
+    inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     dims: SizeTerms | str | None = None,
     max_input_size: int | str | None = None,
@@ -99,10 +100,12 @@ def split(
     folder
         Folder for the stages and their manifest, written whole or not at all. None: they are only checked.
     check
-        Whether to run whole and split on random inputs and compare; needs ``mtpp[run]``, of PyTorch programs
+        Whether to run whole and split on several sets of inputs and compare; needs ``mtpp[run]``, of PyTorch programs
         ``mtpp[torch]``, as cutting them does.
     force
         Whether to replace the stages that an earlier split wrote to that folder.
+    inputs
+        Contents of inputs for the check by name, or a ``.npz`` file with them; others are random.
     seed
         Of random inputs and weights.
     dims
@@ -150,9 +153,19 @@ def split(
         None if folder is None else path_text(folder, "folder"),
         force=flag(force, "force"),
         check_seed=seed if wanted else None,
+        inputs=_inputs_of_check(inputs, wanted=wanted),
     )
     with brought_along(plan, "plan"):
         return split_files(request, listener(observer))
+
+
+def _inputs_of_check(inputs: Any, *, wanted: bool) -> str | dict[str, Any] | None:
+    from mtpp.api.inputs.given_arrays import checked_inputs
+
+    found = checked_inputs(inputs)
+    if found is not None and not wanted:
+        raise InputError("are for a check", parameter="inputs", remedy="give ‹check› too, or leave them out")
+    return found
 
 
 def split_files(request: SplitRequest, observer: Observer) -> SplitResult:

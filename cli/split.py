@@ -7,10 +7,13 @@ from typing import Any
 import click
 
 from mtpp.cli.options.completing import EXPORTERS, names_completion
-from mtpp.cli.options.file_types import ASSIGNMENT, MODEL, OUTPUT_FOLDER
+from mtpp.cli.options.file_types import ASSIGNMENT, INPUTS, MODEL, OUTPUT_FOLDER
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.shared import output_options
 from mtpp.cli.options.sizes import size_options, sizes_of
+
+UNCHECKED = 3
+"""Exit code where a check was asked for and could not be made."""
 
 
 @click.command("split")
@@ -23,7 +26,10 @@ from mtpp.cli.options.sizes import size_options, sizes_of
     metavar="FOLDER",
     help="Write the stages and their manifest there, all or nothing.",
 )
-@click.option("--check", is_flag=True, help="Run whole and split on random inputs and compare; exit 1 if they differ.")
+@click.option("--check", is_flag=True, help="Run whole and split on several inputs and compare; exit 1 if they differ.")
+@click.option(
+    "--inputs", type=INPUTS, metavar="FILE.npz", help="For --check: contents of inputs by name [default: random]."
+)
 @click.option("--force", is_flag=True, help="Replace the stages that an earlier run wrote to FOLDER.")
 @click.option(
     "--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True, help="Of random inputs and weights."
@@ -50,6 +56,10 @@ def command(
     also be JSON {"op": stage, …}. The stages are for the sizes that the plan was made for. External weights are copied
     once, and shared by the stages. Each stage reads what earlier ones made: see manifest.json. For --emit alone, MODEL
     may be a graph in any format.
+
+    --check runs whole and split on several sets of inputs, which lean to different sides, so that sizes and branches
+    that depend on data differ. It warns of branches that none of them reaches. Exit code 3: the stages are written, and
+    no values could be made up for an input.
     """
     from mtpp.api.emit import emit_files
     from mtpp.api.inputs.stage_plan import PlanFiles
@@ -62,6 +72,8 @@ def command(
     forms = options["forms"]
     if output is None and not options["check"] and not forms:
         raise click.UsageError("give -o FOLDER, --check or --emit NAME", ctx)
+    if options["inputs"] is not None and not options["check"]:
+        raise click.UsageError("--inputs goes with --check", ctx)
     if model == plan == "-":
         raise click.UsageError("model and plan cannot both be standard input", ctx)
     if output == "-":
@@ -72,8 +84,11 @@ def command(
         write_stdout(emit_files(files, forms, console))
         return
     seed = options["seed"] if options["check"] else None
-    result = split_files(SplitRequest(files, output, options["force"], seed, forms), console)
+    request = SplitRequest(files, output, options["force"], seed, forms, options["inputs"])
+    result = split_files(request, console)
     write_stdout(split_text(result.stages, output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
         console.complain("the outputs of the stages are not those of the whole model")
         ctx.exit(1)
+    if options["check"] and result.passed is None:
+        ctx.exit(UNCHECKED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,21 @@ from numpy.typing import NDArray
 from mtpp.errors import InputError
 
 Array = NDArray[Any]
+
+
+class NoValues(InputError):
+    """An input or a weight of a type for which no values can be made up: strings, sequences (exit code 2)."""
+
+
+class Leaning(Enum):
+    """Side that random values lean to: sizes and ways through a model that depend on data then differ."""
+
+    NONE = "none"
+    HIGH = "high"
+    LOW = "low"
+
+
+_SHIFTS = {Leaning.NONE: 0, Leaning.HIGH: 1, Leaning.LOW: -1}
 
 
 def _generator(name: str, seed: int) -> np.random.Generator:
@@ -28,23 +44,28 @@ def _numpy_dtype(onnx_dtype: int, name: str) -> np.dtype[Any]:
             return np.dtype(helper.tensor_dtype_to_np_dtype(onnx_dtype))
         except KeyError:
             pass
-    raise InputError(
+    raise NoValues(
         f"no values can be made up for tensor {name!r} of element type {onnx_dtype}", remedy="run it on data of its own"
     )
 
 
 def random_input(
-    name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0, limits: tuple[int, int] | None = None
+    name: str,
+    onnx_dtype: int,
+    shape: Sequence[int],
+    seed: int = 0,
+    limits: tuple[int, int] | None = None,
+    leaning: Leaning = Leaning.NONE,
 ) -> Array:
     """Return values for an input of a model, as :func:`drawn_input` draws them, in its type.
 
     Raises
     ------
-    InputError
+    NoValues
         For strings and other types without numbers.
     """
     dtype = _numpy_dtype(onnx_dtype, name)
-    return drawn_input(name, shape, seed, whole=dtype.kind in "iub", limits=limits).astype(dtype)
+    return drawn_input(name, shape, seed, whole=dtype.kind in "iub", limits=limits, leaning=leaning).astype(dtype)
 
 
 def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 0) -> Array:
@@ -52,7 +73,7 @@ def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 
 
     Raises
     ------
-    InputError
+    NoValues
         For strings and other types without numbers.
     """
     dtype = _numpy_dtype(onnx_dtype, name)
@@ -60,16 +81,26 @@ def random_weight(name: str, onnx_dtype: int, shape: Sequence[int], seed: int = 
 
 
 def drawn_input(
-    name: str, shape: Sequence[int], seed: int, *, whole: bool, limits: tuple[int, int] | None = None
+    name: str,
+    shape: Sequence[int],
+    seed: int,
+    *,
+    whole: bool,
+    limits: tuple[int, int] | None = None,
+    leaning: Leaning = Leaning.NONE,
 ) -> Array:
-    """Return values for an input of a model: normal ones, float32.
+    """Return values for an input of a model: normal ones, float32, about 1 or −1 where they lean to a side.
 
-    Whole numbers, int64, are from the first to the last of *limits*; where nothing is known of them, and for truth
-    values, 0 or 1: valid as indices, token types, masks.
+    Whole numbers, int64, are from the first to the last of *limits*, or one of the two where they lean to it. Where
+    nothing is known of them, and for truth values, 0 or 1: valid as indices, token types, masks.
     """
     random = _generator(name, seed)
     least, most = limits or (0, 1)
-    return random.integers(least, most + 1, shape) if whole else random.standard_normal(shape, dtype=np.float32)
+    if whole:
+        return random.integers(
+            most if leaning is Leaning.HIGH else least, (least if leaning is Leaning.LOW else most) + 1, shape
+        )
+    return random.standard_normal(shape, dtype=np.float32) + np.float32(_SHIFTS[leaning])
 
 
 def drawn_weight(name: str, shape: Sequence[int], seed: int, *, whole: bool) -> Array:

@@ -84,6 +84,8 @@ def split_document(result: WrittenStages) -> dict[str, Any]:
         document["check"] = {
             "passed": check.passed,
             "seed": check.seed,
+            "inputs": check.inputs,
+            "notes": list(check.notes),
             "random_nodes": list(check.random),
             "random_weights": check.absent,
             "outputs": [_check_row(output) for output in check.outputs],
@@ -186,10 +188,11 @@ def _check_text(check: SplitCheck) -> str:
     count = len(check.outputs)
     outputs = "output" if count == 1 else "outputs"
     identical = sum(output.identical for output in check.outputs)
-    if check.random:
+    if check.random and check.passed:
         return f"types and shapes of {count} {outputs} are the same; the values are random"
     if identical == count:
-        return f"passed: {'the output is' if count == 1 else f'all {count} outputs are'} the same bit for bit"
+        inputs = "" if check.inputs == 1 else f", for {check.inputs} sets of inputs"
+        return f"passed: {'the output is' if count == 1 else f'all {count} outputs are'} the same bit for bit{inputs}"
     worst = max(check.outputs, key=lambda output: output.relative_difference)
     differs = (
         f"{identical} of {count} {outputs} the same bit for bit; largest difference {worst.largest_difference:.3g}, "

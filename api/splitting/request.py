@@ -6,7 +6,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from mtpp.api.inputs.stage_plan import PlanFiles
+    from mtpp.runtime.random_values import Array
 
 
 @dataclass(frozen=True)
@@ -23,6 +26,8 @@ class SplitRequest:
         Whether stages that were written there earlier may be replaced.
     check_seed
         Of the random inputs and weights of a check; None for no check.
+    inputs
+        Contents of inputs for the check by name, or the path of an ``.npz`` file with them; others are random.
     forms
         Forms of other programs that the plan is wanted in as well.
     """
@@ -32,3 +37,4 @@ class SplitRequest:
     force: bool = False
     check_seed: int | None = None
     forms: tuple[str, ...] = ()
+    inputs: str | Mapping[str, Array] | None = None

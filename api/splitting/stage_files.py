@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from mtpp.errors import InputError
+
 if TYPE_CHECKING:
     from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.api.observer import Observer
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from mtpp.formats.onnx.stages import Split
     from mtpp.formats.results.stage_manifest import StageManifest
     from mtpp.runtime.checking.output_check import SplitCheck
+    from mtpp.runtime.random_values import Array
     from mtpp.views.written_stages import WrittenStages
 
 
@@ -49,7 +52,7 @@ def onnx_stages(
     del split  # and the weights with it
     result = None
     if request.check_seed is not None:
-        result = _checked(model, manifest, folder, request.check_seed, observer, show)
+        result = _checked(model, manifest, folder, request, observer, show)
     return WrittenStages(
         request.folder,
         manifest,
@@ -96,9 +99,16 @@ def program_stages(
         from mtpp.runtime.checking.program_check import check_split_program
 
         check = check_split_program(
-            source.stored, manifest, folder, display=source.display, seed=request.check_seed, tell=_told(observer, show)
+            source.stored,
+            manifest,
+            folder,
+            display=source.display,
+            seed=request.check_seed,
+            inputs=_inputs_of(request, manifest),
+            tell=_told(observer, show),
         )
         _warn_of(check, observer)
+        _warn_of_run(manifest, observer)
     sizes = tuple((folder / stage.file).stat().st_size for stage in manifest.stages)
     return WrittenStages(request.folder, manifest, tuple(plan.param_bytes), sizes, {}, 0, 0, check)
 
@@ -137,6 +147,8 @@ def _warn_of(check: SplitCheck, observer: Observer) -> None:
         observer.warn(f"{check.absent:,} {weights} absent: checked with random ones")
     if check.random:
         observer.warn(f"{check.random[0]} draws random numbers: only types and shapes of the outputs were compared")
+    for note in check.notes:
+        observer.warn(note)
     for output in check.outputs:
         if not output.finite and not check.random:
             observer.warn(f"output {output.name!r} has no finite value: that it is the same says little")
@@ -151,27 +163,57 @@ def _checked(
     model: PlannedModel,
     manifest: StageManifest,
     folder: Path,
-    seed: int,
+    request: SplitRequest,
     observer: Observer,
     show: Callable[[str], None],
-) -> SplitCheck:
+) -> SplitCheck | None:
+    """Return what was found; None, with a warning, if no values can be made up for the model."""
     from mtpp.runtime.checking.output_check import SplitCheck
     from mtpp.runtime.guarded import guarded
+    from mtpp.runtime.random_values import NoValues
 
     source = model.source
-    found = guarded(
-        "mtpp.runtime.checking.split_check:check_split",
-        {
-            "model": source.data,
-            "folder": model.folder,
-            "manifest": manifest,
-            "stages": folder,
-            "display": source.display,
-            "seed": seed,
-        },
-        source.display,
-        _told(observer, show),
-    )
+    arguments = {
+        "model": source.data,
+        "folder": model.folder,
+        "manifest": manifest,
+        "stages": folder,
+        "display": source.display,
+        "seed": request.check_seed,
+        "inputs": _inputs_of(request, manifest),
+    }
+    try:
+        found = guarded(
+            "mtpp.runtime.checking.split_check:check_split", arguments, source.display, _told(observer, show)
+        )
+    except NoValues as error:
+        observer.warn(f"{source.display}: not checked: {error.problem}; {error.remedy}")
+        return None
     assert isinstance(found, SplitCheck)
     _warn_of(found, observer)
+    _warn_of_run(manifest, observer)
     return found
+
+
+def _inputs_of(request: SplitRequest, manifest: StageManifest) -> dict[str, Array]:
+    """Return contents of inputs that were given for the check."""
+    from mtpp.api.inputs.given_arrays import given_arrays
+
+    arrays = given_arrays(request.inputs)
+    known = [one.name for one in manifest.inputs]
+    unknown = [name for name in arrays if name not in known]
+    if unknown:
+        remedy = f"it has: {', '.join(known) or 'none'}"
+        raise InputError(f"the model has no input {unknown[0]!r}", parameter="inputs", remedy=remedy)
+    return arrays
+
+
+def _warn_of_run(manifest: StageManifest, observer: Observer) -> None:
+    """Warn of tensors that ``run`` has no memory for: what passes the check is to run."""
+    from mtpp.runtime.pipeline.wiring import not_handed_on
+
+    found = not_handed_on(manifest)
+    if found:
+        name, problem = found[0]
+        more = f", nor {len(found) - 1} more" if len(found) > 1 else ""
+        observer.warn(f"`mtpp run` cannot hand on tensor {name!r}{more}: {problem}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,17 +49,29 @@ class SplitCheck:
         What draws random numbers, nodes or else the model as a whole: then only types and shapes are compared.
     absent
         Number of weights whose data is absent; they were made up.
+    inputs
+        Number of sets of inputs that were compared.
+    notes
+        For people: what the comparison does not say.
     """
 
     outputs: tuple[OutputCheck, ...]
     random: tuple[str, ...]
     absent: int
     seed: int
+    inputs: int = 1
+    notes: tuple[str, ...] = ()
 
     @property
     def passed(self) -> bool:
         """Whether all outputs are the same within their tolerances."""
         return all(output.passed for output in self.outputs)
+
+
+def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:
+    """Return what is found of one output in all sets of inputs."""
+    worst = max(checks, key=lambda check: (not check.passed, check.relative_difference, not check.identical))
+    return replace(worst, finite=any(check.finite for check in checks))
 
 
 def compared_output(

@@ -1,32 +1,38 @@
-"""Comparison of a split PyTorch program with the whole one: both are run on the same random inputs.
+"""Comparison of a split PyTorch program with the whole one: both are run on the same inputs, several sets of them.
 
 Ops run with the same kernels on tensors with the same layout in memory, so results are expected to be equal bit for
-bit. A program that writes buffers is run twice, so that what the first run leaves behind shows in the second.
+bit. Sets follow each other: what a run leaves behind in buffers shows in the next one, and is compared at the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
-from mtpp.formats.results.stage_manifest import MODEL_INPUT, StageManifest
+from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageManifest
 from mtpp.formats.results.stage_records import ConstantResult
-from mtpp.runtime.checking.output_check import SplitCheck, compared_output
+from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of
+from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
 from mtpp.runtime.pytorch.flat_program import flat_program
+from mtpp.runtime.pytorch.library import pytorch
 from mtpp.runtime.pytorch.loading import load_program
 from mtpp.runtime.pytorch.randomness import random_steps
 from mtpp.runtime.pytorch.stage_modules import is_mutable
 from mtpp.runtime.pytorch.tensors import as_array, drawn_tensor
+from mtpp.runtime.random_values import Array
 
 if TYPE_CHECKING:
     import torch
 
     Tensors = dict[str, torch.Tensor]
+
+_FEWEST = 2
+"""Sets for a program that writes buffers: what the first one leaves has to show."""
 
 
 def check_split_program(
@@ -36,9 +42,10 @@ def check_split_program(
     *,
     display: str,
     seed: int = 0,
+    inputs: Mapping[str, Array] | None = None,
     tell: Callable[[str], None] = lambda text: None,
 ) -> SplitCheck:
-    """Run a program whole and split on random inputs and compare the outputs.
+    """Run a program whole and split on the same inputs and compare the outputs, and the buffers at the end.
 
     Parameters
     ----------
@@ -48,13 +55,15 @@ def check_split_program(
         The folder of the stages.
     display
         What messages call the program.
+    inputs
+        Contents of inputs by name; others are random.
     tell
         Is told what is being run.
 
     Raises
     ------
     InputError
-        If PyTorch is not installed, cannot load or run one of the programs, or the program draws random numbers.
+        If PyTorch is not installed, or cannot load or run one of the programs.
 
     Notes
     -----
@@ -63,38 +72,73 @@ def check_split_program(
     tell("loading the whole program")
     loaded = load_program(stored, display, seed)
     flat = flat_program(loaded.exported, {})
-    random = next(random_steps(flat), None)
-    if random is not None:
-        raise InputError(
-            f"it draws random numbers, in {random!r} first: whole and split cannot be compared",
-            source=display,
-            remedy="export it in eval mode: module.eval()",
-        )
-    rounds = 2 if any(is_mutable(step.node) for step in flat.steps) else 1
+    random = tuple(random_steps(flat))[:1]
+    keeps = any(is_mutable(step.node) for step in flat.steps)
     del flat
-    given = [
-        {
-            one.name: drawn_tensor(one.name, one.dtype, _sizes(one.shape), seed + i, one.limits)
-            for one in manifest.inputs
-        }
-        for i in range(rounds)
-    ]
+    given = inputs or {}
+    count = max(draw_count(manifest, given), _FEWEST if keeps else 1)
+    sets = [_drawn(manifest, given, number, seed) for number in range(count)]
     whole = opened(loaded.exported, display, [output.name for output in manifest.outputs])
     tell("running the whole program")
-    expected = [whole.run(_copies(inputs)) for inputs in given]
-    made_up = len(loaded.made_up)
+    expected, ran, notes = [], [], []
+    for number, values in enumerate(sets):
+        try:
+            expected.append(whole.run(_copies(values)))
+            ran.append(values)
+        except InputError:
+            if number == 0 or keeps:  # what it has written by then, nobody knows
+                raise
+    if len(ran) < len(sets):
+        notes.append(f"the whole program cannot be run on {len(sets) - len(ran)} of {len(sets)} sets of inputs")
+    made_up, kept = len(loaded.made_up), _buffers(whole)
     del loaded, whole
-    found = _run_stages(manifest, stages, given, seed, tell)
+    found = _run_stages(manifest, stages, ran, seed, tell)
     between = types_between(manifest)
     checks = []
     for output in manifest.outputs:
-        whole_values = [as_array(values[output.name]) for values in expected]
-        if isinstance(output, ConstantResult):
-            own = [as_array(output.value)] * rounds
+        pairs = [
+            (values[output.name], output.value if isinstance(output, ConstantResult) else own[output.name])
+            for values, own in zip(expected, found.results, strict=True)
+        ]
+        checks.append(
+            worst_of(
+                [
+                    compared_output(output, [as_array(one)], [as_array(other)], between, random=bool(random))
+                    for one, other in pairs
+                ]
+            )
+        )
+    if not random:
+        checks += _wrong_buffers(kept, found.buffers, between)
+    return SplitCheck(tuple(checks), random, made_up, seed, len(ran), tuple(notes))
+
+
+def _drawn(manifest: StageManifest, given: Mapping[str, Array], number: int, seed: int) -> Tensors:
+    """Return a set of inputs: those that are given, and random ones."""
+    found: Tensors = {}
+    for one in manifest.inputs:
+        if one.name in given:
+            found[one.name] = pytorch().from_numpy(fitting(one, given[one.name]).copy())
         else:
-            own = [as_array(values[output.name]) for values in found]
-        checks.append(compared_output(output, whole_values, own, between, random=False))
-    return SplitCheck(tuple(checks), (), made_up, seed)
+            limits = explored_limits(one, number)
+            shape, leaning = _sizes(one.shape), leaning_of(number)
+            found[one.name] = drawn_tensor(one.name, one.dtype, shape, seed + number, limits, leaning)
+    return found
+
+
+def _buffers(program: OpenedProgram) -> dict[str, Array]:
+    return {name: as_array(value).copy() for name, value in program.module.named_buffers(remove_duplicate=False)}
+
+
+def _wrong_buffers(
+    whole: Mapping[str, Array], stages: Mapping[str, Array], between: Collection[str]
+) -> Iterator[OutputCheck]:
+    """Yield buffers that the stages have left otherwise than the whole program."""
+    for name in whole.keys() & stages.keys():
+        buffer = Described(f"buffer {name}", whole[name].dtype.name, whole[name].shape)
+        check = compared_output(buffer, [whole[name]], [stages[name]], between, random=False)
+        if not check.passed:
+            yield check
 
 
 def _sizes(shape: tuple[int | None, ...]) -> list[int]:
@@ -106,12 +150,20 @@ def _copies(tensors: Mapping[str, Any]) -> Tensors:
     return {name: tensor.clone() for name, tensor in tensors.items()}
 
 
+class _Found(NamedTuple):
+    """Results of the whole for each set of inputs, and the buffers at the end."""
+
+    results: list[Tensors]
+    buffers: dict[str, Array]
+
+
 def _run_stages(
     manifest: StageManifest, folder: Path, given: list[Tensors], seed: int, tell: Callable[[str], None]
-) -> list[Tensors]:
-    """Run the stages one after the other, each once for each set of inputs; return the results of the whole."""
+) -> _Found:
+    """Run the stages one after the other, each once for each set of inputs."""
     live = [_copies(inputs) for inputs in given]
     results = [{output: inputs[input_] for output, input_ in manifest.direct} for inputs in given]
+    buffers: dict[str, Array] = {}
     last_reader = {tensor.name: stage.index for stage in manifest.stages for tensor in stage.inputs}
     for stage in manifest.stages:
         tell(f"running {stage.file}")
@@ -122,8 +174,9 @@ def _run_stages(
             values.update(made)
             for name in [name for name in values if last_reader.get(name, MODEL_INPUT) <= stage.index]:
                 del values[name]
+        buffers |= _buffers(one)
         del one
-    return results
+    return _Found(results, buffers)
 
 
 def _open(path: Path, stage: Any, seed: int) -> OpenedProgram:

@@ -122,25 +122,34 @@ def _layout(folder: Path, tensors: Iterable[Described]) -> Layout:
     return Layout.of([(tensor.name, *_concrete(folder, tensor)) for tensor in tensors])
 
 
+def not_handed_on(manifest: StageManifest) -> list[tuple[str, str]]:
+    """Return the tensors that a run would have no memory for, each with why."""
+    read = {one.name for stage in manifest.stages for one in stage.inputs if one.source == MODEL_INPUT}
+    tensors = [one for one in manifest.inputs if one.name in read]
+    tensors += [one for stage in manifest.stages for one in stage.outputs]
+    found = [(one.name, _fault_of(one)) for one in tensors]
+    return [(name, fault[0]) for name, fault in found if fault is not None]
+
+
+def _fault_of(tensor: Described) -> tuple[str, str] | None:
+    """Return why no memory can be set aside for a tensor, and what to do; None if it can."""
+    if tensor.dtype not in _PLAIN_TYPES:
+        return f"{tensor.dtype!r} cannot go through shared memory", "cut the model where tensors of plain numbers cross"
+    if None in tensor.shape:
+        return (
+            "its size is not known, so no memory can be set aside for it",
+            "split with ‹dims› NAME=VALUE, or partition a profile, which knows the sizes",
+        )
+    return None
+
+
 def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
     """Return numpy's name of a tensor's type, and its shape."""
     source = str(folder / FILE_NAME)
     where = f"tensor {tensor.name!r}"
-    if tensor.dtype not in _PLAIN_TYPES:
-        raise InputError(
-            f"{tensor.dtype!r} cannot go through shared memory",
-            source=source,
-            where=where,
-            remedy="cut the model where tensors of plain numbers cross",
-        )
+    if (fault := _fault_of(tensor)) is not None:
+        raise InputError(fault[0], source=source, where=where, remedy=fault[1])
     shape = tuple(size for size in tensor.shape if size is not None)
-    if len(shape) < len(tensor.shape):
-        raise InputError(
-            "its size is not known, so no memory can be set aside for it",
-            source=source,
-            where=where,
-            remedy="split with ‹dims› NAME=VALUE, or partition a profile, which knows the sizes",
-        )
     if len(shape) > _MOST_AXES or prod(shape) * np.dtype(tensor.dtype).itemsize >= SIZE_LIMIT:
         raise InputError("no memory can hold it", source=source, where=where, remedy="split the model again")
     return tensor.dtype, shape

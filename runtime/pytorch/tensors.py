@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.runtime.pytorch.library import pytorch
-from mtpp.runtime.random_values import drawn_input
+from mtpp.runtime.random_values import Leaning, drawn_input
 
 if TYPE_CHECKING:
     import torch
@@ -39,13 +39,18 @@ def as_array(tensor: Any) -> NDArray[Any]:
 
 
 def drawn_tensor(
-    name: str, dtype: str, shape: Sequence[int], seed: int, limits: tuple[int, int] | None = None
+    name: str,
+    dtype: str,
+    shape: Sequence[int],
+    seed: int,
+    limits: tuple[int, int] | None = None,
+    leaning: Leaning = Leaning.NONE,
 ) -> torch.Tensor:
     """Return random values for an input, as :func:`mtpp.runtime.random_values.drawn_input` draws them."""
     library = pytorch()
     kind = getattr(library, dtype)
     whole = not (kind.is_floating_point or kind.is_complex)
-    drawn = np.asarray(drawn_input(name, shape, seed, whole=whole, limits=limits))
+    drawn = np.asarray(drawn_input(name, shape, seed, whole=whole, limits=limits, leaning=leaning))
     tensor: torch.Tensor = library.from_numpy(drawn).to(kind)
     return tensor
 

@@ -83,6 +83,7 @@ class _Needs:
     def _is_stored(self, name: str, maker: onnx.NodeProto) -> bool:
         """Say whether a stage stores a folded tensor in place of computing it."""
         known = self._scope.find(name)
-        if known is not None and known.value is not None and known.value.dtype.kind in "iub":
+        value = None if known is None else known.certain_value
+        if value is not None and value.dtype.kind in "iub":
             return True
         return maker.op_type in ("EyeLike", "Constant")

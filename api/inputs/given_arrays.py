@@ -1,0 +1,62 @@
+"""Contents of inputs as callers give them: arrays by name, or a file of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from mtpp.errors import InputError
+
+if TYPE_CHECKING:
+    from mtpp.runtime.random_values import Array
+
+
+def read_arrays(path: str) -> dict[str, Array]:
+    """Read arrays by name; none that would have to be unpickled."""
+    import zipfile
+
+    import numpy as np
+
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise ValueError("one array without a name")
+            return {name: archive[name] for name in archive.files}
+    except (OSError, ValueError, TypeError, AttributeError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(
+            f"no arrays by name can be read: {error}", source=path, remedy="write it with numpy.savez(FILE, NAME=array)"
+        ) from None
+
+
+def checked_inputs(inputs: Any) -> str | dict[str, Array] | None:
+    """Return contents of inputs as callers give them: the path of their file, or arrays by name.
+
+    Raises
+    ------
+    InputError
+        If they are neither.
+    """
+    import numpy as np
+
+    from mtpp.api.parameters import path_text, shortened
+
+    if inputs is None:
+        return None
+    if not isinstance(inputs, Mapping):
+        return path_text(inputs, "inputs")
+    for name, array in inputs.items():
+        if not isinstance(name, str) or not isinstance(array, np.ndarray):
+            problem = f"{shortened(array)} is no array" if isinstance(name, str) else f"{shortened(name)} is no name"
+            raise InputError(problem, parameter="inputs", remedy="give NumPy arrays by the names of inputs")
+    return dict(inputs)
+
+
+def given_arrays(inputs: str | Mapping[str, Array] | None) -> dict[str, Array]:
+    """Return contents of inputs by name, read from their file if they are in one.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read without unpickling.
+    """
+    return read_arrays(inputs) if isinstance(inputs, str) else dict(inputs or {})

@@ -1,0 +1,212 @@
+"""Checks of splits draw inputs that reach what depends on data, take given ones, and say what they do not compare."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper
+
+pytest.importorskip("onnxruntime")
+
+import mtpp
+from mtpp.api.observer import Observer
+from mtpp.formats.results.stage_manifest import Described, read_manifest
+from mtpp.runtime.checking.draws import draw_count, explored_limits, leaning_of
+from mtpp.runtime.checking.split_check import check_split
+from mtpp.runtime.random_values import Leaning, drawn_input
+
+FLOAT, INT64, STRING, BOOL = TensorProto.FLOAT, TensorProto.INT64, TensorProto.STRING, TensorProto.BOOL
+
+
+class Heard(Observer):
+    """Keeps warnings."""
+
+    def __init__(self) -> None:
+        self.warnings: list[str] = []
+
+    def warn(self, text: str) -> None:
+        """Keep one."""
+        self.warnings.append(text)
+
+
+def saved(folder: Path, nodes: list[Any], inputs: list[Any], outputs: list[Any], **more: Any) -> Path:
+    """Write a model."""
+    graph = helper.make_graph(nodes, "g", inputs, outputs, more.get("initializers", []))
+    opset = helper.make_opsetid("", more.get("opset", 18))
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=[opset], ir_version=more.get("ir", 10)), path)
+    return path
+
+
+def value(name: str, kind: int, *shape: int) -> Any:
+    """Describe a tensor."""
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def chosen(folder: Path, condition: list[Any], inputs: list[Any], stored: list[Any]) -> Path:
+    """Write a model that negates x where *condition* computes that ``c`` holds, and then takes the root of |·|."""
+    branches = {
+        key: helper.make_graph(
+            [helper.make_node(kind, ["x"], [f"{key}_out"])], key, [], [value(f"{key}_out", FLOAT, 4)]
+        )
+        for key, kind in (("then_branch", "Neg"), ("else_branch", "Abs"))
+    }
+    nodes = [*condition, helper.make_node("If", ["c"], ["b"], name="choice", **branches)]
+    nodes += [helper.make_node("Tanh", ["b"], ["y"], name="last")]
+    return saved(folder, nodes, [value("x", FLOAT, 4), *inputs], [value("y", FLOAT, 4)], initializers=stored)
+
+
+def number(name: str, content: Any) -> Any:
+    """Return an initializer."""
+    return onnx.numpy_helper.from_array(np.asarray(content), name)
+
+
+def sum_above(threshold: float) -> tuple[list[Any], list[Any], list[Any]]:
+    """Decide by the sum of x."""
+    nodes = [
+        helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+        helper.make_node("Greater", ["s", "t"], ["c"], name="above"),
+    ]
+    return nodes, [], [number("t", np.float32(threshold))]
+
+
+def mode_is(constant: int) -> tuple[list[Any], list[Any], list[Any]]:
+    """Decide by an input of its own."""
+    return [helper.make_node("Equal", ["mode", "k"], ["c"])], [value("mode", INT64)], [number("k", np.int64(constant))]
+
+
+def flag() -> tuple[list[Any], list[Any], list[Any]]:
+    """Decide by a truth value that is an input itself."""
+    return [], [value("c", BOOL)], []
+
+
+@pytest.mark.parametrize("condition", [sum_above(2.0), sum_above(-2.0), mode_is(3), flag()])
+@pytest.mark.parametrize("branch", ["then_branch", "else_branch"])
+def test_a_fault_in_either_branch_is_found(tmp_path: Path, condition: Any, branch: str) -> None:
+    """Whichever branch the first input takes, a stage that gets the other one wrong does not pass."""
+    path = chosen(tmp_path, *condition)
+    names = mtpp.read(path).graph.op_names
+    mtpp.split(path, {name: int(name == "last") for name in names}, tmp_path / "stages")
+    manifest = read_manifest(tmp_path / "stages")
+
+    def check() -> Any:
+        return check_split(path.read_bytes(), tmp_path, manifest, tmp_path / "stages", display="m.onnx")
+
+    right = check()
+    assert right.passed
+    assert not right.notes
+    stage = onnx.load(tmp_path / "stages" / manifest.stages[0].file)
+    for node in stage.graph.node:
+        for attribute in node.attribute:
+            if attribute.name == branch:
+                attribute.g.node[0].op_type = "Ceil"
+    onnx.save(stage, tmp_path / "stages" / manifest.stages[0].file)
+    assert not check().passed
+
+
+def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
+    """A condition that no draw fulfils leaves its branch uncompared, and the warning names it."""
+    heard = Heard()
+    path = chosen(tmp_path, *sum_above(1e9))
+    result = mtpp.split(path, mtpp.partition(path, 2), check=True, observer=heard)
+    assert result.passed
+    assert heard.warnings == ["the then_branch of If 'choice' ran for none of 16 inputs: it was not compared"]
+
+
+def text_model(folder: Path) -> Path:
+    """Write a model of a text and a number."""
+    nodes = [helper.make_node("Equal", ["text", "word"], ["e"]), helper.make_node("Not", ["e"], ["y"])]
+    return saved(
+        folder,
+        nodes,
+        [value("text", STRING, 2)],
+        [value("y", BOOL, 2)],
+        initializers=[helper.make_tensor("word", STRING, [1], [b"stop"])],
+        opset=19,
+    )
+
+
+def test_texts_are_not_made_up(tmp_path: Path) -> None:
+    """It is said, the stages are written all the same, and given texts are compared."""
+    path, heard = text_model(tmp_path), Heard()
+    names = mtpp.read(path).graph.op_names
+    plan = {name: place for place, name in enumerate(names)}
+    result = mtpp.split(path, plan, tmp_path / "stages", check=True, observer=heard)
+    assert result.passed is None
+    assert (tmp_path / "stages" / "manifest.json").exists()
+    assert "not checked: no values can be made up for input 'text', a string" in heard.warnings[0]
+    np.savez(tmp_path / "given.npz", text=np.array(["stop", "go"]))
+    for inputs in (tmp_path / "given.npz", {"text": np.array(["stop", "go"], object)}):
+        assert mtpp.split(path, plan, check=True, inputs=inputs, observer=Heard()).passed
+
+
+def test_given_inputs_have_to_fit(tmp_path: Path) -> None:
+    """Names, types and sizes are those of the stages."""
+    path = chosen(tmp_path, *flag())
+    plan = mtpp.partition(path, 2)
+    for inputs, problem in (
+        ({"z": np.zeros(4, np.float32)}, "the model has no input 'z'; it has: x, c"),
+        ({"x": np.zeros(5, np.float32)}, "input 'x' holds float32 5, the stages take float32 4"),
+        ({"x": np.zeros(4, np.float64)}, "input 'x' holds float64 4, the stages take float32 4"),
+    ):
+        with pytest.raises(mtpp.InputError, match=problem):
+            mtpp.split(path, plan, check=True, inputs=inputs)
+    with pytest.raises(mtpp.InputError, match="are for a check"):
+        mtpp.split(path, plan, tmp_path / "stages", inputs={"x": np.zeros(4, np.float32)})
+
+
+def test_ops_that_onnx_runtime_lacks_are_evaluated(tmp_path: Path) -> None:
+    """A cast to four bits runs in onnx's reference evaluator, and the warning says so."""
+    four = TensorProto.FLOAT4E2M1
+    nodes = [
+        helper.make_node("Cast", ["x"], ["q"], to=four),
+        helper.make_node("Cast", ["q"], ["d"], to=FLOAT),
+        helper.make_node("Neg", ["d"], ["y"]),
+    ]
+    path = saved(tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 4)], opset=23, ir=11)
+    heard = Heard()
+    names = mtpp.read(path).graph.op_names
+    for cut in range(len(names)):
+        plan = {name: int(place > cut) for place, name in enumerate(names)}
+        assert mtpp.split(path, plan, check=True, observer=heard).passed
+    assert "ONNX Runtime cannot run the model: compared by onnx's reference evaluator" in heard.warnings
+
+
+def test_what_run_cannot_hand_on_is_said(tmp_path: Path) -> None:
+    """A sequence between stages passes the check, which says that ``run`` takes none."""
+    nodes = [
+        helper.make_node("SplitToSequence", ["x"], ["s"], axis=0),
+        helper.make_node("ConcatFromSequence", ["s"], ["c"], axis=0),
+        helper.make_node("Neg", ["c"], ["y"]),
+    ]
+    path, heard = saved(tmp_path, nodes, [value("x", FLOAT, 4)], [value("y", FLOAT, 4)]), Heard()
+    names = mtpp.read(path).graph.op_names
+    plan = {name: place for place, name in enumerate(names)}
+    assert mtpp.split(path, plan, check=True, observer=heard).passed
+    (warning,) = heard.warnings
+    assert warning.startswith("`mtpp run` cannot hand on tensor 's'")
+
+
+def test_draws_lean_to_different_sides() -> None:
+    """Numbers are mostly above or below zero, whole ones the largest or the least, and single ones make room."""
+    assert {leaning_of(number) for number in range(5)} == set(Leaning)
+    high = drawn_input("x", [1000], 0, whole=False, leaning=Leaning.HIGH)
+    low = drawn_input("x", [1000], 0, whole=False, leaning=Leaning.LOW)
+    assert (high > 0).mean() > 0.7 > 0.3 > (low > 0).mean()
+    for leaning, only in ((Leaning.HIGH, 9), (Leaning.LOW, 3)):
+        assert set(drawn_input("n", [20], 0, whole=True, limits=(3, 9), leaning=leaning)) == {only}
+    mode = Described("mode", "int64", (), limits=(3, 3))
+    assert {explored_limits(mode, number) for number in range(5)} == {(3, 3)}
+    assert len({explored_limits(mode, number) for number in range(5, 16)}) > 5
+
+
+def test_the_number_of_draws_depends_on_the_work(tmp_path: Path) -> None:
+    """Five of a small model, one where all inputs are given."""
+    path = chosen(tmp_path, *sum_above(0.0))
+    manifest = mtpp.split(path, mtpp.partition(path, 1), tmp_path / "stages").manifest
+    assert draw_count(manifest, ()) == 5
+    assert draw_count(manifest, {"x"}) == 1
