@@ -89,6 +89,9 @@ class Fit:
         if node.kind in _POOLS and not node.output().count:
             raise MalformedNode("it leaves nothing")
         self.uneven += [window for window in _windows(node) if not window.is_exact]
+        if node.kind == "Slice" and node.input(0).rank == node.output().rank:
+            pairs = zip(node.output().shape, node.input(0).shape, strict=True)
+            self.overruled([part for part, size in pairs if part > size])
         if node.kind == "Reshape" and node.input(0).count != node.output().count:
             raise MalformedNode(f"{node.input(0).count} elements become {node.output().count}")
         if node.kind == "Reshape" and _mixes_rows(node):
@@ -118,7 +121,7 @@ class Fit:
         self.excuses += 1
 
     def overruled(self, sizes: Sequence[int]) -> None:
-        """Count estimates that declared sizes contradict."""
+        """Count estimates that declared sizes contradict: those are other, or larger than what they are a part of."""
         self.contradicted += len(sizes)
         self.declared_sizes += sizes
 

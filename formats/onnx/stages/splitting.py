@@ -1,8 +1,9 @@
 """A partition of an ONNX model as one model per stage.
 
 Every stage is for the sizes that the plan was made for: symbolic dimensions have got their sizes, and what the file
-computes from the shapes of activations is stored in the stage. Of the model itself, each stage keeps the producer, the
-documentation and the metadata; ``training_info`` is left out. Initializers that an input of the same name would let a
+computes from the shapes of activations is stored in the stage. Sizes that only a run tells are open, and what follows
+from them is computed there. Of the model itself, each stage keeps the producer, the documentation and the metadata;
+``training_info`` is left out. Initializers that an input of the same name would let a
 caller replace are constants in a stage.
 """
 
