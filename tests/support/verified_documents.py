@@ -332,6 +332,18 @@ def table_case(rng: random.Random) -> Case:
     return Case(document, any(row["tier"] == "solver" for row in rows), verify, untrue)
 
 
+def _add_single_bound(rng: random.Random, plan: Plan, row: dict[str, Any]) -> None:
+    """Add another bound to a row, with its proof, where there is one that is no better than the best."""
+    name = rng.choice(PROVEN_BOUNDS)
+    limits = BoundLimits(plan.costs.bottleneck, start=plan.partition)
+    single = BOUNDS[name].load()(plan.instance, limits).lower
+    best = max(value for value in row["bounds"].values() if value is not None)
+    if name in row["bounds"] or single is None or not single.is_proof or not single.value <= best:
+        return
+    row["bounds"][name] = single.value
+    row["proofs"] = {name: {"tier": str(single.tier), "proof": {"merges": [], **single.proof}}}
+
+
 def _numbered(graph: CostGraph, row: Any) -> tuple[tuple[int, ...], ...]:
     number = {name: v for v, name in enumerate(graph.op_names)}
     return tuple(tuple(number[op] for op in group if op in number) for group in row.get("together", []))
@@ -353,6 +365,8 @@ def _row(rng: random.Random, plan: Plan) -> dict[str, Any]:
     if lower.value < row["lower"]:  # the best bound of a row is the best of those that it lists
         lower = simple_bound(instance)
     row["bounds"] = {"simple": row["lower"], "bottleneck": None, lower.method: lower.value}
+    if not plan.together and rng.random() < 0.6:
+        _add_single_bound(rng, plan, row)
     proven = {key: row[key] for key in ("lower", "lower_method", "tier", "lower_proof")}
     row |= {"lower": lower.value, "lower_method": lower.method, "tier": lower.tier, "lower_proof": dict(lower.proof)}
     if upper is not None:
