@@ -12,6 +12,7 @@ from mtpp.training.graph_plan import VERSION as GRAPH_VERSION
 from mtpp.training.plan import FORMAT as TRAINING_PLAN
 from mtpp.training.plan import VERSION as TRAINING_PLAN_VERSION
 
+PLAN, GRAPH = "mtpp-plan", "mtpp-graph"
 CERTIFICATES = "mtpp-certificates"
 VERSION = 1
 
@@ -42,6 +43,11 @@ def verifiable(document: Any, source: str) -> dict[str, Any]:
     if is_training_plan(document):
         with attributed(source):
             return check_header(document, TRAINING_PLAN, TRAINING_PLAN_VERSION, GRAPH_VERSION)
+    named = document.get("format") if isinstance(document, dict) else None
+    if isinstance(named, str) and named.startswith("mtpp-") and named not in (PLAN, GRAPH):
+        problem = f"{named[:60]!r} makes no claim that can be checked"
+        remedy = "give a plan, a training plan or a table of certificates"
+        raise InputError(problem, source=source, where="/format", remedy=remedy)
     return partition_plan.as_plan(document, source)
 
 

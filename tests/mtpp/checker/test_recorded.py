@@ -13,7 +13,9 @@ from every_document import COMMANDS, documented, exit_code
 from tampering import Path as Place
 from tampering import altered
 
+import mtpp
 from mtpp.checker.recorded import RECORDED, is_recorded, kind_of, listed_as_table
+from mtpp.errors import InputError
 
 NAMES = (
     *("auto", "downset", "anneal", "slice", "given", "piper", "equi", "pipedream-2bw", "graphpipe", "pfeife"),
@@ -105,6 +107,17 @@ def test_the_page_on_trust_prints_the_list() -> None:
     """As it stands in the code."""
     page = Path(__file__).parents[3] / "docs" / "trust.md"
     assert listed_as_table() in page.read_text()
+
+
+@pytest.mark.parametrize(
+    "name", ["training-sweep", "comparison", "simulation", "stages", "pass-schedule", "verification"]
+)
+def test_documents_without_claims_are_refused(name: str) -> None:
+    """What makes no claim is not called verified."""
+    with pytest.raises(InputError) as caught:
+        mtpp.verify({"format": f"mtpp-{name}", "version": 1})
+    assert caught.value.where == "/format"
+    assert "makes no claim that can be checked" in caught.value.problem
 
 
 def test_places_are_found_by_patterns() -> None:
