@@ -100,6 +100,7 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
     most_ops
         Of a graph to come: large ones are contracted, which takes kernels of its own.
     """
+    from mtpp.solvers.bounds.cheap import CHEAP
     from mtpp.solvers.limits import SearchLimits
     from mtpp.solvers.local_search.multilevel import LARGE
     from mtpp.solvers.reduction.coarsening import coarsen
@@ -117,6 +118,8 @@ def load_kernels(algorithms: Iterable[str], system: System, most_ops: int = 0) -
                 PARTITIONERS[name].load()(instance, SearchLimits(evaluations=40))
         if whole:
             _search_downsets(instance)
+    if whole:
+        load_bounds(CHEAP, system)
         if most_ops > LARGE:
             coarsen(instance, 2)
 

@@ -84,6 +84,8 @@ class SearchLimits(InstanceLimits):
         Size and number of generations of the evolutionary searches; None: their own choice.
     keeper
         Is given every better partition and bound at once, for a caller who cannot wait for the end.
+    cheap_bounds
+        Whether a search that proves bounds begins with those that cost little; False for a caller who tries them.
     """
 
     evaluations: int
@@ -92,6 +94,7 @@ class SearchLimits(InstanceLimits):
     population: int | None = None
     generations: int | None = None
     keeper: Keeper = field(default_factory=Forgetful)
+    cheap_bounds: bool = True
 
     def tell(self, best: SearchResult) -> None:
         """Tell observer and keeper of a better partition."""

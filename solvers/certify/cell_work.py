@@ -21,6 +21,7 @@ from mtpp.inference.certificate_table import BoundFigure, with_small_proof
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
 from mtpp.inference.partition import Partition
+from mtpp.solvers.bounds.cheap import CHEAP, NODE
 from mtpp.solvers.bounds.limits import BoundLimits, BoundResult
 from mtpp.solvers.bounds.registry import bound_entry
 from mtpp.solvers.bounds.simple import simple_bound
@@ -47,7 +48,7 @@ _WEAK_SHARE = 0.08
 _FIRST_SHARES = {"node-convex": _WEAK_SHARE, "exact-mip": 0.4}
 """Of the time left, for strong bounds that cannot be resumed, where others of their lane are to come or to go on."""
 
-FIRST = "node"
+FIRST = NODE
 """A bound that takes next to no time, and is often the optimum where stages hold few ops."""
 
 _REDUCTION_SHARE = 0.2
@@ -298,6 +299,7 @@ class _CellWork:
             memory_bytes=limits.memory_bytes,
             observer=self._observer,
             interrupted=self._interrupted,
+            cheap_bounds=not set(CHEAP) <= set(limits.bounds),
         )
         found = search_in_time(entry.load(), instance, search)
         seconds = time.perf_counter() - began

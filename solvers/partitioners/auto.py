@@ -7,9 +7,12 @@ from math import ceil, isqrt
 
 from mtpp.errors import Infeasible
 from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import LowerBound
 from mtpp.inference.instance import Instance
 from mtpp.inference.objective import bottleneck
+from mtpp.inference.partition import Partition
 from mtpp.solvers.best_so_far import Lifted
+from mtpp.solvers.bounds.cheap import FRACTION, NODE, cheap_bound
 from mtpp.solvers.downsets.prover import Prover
 from mtpp.solvers.limits import UNLIMITED, SearchLimits, SearchResult
 from mtpp.solvers.local_search.initial_partition import first_result
@@ -69,7 +72,12 @@ def partition(instance: Instance, limits: SearchLimits) -> SearchResult:
         return search(reduced, limits, Prover(reduced, limits))
     with Threads(limits.jobs) as threads:
         found = solve_by_levels(reduced.instance, _inside(limits, reduced), threads, order_share=_ORDER_SHARE)
-    return replace(found, partition=reduced.lift(found.partition))
+    lower = None
+    if limits.cheap_bounds:
+        lower = cheap_bound(NODE, reduced, found.partition, found.bottleneck, limits.lower_bound, limits)
+    met = lower is not None and lower.value >= found.bottleneck
+    stopped = StopReason.OPTIMAL if met else found.stopped
+    return replace(found, partition=reduced.lift(found.partition), lower=lower, stopped=stopped)
 
 
 def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> SearchResult:
@@ -85,7 +93,9 @@ def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> Se
         limits.observer.incumbent(start.bottleneck)
         inside = _inside(limits, reduced)
         portfolio = Portfolio(reduced.instance, start, inside, threads, order_share=_ORDER_SHARE, prover=prover)
+        cheap = [_cheap_bound(NODE, reduced, limits, portfolio, prover)]
         portfolio.prove_first()
+        cheap.append(_cheap_bound(FRACTION, reduced, limits, portfolio, prover))
         if not portfolio.ended:
             _relax(reduced, limits, portfolio, prover, threads)
         evaluations = limits.evaluations - portfolio.evaluations
@@ -93,7 +103,30 @@ def search(reduced: ReducedInstance, limits: SearchLimits, prover: Prover) -> Se
         if seed is not None:
             portfolio.add(replace(seed, partition=reduced.carry(seed.partition)))
         found = portfolio.improve()
-    return replace(found, partition=reduced.lift(found.partition), lower=prover.bound)
+    for bound in cheap:  # only now: from above one of them, the prover's own steps may get less far
+        if bound is not None:
+            prover.accept(bound)
+    met = prover.lower >= found.bottleneck
+    stopped = StopReason.OPTIMAL if met else found.stopped
+    return replace(found, partition=reduced.lift(found.partition), lower=prover.bound, stopped=stopped)
+
+
+def _cheap_bound(
+    name: str, reduced: ReducedInstance, limits: SearchLimits, portfolio: Portfolio, prover: Prover
+) -> LowerBound | None:
+    """Return a bound that costs little and is above what is known; the prover has it at once if it ends the search."""
+    if portfolio.ended or not limits.cheap_bounds:
+        return None
+    best = portfolio.best
+    start = Partition.from_stages(reduced.instance, best.stage)
+    found = cheap_bound(name, reduced, start, best.bottleneck, prover.lower, limits)
+    if found is not None:
+        limits.observer.bound(found.value)
+        if found.value >= best.bottleneck:
+            prover.accept(found)
+        else:
+            limits.keeper.prove(found)
+    return found
 
 
 def _relax(
