@@ -1,4 +1,4 @@
-"""Options for the sizes that a model leaves open: ``--dim`` and ``--dims auto``."""
+"""Options for what a model leaves open: sizes by ``--dim`` and ``--dims auto``, trips of loops by ``--trips``."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _AUTO = "auto"
 _OTHERS = "*"
 _DIM_DIGITS = 19
+_TRIPS = ":trips"
+"""Behind the name of a loop: the key of its trips among the sizes."""
 
 
 class SizeOptions(TypedDict):
@@ -21,21 +23,29 @@ class SizeOptions(TypedDict):
 
     dims: tuple[str, ...]
     auto_dims: str | None
+    trips: tuple[str, ...]
 
 
 def size_options(dim: str, auto: str) -> Callable[[F], F]:
-    """Add ``--dim`` and ``--dims auto``; *dim* and *auto* are their help."""
+    """Add ``--dim``, ``--dims auto`` and ``--trips``; *dim* and *auto* are the help of the first two."""
 
     def apply(function: F) -> F:
         proposed = click.option("--dims", "auto_dims", type=click.Choice([_AUTO]), help=auto)
         given = click.option("--dim", "dims", multiple=True, metavar="NAME=VALUE", help=dim)
-        return given(proposed(function))
+        counted = click.option(
+            "--trips",
+            "trips",
+            multiple=True,
+            metavar="NODE=VALUE",
+            help="Trips of a loop of an ONNX model that neither it nor its sizes tell; costs count as many.",
+        )
+        return given(proposed(counted(function)))
 
     return apply
 
 
 def sizes_of(options: Mapping[str, Any]) -> dict[str, int | str]:
-    """Read ``--dim NAME=VALUE``, ``--dim '*=VALUE'`` and ``--dims auto``.
+    """Read ``--dim NAME=VALUE``, ``--dim '*=VALUE'``, ``--dims auto`` and ``--trips NODE=VALUE``.
 
     Raises
     ------
@@ -45,16 +55,11 @@ def sizes_of(options: Mapping[str, Any]) -> dict[str, int | str]:
     """
     sizes: dict[str, int | str] = {}
     for text in options["dims"]:
-        name, equals, value = text.rpartition("=")
-        if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
-            raise InputError(
-                f"{text!r} is not NAME=VALUE with a whole number above zero", source="--dim", remedy="write batch=1"
-            )
-        if name in sizes:
-            raise InputError(f"{name!r} is set twice", source="--dim")
-        if len(value) >= _DIM_DIGITS:
-            raise InputError(f"the value of {name!r} is too large", source="--dim")
-        sizes[name] = int(value)
+        name, size = _pair(text, "--dim", "NAME", "batch=1")
+        _set(sizes, name, name, size, "--dim")
+    for text in options["trips"]:
+        loop, count = _pair(text, "--trips", "NODE", "while_loop=64")
+        _set(sizes, f"{loop}{_TRIPS}", loop, count, "--trips")
     if options["auto_dims"] is not None:
         if _OTHERS in sizes:
             raise InputError(
@@ -64,3 +69,20 @@ def sizes_of(options: Mapping[str, Any]) -> dict[str, int | str]:
             )
         sizes[_OTHERS] = _AUTO
     return sizes
+
+
+def _pair(text: str, flag: str, metavar: str, example: str) -> tuple[str, int]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not name or not value.strip().isdecimal() or not value.strip().strip("0"):
+        raise InputError(
+            f"{text!r} is not {metavar}=VALUE with a whole number above zero", source=flag, remedy=f"write {example}"
+        )
+    if len(value) >= _DIM_DIGITS:
+        raise InputError(f"the value of {name!r} is too large", source=flag)
+    return name, int(value)
+
+
+def _set(sizes: dict[str, int | str], key: str, name: str, size: int, flag: str) -> None:
+    if key in sizes:
+        raise InputError(f"{name!r} is set twice", source=flag)
+    sizes[key] = size

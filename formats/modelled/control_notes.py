@@ -13,8 +13,9 @@ LEFT_OUT = "cannot run with these sizes"
 COSTLIER_BRANCH = "the more expensive branch counted"
 ONE_TRIP = "one trip counted"
 MAY_STOP = "it may stop earlier"
+GIVEN_TRIPS = "as given"
 
-_ASSUMED = (LEFT_OUT, COSTLIER_BRANCH, ONE_TRIP, MAY_STOP)
+_ASSUMED = (LEFT_OUT, COSTLIER_BRANCH, ONE_TRIP, MAY_STOP, GIVEN_TRIPS)
 _OPS_SHOWN = 3
 
 

@@ -11,7 +11,14 @@ AUTO = "auto"
 """In place of a size, of :data:`OTHERS` alone: the one that is proposed."""
 
 SizeTerms = Mapping[str, int | str]
-"""Size by name; under :data:`OTHERS` also :data:`AUTO`."""
+"""Size by name; under :data:`OTHERS` also :data:`AUTO`; trips of a loop under its name and ``:trips``."""
+
+_TRIPS = ":trips"
+
+
+def loop_of(key: str) -> str | None:
+    """Return the loop whose trips are given under *key*; None for a size."""
+    return key.removesuffix(_TRIPS) if key.endswith(_TRIPS) else None
 
 
 def named_sizes(terms: SizeTerms) -> dict[str, int]:

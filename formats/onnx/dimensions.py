@@ -13,8 +13,9 @@ import onnx
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.open_sizes import AUTO_FLAG, UnknownSize
-from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, size_of_others
+from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, loop_of, size_of_others
 from mtpp.formats.onnx.tensor_type import Dim, PartialType
+from mtpp.formats.onnx.topology import loop_name, loop_names
 
 FLAG = "‹dims›"
 
@@ -74,6 +75,7 @@ class Dimensions:
         self.symbols = _symbols(graph, parameters)
         self.given: dict[str, int] = {}
         self._by_axis: dict[str, dict[int, int]] = {}
+        self._trips: dict[str, int] = {}
         self._others = size_of_others(given)
         if self._others is not None:
             _check_size(OTHERS, self._others)
@@ -85,14 +87,26 @@ class Dimensions:
             _check_size(key, size)
             tensor, colon, axis = key.rpartition(":")
             if key not in self.symbols:
+                if (loop := loop_of(key)) is not None and loop in loop_names(graph):
+                    self._trips[loop] = int(size)
+                    self.given[key] = int(size)
+                    continue
                 if not (colon and tensor in tensors and axis.isdecimal() and len(axis) < 3):
                     if spare:
                         continue
-                    raise self._no_such_dimension(key)
+                    raise self._no_such_dimension(key, graph)
                 self._by_axis.setdefault(tensor, {})[int(axis)] = int(size)
             self.given[key] = int(size)
 
-    def _no_such_dimension(self, key: str) -> InputError:
+    def trips_of(self, node: onnx.NodeProto) -> int | None:
+        """Return how often the body of a loop runs as the caller says; None if it does not."""
+        return self._trips.get(loop_name(node)) if node.op_type == "Loop" else None
+
+    def _no_such_dimension(self, key: str, graph: onnx.GraphProto) -> InputError:
+        if (loop := loop_of(key)) is not None:
+            names = loop_names(graph)
+            remedy = f"it has: {', '.join(names)}" if names else "it has none"
+            return InputError(f"the model has no loop {loop!r}", source=self.source, where="‹trips›", remedy=remedy)
         if self.symbols:
             remedy = f"it has: {', '.join(self.symbols)}"
         else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import onnx
@@ -12,6 +13,7 @@ import onnx
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord
 from mtpp.formats.modelled.size_terms import SizeTerms, are_proposed, named_sizes
+from mtpp.formats.onnx.constants.on_demand import StoredConstants
 from mtpp.formats.onnx.dimensions import Dimensions, OpenTensor
 from mtpp.formats.onnx.loading import opset_versions, parse_model
 from mtpp.formats.onnx.local_functions.inline import inline_functions
@@ -49,13 +51,20 @@ class Walked:
 
 @dataclass(frozen=True)
 class OpenModel:
-    """A model with its local functions inlined, tensors above 64 KiB without contents."""
+    """A model with its local functions inlined, tensors above 64 KiB without contents.
+
+    Attributes
+    ----------
+    folder
+        Where its external data lies: looked at only where sizes depend on it. None where there is no such place.
+    """
 
     model: onnx.ModelProto
     source: str
+    folder: Path | None = None
 
     @classmethod
-    def parsed(cls, data: bytes, source: str) -> OpenModel:
+    def parsed(cls, data: bytes, source: str, folder: Path | None = None) -> OpenModel:
         """Parse a serialized model.
 
         Raises
@@ -63,7 +72,7 @@ class OpenModel:
         InputError
             If it is broken.
         """
-        return cls(inline_functions(parse_model(data, source), source), source)
+        return cls(inline_functions(parse_model(data, source), source), source, folder)
 
     @cached_property
     def parameters(self) -> Collection[str]:
@@ -117,7 +126,8 @@ class OpenModel:
             scope = Scope()
             self._define_inputs(dimensions, scope)
             inference = ShapeInference(opset_versions(model), model.ir_version, block, trusting=trusting)
-            walk = Walk(system, inference, dimensions, self.source, fit)
+            constants = StoredConstants.of(model, self.folder)
+            walk = Walk(system, inference, dimensions, self.source, fit, constants)
             try:
                 record = walk.graph(graph, scope)
             except InputError as error:

@@ -45,7 +45,8 @@ def read_onnx(
     Parameters
     ----------
     path
-        Where it came from; only its stem is used, to name the graph. External data is never opened.
+        Where it came from: its stem names the graph, and external data lies beside it. That is opened only where sizes
+        depend on it: weights never are.
     data
         The serialized ``ModelProto``.
     source
@@ -120,7 +121,7 @@ def read_with_nodes(
     propose_sizes
         Whether sizes that fit are looked for where some are open; else the first open one is an error by itself.
     """
-    whole = OpenModel.parsed(data, source)
+    whole = OpenModel.parsed(data, source, None if path is None else path.parent)
     found = whole.walked(dims or {}, system, spare=spare_dims, propose_sizes=propose_sizes)
     model, dimensions, scope, record = whole.model, found.dimensions, found.scope, found.record
     graph, parameters, opsets = model.graph, whole.parameters, opset_versions(model)

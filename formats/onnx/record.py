@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from mtpp.formats.modelled.op_record import Totals
@@ -18,8 +19,11 @@ class BodyRecord(Totals):
         Activations it reads from the graphs around it, with their nesting depth.
     outputs
         What is known of its outputs.
+    find
+        Returns what is known of a tensor inside, or around it, by name.
     """
 
     captured: dict[str, int] = field(default_factory=dict)
     outputs: list[Known] = field(default_factory=list)
     random: bool = False
+    find: Callable[[str], Known | None] = field(default=lambda name: None)

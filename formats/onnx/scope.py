@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 import onnx
 
+from mtpp.formats.onnx.constants.lazy_contents import Contents
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.tensor_type import OpaqueType, PartialType, SequenceType, TensorType, ValueType
-from mtpp.formats.onnx.values import Array, tensor_of
+from mtpp.formats.onnx.values import Array, is_evaluated, tensor_of
 
 RANK = -1
 """In place of an axis: the number of axes itself."""
@@ -49,6 +50,8 @@ class Known:
         type says of them is an estimate, for costs. A sequence has any if its length or its elements are open.
     elements
         Contents of which not every element is certain; None where all of *value* are, or none is known.
+    contents
+        Of a constant: made on demand, where *value* is not known.
     """
 
     type: ValueType
@@ -57,6 +60,7 @@ class Known:
     value: Array | None = None
     open_axes: frozenset[int] = NO_AXES
     elements: PartialValue | None = None
+    contents: Contents | None = None
     _type_proto: onnx.TypeProto | None = None
     _sure_type_proto: onnx.TypeProto | None = None
     _tensor_proto: onnx.TensorProto | None = None
@@ -82,6 +86,24 @@ class Known:
             self.value = contents.array
         if contents.least < Sureness.CERTAIN and contents.says_anything:
             self.elements = contents
+
+    def fetch(self) -> bool:
+        """Take the contents of a constant that are made on demand; say whether there are some that were not known."""
+        if self.contents is None or self.value is not None or self.elements is not None:
+            return False
+        array = self.contents.get()
+        if array is None or not is_evaluated(array):
+            return False
+        self.take(PartialValue.uniform(array, Sureness.CERTAIN if self.contents.certain else Sureness.ASSUMED))
+        return True
+
+    @property
+    def on_demand(self) -> Contents | None:
+        """The contents of a constant, known or made on demand; None where there is no way to them."""
+        if self.value is not None:
+            value = self.value
+            return Contents(lambda: value, certain=self.elements is None)
+        return self.contents
 
     @property
     def is_certain(self) -> bool:

@@ -66,10 +66,16 @@ class Why(NamedTuple):
         For people; empty where nothing went wrong.
     misfit
         Whether its operands do not fit: other sizes may.
+    absent
+        A constant that would tell it, and the file that this lies in, which is not there.
+    estimated
+        Whether estimates fill gaps that nothing else does.
     """
 
     text: str = ""
     misfit: bool = False
+    absent: tuple[str, str] | None = None
+    estimated: bool = False
 
 
 KNOWN = Why()
@@ -134,8 +140,9 @@ class ShapeInference:
         self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None], declared: Mapping[str, TypeProto]
     ) -> Inferred:
         """Return the types of the outputs of *node*, and what is certain of them."""
-        types, reason = self._told(node, view, inputs)
-        if all(known is None or known.is_certain for known in inputs) and not moves_in_sequence(view):
+        types, reason, estimated = self._told(node, view, inputs)
+        certain = all(known is None or known.is_certain for known in inputs)
+        if certain and not estimated and not moves_in_sequence(view):
             sure: list[OutputType | None] = [*types]
         else:
             sure = self._sure(node, view, inputs, types)
@@ -144,10 +151,12 @@ class ShapeInference:
         sizes: list[int] = []
         if self.trusting:
             types, sizes = overruled(types, sure, node.output, declared)
-        return Inferred(_typed_like_input(types, view), sure, ranked, sizes, reason)
+        return Inferred(_typed_like_input(types, view), sure, ranked, sizes, reason._replace(estimated=estimated))
 
-    def _told(self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None]) -> tuple[list[OutputType], Why]:
-        """Return one type per output of *node*, by estimates where nothing is certain, and why it is not complete."""
+    def _told(
+        self, node: NodeProto, view: NodeView, inputs: Sequence[Known | None]
+    ) -> tuple[list[OutputType], Why, bool]:
+        """Return one type per output of *node*, why it is not complete, and whether estimates fill gaps of it."""
         reason = KNOWN
         try:
             own = self._own(node, view)
@@ -161,9 +170,10 @@ class ShapeInference:
             types, reason = self._by_schema(node, inputs)
             if not _all_complete(types):
                 types = _filled(types, view)
-        if not reason.misfit and not _all_complete(types):
+        estimated = not reason.misfit and not _all_complete(types)
+        if estimated:
             types = _by_arguments(types, view, inputs, Sureness.ASSUMED)
-        return types, reason
+        return types, reason, estimated
 
     def _own(self, node: NodeProto, view: NodeView) -> Sequence[ValueType | PartialType | None] | None:
         """Return the types of the outputs of an op that onnx does not know; None where it does, or nobody does."""

@@ -11,6 +11,9 @@ from mtpp.errors import InputError
 from mtpp.formats.onnx.scope import Scope
 from mtpp.inference.topological import cycle_text, find_cycle, first_come_order
 
+LEAST_WITH_DEFAULTS = 4
+"""IR version from which on an initializer that is an input as well is its default; below, all had to be."""
+
 
 def subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
     """Yield the bodies of a node with the names of the attributes that hold them."""
@@ -25,6 +28,13 @@ def parameter_names(graph: onnx.GraphProto) -> set[str]:
     """Return the names of a graph's initializers, dense and sparse."""
     names = {tensor.name for tensor in graph.initializer}
     return names | {tensor.values.name for tensor in graph.sparse_initializer}
+
+
+def overridable_names(model: onnx.ModelProto) -> set[str]:
+    """Return the initializers that are defaults of inputs: a caller may give them other values."""
+    if model.ir_version < LEAST_WITH_DEFAULTS:
+        return set()
+    return parameter_names(model.graph) & {value.name for value in model.graph.input}
 
 
 def captured(graph: onnx.GraphProto) -> list[str]:
@@ -49,6 +59,22 @@ def describe(node: onnx.NodeProto) -> str:
     """Return a node's place for messages: its type, and its name or else its first output."""
     label = node.name or next((name for name in node.output if name), "")
     return f"{node.op_type} {label!r}" if label else node.op_type
+
+
+def loop_name(node: onnx.NodeProto) -> str:
+    """Return what a loop is called where its trips are given: its name, or else its first output."""
+    return node.name or next((name for name in node.output if name), node.op_type)
+
+
+def loop_names(graph: onnx.GraphProto) -> list[str]:
+    """Return what the loops of a graph are called, those in bodies included."""
+    names = []
+    for node in graph.node:
+        if node.op_type == "Loop":
+            names.append(loop_name(node))
+        for _, body in subgraphs(node):
+            names += loop_names(body)
+    return names
 
 
 class PlacedNode(NamedTuple):

@@ -58,6 +58,11 @@ def dtype_of(number: int) -> np.dtype[Any]:
     return _TYPES[number]
 
 
+def is_evaluated(array: Array) -> bool:
+    """Say whether an array is of a type that ops are evaluated on."""
+    return array.dtype in _NUMBERS
+
+
 def array_of(tensor: TensorProto) -> Array | None:
     """Return the contents of a small tensor; None if it is large, absent (external) or of another type."""
     if tensor.data_location == TensorProto.EXTERNAL or not is_small(tensor.data_type, math.prod(tensor.dims)):

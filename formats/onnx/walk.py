@@ -10,20 +10,20 @@ from onnx import NodeProto, TensorProto
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.onnx.constants.lazy_contents import Contents
+from mtpp.formats.onnx.constants.on_demand import StoredConstants, stored_contents
 from mtpp.formats.onnx.control_flow import ControlRecord, control_flow_rule
 from mtpp.formats.onnx.dimensions import Dimensions
 from mtpp.formats.onnx.estimates.certainty import open_axes
-from mtpp.formats.onnx.estimates.contents import contents_of, shape_window
 from mtpp.formats.onnx.estimates.partial_values import PartialValue, Sureness
 from mtpp.formats.onnx.flops.costs import configuration_inputs, node_cost
 from mtpp.formats.onnx.flops.movement import is_view
 from mtpp.formats.onnx.misfit import Misfit
+from mtpp.formats.onnx.node_outputs import RANDOM, NodeOutputs, with_contents
 from mtpp.formats.onnx.node_view import NodeView, kind_of
 from mtpp.formats.onnx.record import BodyRecord
-from mtpp.formats.onnx.scope import RANK, Known, Parameter, Scope
+from mtpp.formats.onnx.scope import NO_AXES, RANK, Known, Parameter, Scope
 from mtpp.formats.onnx.shape_rules.data_sizes import likely_sizes
-from mtpp.formats.onnx.shape_rules.operand_sizes import check_operands
-from mtpp.formats.onnx.shape_rules.table_rows import check_rows
 from mtpp.formats.onnx.shapes import (
     KNOWN,
     OutputType,
@@ -41,17 +41,9 @@ from mtpp.formats.onnx.tensor_type import (
     is_known_dtype,
     partial_type,
 )
-from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe
-from mtpp.formats.onnx.values import array_of, attribute_values, dtype_number
+from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe, loop_name
+from mtpp.formats.onnx.values import array_of, attribute_values
 from mtpp.inference.system import System
-
-RANDOM = frozenset(
-    {"Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike"}
-)
-"""What draws random numbers is an op even if it reads nothing."""
-
-SHAPE_ONLY = frozenset({"EyeLike", "SequenceLength", "Shape", "Size"})
-"""Ops that look at their input's static shape only: their result depends on no data."""
 
 _MISFITS = (ArithmeticError, AttributeError, IndexError, KeyError, TypeError, ValueError)
 
@@ -90,6 +82,8 @@ class Walk:
         Models the work of an op from its FLOPs and bytes.
     fit
         Is shown every node, where sizes are tried out.
+    constants
+        Where constants lie, and which of them a caller may replace.
     """
 
     def __init__(
@@ -99,18 +93,23 @@ class Walk:
         dimensions: Dimensions,
         source: str,
         fit: Fitting | None = None,
+        constants: StoredConstants | None = None,
     ) -> None:
         self._system = system
         self._inference = inference
+        self._outputs = NodeOutputs(inference)
         self._dimensions = dimensions
         self._source = source
         self._fit = fit
+        self._constants = constants or StoredConstants()
         self._opened = 0
         """Tensors with open axes that were met."""
         self.overruled = 0
         """Estimates that declared sizes contradict."""
         self.estimates: dict[str, int] = {}
         """Sizes of axes that depend on data, by ``TENSOR:AXIS``, where they begin to."""
+        self.walked = 0
+        """Nodes walked over, those of bodies as often as they were."""
 
     def graph(self, graph: onnx.GraphProto, scope: Scope, path: str = "") -> GraphRecord:
         """Walk over *graph*, whose inputs are already known in *scope*.
@@ -143,10 +142,15 @@ class Walk:
     def _define_initializers(self, graph: onnx.GraphProto, scope: Scope, path: str) -> None:
         for tensor in graph.initializer:
             kind = self._initializer_type(tensor.name, tensor.data_type, tensor.dims)
-            scope.define(
-                tensor.name,
-                Known(kind, scope.level, Parameter(path + tensor.name, kind.bytes), array_of(tensor)),
+            fixed = scope.level > 0 or tensor.name not in self._constants.defaults
+            contents = stored_contents(tensor, self._constants.folder, self._source, certain=fixed)
+            axes = NO_AXES if fixed else self._constants.free_axes(tensor.name, kind)
+            known = Known(
+                kind, scope.level, Parameter(path + tensor.name, kind.bytes), open_axes=axes, contents=contents
             )
+            if (value := array_of(tensor)) is not None:
+                known.take(PartialValue.uniform(value, Sureness.CERTAIN if fixed else Sureness.ASSUMED))
+            scope.define(tensor.name, known)
         for sparse in graph.sparse_initializer:
             name = sparse.values.name
             kind = self._initializer_type(name, sparse.values.data_type, sparse.dims)
@@ -175,6 +179,7 @@ class Walk:
     ) -> OpRecord | None:
         """Make the node's outputs known; return its record, or None if it folds away."""
         node = placed.node
+        self.walked += 1
         inputs = [scope.find(name) if name else None for name in node.input]
         kind = kind_of(node.domain, node.op_type)
         view = NodeView(
@@ -192,11 +197,9 @@ class Walk:
         reason = KNOWN
         rule = control_flow_rule(kind)
         if rule is not None:
-            label = node.name or f"{node.op_type}_{placed.position}"
-
-            def walk_body(body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
-                return self._body(body, inputs, scope, f"{path}{label}/{name}/")
-
+            view = with_contents(view, inputs)
+            place = f"{path}{node.name or f'{node.op_type}_{placed.position}'}"
+            walk_body = _BodyWalk(self, scope, place, node, self._dimensions.trips_of(node))
             try:
                 control = rule(view, inputs, scope.level, walk_body)
             except InputError:
@@ -217,28 +220,14 @@ class Walk:
                     self._closed(name, kind_, control.open_size) for name, kind_ in zip(node.output, types, strict=True)
                 ]
         else:
-            constant = kind not in RANDOM and (
-                all(self._is_constant(name, scope) for name in placed.reads)
-                or (kind in SHAPE_ONLY and _looks_at_certain_sizes(view, inputs))
-            )
             try:
-                values = None if kind in RANDOM else contents_of(view, inputs, len(node.output))
-                if values is None:
-                    check_rows(view)
-                    check_operands(view)
+                told = self._outputs.told(placed, view, inputs, scope, declared)
+            except InputError:
+                raise
             except _MISFITS as error:
                 raise self._misfit(node, error) from None
-            settled = values is not None and all(value.least is Sureness.CERTAIN for value in values)
-            types = [] if values is None else [PartialType(dtype_number(one.array), one.array.shape) for one in values]
-            types = [*types, *(PartialType() for _ in node.output)][: len(node.output)]
-            sure, ranked = [*types], [False for _ in types]
-            if not settled:
-                inferred = self._inference.infer(node, view, inputs, declared)
-                sure, ranked, sizes = inferred.sure, inferred.ranked, inferred.declared
-                if values is None:
-                    types, reason = inferred.types, inferred.why
-            elif values is not None and all(value.array.dtype.kind in "iub" for value in values):
-                constant = True
+            view, values, constant, reason = told.view, told.values, told.constant, told.reason
+            types, sure, ranked, sizes = told.types, told.sure, told.ranked, told.sizes
         self.overruled += len(sizes)
         types = [self._as_given(*triple) for triple in zip(node.output, types, sure, strict=True)]
         outputs = self._complete(node, view, types, consumed, returned, reason)
@@ -249,6 +238,9 @@ class Walk:
                 self._fit.left_out()
             self._fit.overruled(sizes)
         root = self._root(view, inputs) if constant else None
+        contents: dict[int, Contents] = {}
+        if constant and values is None and control is None:
+            contents = dict(enumerate(self._outputs.computed(node, inputs, types)))
         for position, (name, known_type) in enumerate(zip(node.output, outputs, strict=True)):
             if not name or known_type is None:
                 continue
@@ -257,7 +249,7 @@ class Walk:
                 size = 0 if isinstance(known_type, OpaqueType) else known_type.bytes
                 parameter = root if root is not None and position == 0 else Parameter(path + name, size)
             axes = open_axes(known_type, sure[position], ranked=ranked[position])
-            known = Known(known_type, scope.level, parameter, open_axes=axes)
+            known = Known(known_type, scope.level, parameter, open_axes=axes, contents=contents.get(position))
             if values is not None and position < len(values):
                 known.take(values[position])
             scope.define(name, known)
@@ -295,10 +287,6 @@ class Walk:
                 kind = PartialType(kind.dtype, (size, *kind.dims[1:]))
         return kind
 
-    def _is_constant(self, name: str, scope: Scope) -> bool:
-        known = scope.find(name)
-        return known is not None and known.parameter is not None
-
     def _root(self, view: NodeView, inputs: Sequence[Known | None]) -> Parameter | None:
         """Return the stored parameter that a folded op shows as it is, or with its axes in another order."""
         if inputs and inputs[0] is not None and (is_view(view) or view.kind == "Transpose"):
@@ -323,6 +311,9 @@ class Walk:
                     kind = self._dimensions.applied(name, kind, others=not reason.misfit)
                     complete = kind.complete()
                 needed = bool(name) and (name in consumed or name in returned)
+                given = complete is not None and self._dimensions.is_given_by_axis(name)
+                if reason.absent is not None and needed and not given:
+                    raise self._without_data(name, node, *reason.absent)
                 if complete is None and not reason.misfit and kind.dims is not None and not needed:
                     complete = _likely(kind, view)  # nobody has to give the size of what nobody reads
                 if complete is None and needed:
@@ -385,14 +376,32 @@ class Walk:
         record.flops, record.macs = cost.flops, cost.macs
         record.work_ps = self._system.modelled_work_ps(cost.flops, traffic)
 
-    def _body(self, body: onnx.GraphProto, arguments: Sequence[Known], outer: Scope, path: str) -> BodyRecord:
+    def _without_data(self, name: str, node: NodeProto, tensor: str, file: str) -> InputError:
+        """Return the error for a size that contents beside the model decide which are not there."""
+        beside = self._constants.folder is not None
+        return InputError(
+            f"the size of {name!r} depends on {tensor!r}, which lies in {file!r}"
+            + (": there is no such file beside the model" if beside else " beside the model"),
+            source=self._source,
+            where=describe(node),
+            remedy="put it there" if beside else "give the file of the model in place of its contents",
+        )
+
+    def contradicted_trips(self, node: NodeProto, trips: int) -> InputError:
+        """Return the error for trips that are given, and are not those that the model makes."""
+        return InputError(
+            f"the model makes {trips} trips", source=self._source, where=describe(node), remedy="leave ‹trips› out"
+        )
+
+    def body(self, body: onnx.GraphProto, arguments: Sequence[Known], outer: Scope, path: str) -> BodyRecord:
+        """Walk over a body whose inputs are *arguments*, inside the graph of *outer*."""
         scope = Scope(outer)
         if len(body.input) != len(arguments):
             raise ValueError(f"the body takes {len(body.input)} inputs, not {len(arguments)}")
         for value, known in zip(body.input, arguments, strict=True):
             scope.define(value.name, known)
         walked = self.graph(body, scope, path)
-        record = BodyRecord(random=walked.random)
+        record = BodyRecord(random=walked.random, find=scope.find)
         for op in walked.ops:
             _take_over(record, op)
             for note in op.notes:
@@ -440,6 +449,24 @@ class Walk:
         )
 
 
+class _BodyWalk:
+    """Walks over the bodies of one op (:class:`mtpp.formats.onnx.control_flow.BodyWalk`)."""
+
+    def __init__(self, walk: Walk, scope: Scope, path: str, node: NodeProto, given_trips: int | None) -> None:
+        self._walk, self._scope, self._path, self._node = walk, scope, path, node
+        self.label = loop_name(node)
+        self.given_trips = given_trips
+
+    def __call__(self, body: onnx.GraphProto, inputs: Sequence[Known], name: str) -> BodyRecord:
+        return self._walk.body(body, inputs, self._scope, f"{self._path}/{name}/")
+
+    def walked(self) -> int:
+        return self._walk.walked
+
+    def contradiction(self, trips: int) -> InputError:
+        return self._walk.contradicted_trips(self._node, trips)
+
+
 def _likely(kind: PartialType, view: NodeView) -> TensorType | None:
     """Return a type with estimates of its open axes."""
     dims = kind.dims or ()
@@ -462,13 +489,3 @@ def _take_over(record: Any, part: Any, captured_by_bodies: bool = False) -> None
 
 def _all_constant(inputs: Sequence[Known | None]) -> bool:
     return all(known is None or known.parameter is not None for known in inputs)
-
-
-def _looks_at_certain_sizes(view: NodeView, inputs: Sequence[Known | None]) -> bool:
-    """Say whether what an op on shapes looks at of its input is certain."""
-    first = inputs[0] if inputs else None
-    if first is None or not isinstance(first.type, TensorType):
-        return first is not None and not first.open_axes
-    if view.kind != "Shape":
-        return not first.open_axes
-    return RANK not in first.open_axes and not first.open_axes.intersection(shape_window(view, first.type.rank))

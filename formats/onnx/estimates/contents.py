@@ -30,6 +30,8 @@ def contents_of(view: NodeView, inputs: Sequence[Known | None], outputs: int) ->
     if view.kind == "SequenceLength":
         length = None if first is None else sequence_length(first.type)
         return None if first is None or length is None else [PartialValue.uniform(length, _sureness(first))]
+    if view.kind == "CastLike":
+        return _cast_like(view, inputs)
     if not can_evaluate(view.kind):
         return None
     if all(known is None or (known.value is not None and known.elements is None) for known in inputs):
@@ -47,6 +49,15 @@ def contents_of(view: NodeView, inputs: Sequence[Known | None], outputs: int) ->
 def shape_window(view: NodeView, rank: int) -> range:
     """Return the axes that a ``Shape`` tells the sizes of."""
     return range(rank)[slice(view.attributes.get("start", 0), view.attributes.get("end"))]
+
+
+def _cast_like(view: NodeView, inputs: Sequence[Known | None]) -> list[PartialValue] | None:
+    """Cast to the type of another tensor, whatever is in that."""
+    first, second = inputs[0], view.inputs[1]
+    partial = None if first is None else first.partial
+    if partial is None or not partial.says_anything or not isinstance(second, TensorType):
+        return None
+    return propagated("Cast", [partial], {"to": second.dtype}, 1)
 
 
 def _sureness(known: Known) -> Sureness:

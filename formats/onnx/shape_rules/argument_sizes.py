@@ -141,6 +141,25 @@ def _expand(node: Arguments) -> Sequence[Sizes | None] | None:
     return [tuple(broadcast_size(a, b) for a, b in zip(padded, target, strict=True))]
 
 
+def _compressed(node: Arguments) -> Sequence[Sizes | None] | None:
+    old, axis = node.sizes(0), node.node.attributes.get("axis")
+    room = None
+    if axis is not None and old is not None:
+        room = old[axis]
+    elif axis is None and old is not None and None not in old:
+        room = prod(size or 0 for size in old)
+    mask = node.elements(1)
+    kept = None
+    if mask is not None and None not in mask and room is not None:
+        kept = sum(map(bool, mask[:room]))  # what is behind a short mask is left out
+    if axis is None:
+        return [(kept,)]
+    if old is None:
+        return None
+    place = axis % len(old)
+    return [(*old[:place], kept, *old[place + 1 :])]
+
+
 def _given(node: Arguments) -> Sequence[Sizes | None] | None:
     wanted = node.elements(0)
     return None if wanted is None else [tuple(None if size is None else int(size) for size in wanted)]
@@ -318,6 +337,7 @@ _RULES: dict[str, Rule] = {
     "AffineGrid": _affine_grid,
     "BlackmanWindow": _one_axis,
     "CenterCropPad": _crop_or_pad,
+    "Compress": _compressed,
     "ConstantOfShape": _given,
     "Expand": _expand,
     "HammingWindow": _one_axis,

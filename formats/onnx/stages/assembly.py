@@ -15,14 +15,13 @@ from mtpp.formats.onnx.stages.contents import Contents
 from mtpp.formats.onnx.stages.descriptions import Descriptions
 from mtpp.formats.onnx.stages.needs import Needs
 from mtpp.formats.onnx.stages.units import Unit, called_functions
+from mtpp.formats.onnx.topology import LEAST_WITH_DEFAULTS
 
 _REBUILT = {
     "ModelProto": {"graph", "functions", "opset_import", "training_info"},
     "GraphProto": {"node", "initializer", "sparse_initializer", "input", "output", "value_info"}
     | {"quantization_annotation"},
 }
-_INPUTS_LIST_INITIALIZERS_BELOW = 4
-"""IR version from which on an initializer need not be an input as well."""
 
 
 class Assembly:
@@ -73,11 +72,13 @@ class Assembly:
         graph.output.extend(self._descriptions.value_info(name) for name in outputs)
         self._annotate(graph, needs, {*inputs})
         self._store(graph, needs)
-        if model.ir_version < _INPUTS_LIST_INITIALIZERS_BELOW:
+        if model.ir_version < LEAST_WITH_DEFAULTS:
             graph.input.extend(
                 onnx.helper.make_tensor_value_info(tensor.name, tensor.data_type, tensor.dims)
                 for tensor in graph.initializer
             )
+        else:  # a caller may give it another value, as to the whole model
+            graph.input.extend(value for value in whole.input if value.name in needs.stored)
         made_at = {name for i in needs.units for name in self._units[i].outputs}
         made = made_at - {*outputs}
         for info in whole.value_info:

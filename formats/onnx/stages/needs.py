@@ -63,6 +63,8 @@ class Sources:
         Names of the model's inputs.
     optionals
         Names of tensors that are optionals.
+    beside
+        Names of initializers that lie in another file.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Sources:
         inputs: Collection[str],
         source: str,
         optionals: Collection[str] = (),
+        beside: Collection[str] = (),
     ) -> None:
         self.units = units
         self.maker = {name: i for i, unit in enumerate(units) for name in unit.outputs}
@@ -81,6 +84,7 @@ class Sources:
         self._inputs = inputs
         self._source = source
         self._optionals = optionals
+        self._beside = beside
 
     def is_constant(self, name: str) -> bool:
         """Say whether every stage can hold or compute *name* by itself."""
@@ -113,7 +117,9 @@ class Sources:
                 continue
             done.add(name)
             maker = self.maker.get(name)
-            if name in self._stored:
+            if name in self._beside and (value := self._looked_at(name)) is not None:
+                needs.values[name] = value
+            elif name in self._stored:
                 needs.stored.add(name)
             elif maker is None:
                 if name in self._inputs:
@@ -129,6 +135,11 @@ class Sources:
         made = {name for i in needs.units for name in self.units[i].outputs}
         for name in made & needs.values.keys():
             del needs.values[name]
+
+    def _looked_at(self, name: str) -> Array | None:
+        """Return the contents of an initializer that sizes depend on: ONNX Runtime wants them in the file itself."""
+        known = self._scope.find(name)
+        return None if known is None else known.certain_value
 
     def _receive(self, needs: Needs, stage: int, name: str, reader: Unit | None) -> None:
         made_by = self.units[self.maker[name]].stage

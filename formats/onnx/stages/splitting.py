@@ -131,8 +131,15 @@ class _Cutting:
         self._results = list(dict.fromkeys(value.name for value in self._graph.output))
         ops = map(PlacedOp, reading.graph.op_names, labels)
         self._found: Units = units_of(contents, reading.scope, dict(zip(reading.positions, ops, strict=True)))
+        beside = {t.name for t in contents.initializers.values() if t.data_location == onnx.TensorProto.EXTERNAL}
         self._sources = Sources(
-            self._units, reading.scope, stored, set(self._model_inputs), source, optional_names(reading.model.graph)
+            self._units,
+            reading.scope,
+            stored,
+            set(self._model_inputs),
+            source,
+            optional_names(reading.model.graph),
+            beside,
         )
         declared = {info.name: info for group in (self._graph.value_info, self._graph.input) for info in group}
         declared.update((info.name, info) for info in self._graph.output)

@@ -106,12 +106,15 @@ def test_a_loop_costs_its_body_times_a_constant_trip_count(reading):
     assert graph.metadata["control_flow"] == [{"op": "loop", "kind": "Loop", "trip_count": 12, "note": "12 trips"}]
 
 
+UNKNOWN = "the trip count is not known: one trip counted, set it with --trips loop=64"
+
+
 @pytest.mark.parametrize(
     ("trips", "options", "counted", "note"),
     [
-        (None, {"inputs": {"M": (INT64, [])}}, 1, "the trip count is not known: one trip counted"),
-        (2**63 - 1, {}, 1, "the trip count is not known: one trip counted"),
-        ("", {}, 1, "the trip count is not known: one trip counted"),
+        (None, {"inputs": {"M": (INT64, [])}}, 1, UNKNOWN),
+        (2**63 - 1, {}, 1, UNKNOWN),
+        ("", {}, 1, UNKNOWN),
         (5, {"condition": None}, 5, "5 trips"),
         (5, {"condition": False}, 0, "no trip: the condition is false from the start"),
         (5, {"goes_on": "flag", "inputs": {"flag": (BOOL, [])}}, 5, "at most 5 trips: it may stop earlier"),
@@ -126,10 +129,11 @@ def test_trip_counts_are_known_bounded_or_one(reading, trips, options, counted, 
     known = note == "5 trips" or note.startswith("no trip")
     estimated = f"norms:0 = {counted}: estimated, since only a run tells; open in stages"
     assert graph.metadata.get("assumptions", []) == ([] if known else [f"loop: {note}", estimated])
+    assert graph.metadata["not_modelled"] == ({"trips of 'loop'": 1} if note == UNKNOWN else {})
 
 
-def test_a_value_that_grows_in_a_loop_has_no_static_size(reading):
-    """Its size is asked for, and taken where it is given."""
+def test_a_value_that_grows_in_a_loop_has_the_size_of_its_trips(reading):
+    """It is known where their number is; what contradicts it is refused."""
     body = _graph(
         [node("Concat", ["v", "x"], ["v2"], axis=0), node("Identity", ["cond"], ["again"])],
         ["i", "cond", "v"],
@@ -137,11 +141,10 @@ def test_a_value_that_grows_in_a_loop_has_no_static_size(reading):
     )
     nodes = [node("Loop", ["M", "", "x"], ["y"], name="loop", body=body)]
     model = reading.model(nodes, {"x": [2, 8]}, ["y"], constants={"M": np.int64(4)})
-    with pytest.raises(
-        InputError, match=r"1 size is open: 'y:0' \(depends on data, from Loop 'loop'\); set dims={'y:0': 1}"
-    ):
-        reading.read(model)
+    assert reading.read(model).metadata["outputs"][0]["shape"] == [10, 8]
     assert reading.read(model, dims={"y:0": 10}).metadata["outputs"][0]["bytes"] == 320
+    with pytest.raises(InputError, match="the model fixes this dimension at 10"):
+        reading.read(model, dims={"y:0": 12})
 
 
 def test_captures_reach_through_nested_bodies(reading):

@@ -1,0 +1,1 @@
+"""Constants of ONNX models of which the contents matter."""

@@ -1,0 +1,89 @@
+"""If as one op: the branch that a constant condition takes, else the more expensive one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import onnx
+
+from mtpp.errors import InputError
+from mtpp.formats.modelled.control_notes import COSTLIER_BRANCH, LEFT_OUT
+from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
+from mtpp.formats.onnx.estimates.certainty import common_type
+from mtpp.formats.onnx.misfit import is_misfit
+from mtpp.formats.onnx.node_view import NodeView
+from mtpp.formats.onnx.record import BodyRecord
+from mtpp.formats.onnx.scope import Known
+from mtpp.formats.onnx.shapes import OutputType
+from mtpp.formats.onnx.tensor_type import TensorType
+from mtpp.formats.onnx.topology import subgraphs
+
+
+def branches(node: NodeView, inputs: Sequence[Known | None], level: int, walk: BodyWalk) -> ControlRecord:
+    """Count the more expensive branch; a branch that a constant condition rules out is not looked at."""
+    record = ControlRecord()
+    names = ["then_branch", "else_branch"]
+    condition = inputs[0].certain_value if inputs and inputs[0] is not None else None
+    if condition is not None and condition.size == 1:
+        chosen = names[0 if bool(condition.reshape(-1)[0]) else 1]
+        body = walk(body_of(node, chosen), [], chosen)
+        record.add(body, 1)
+        record.notes.insert(0, trip_note(1, f"the condition is constant: {chosen} counted"))
+        record.sure = [known.sure for known in body.outputs]
+    else:
+        bodies = _runnable(node, names, walk)
+        costly = max(bodies, key=lambda name: bodies[name].work_ps)
+        body = bodies[costly]
+        record.add(body, 1)
+        note = f"{COSTLIER_BRANCH}: {costly}"
+        for name in names:
+            if name in bodies and name != costly:
+                record.include(bodies[name])
+            elif name not in bodies:
+                record.left_out += 1
+                record.parameters |= _stored_in(body_of(node, name), f"{name}/")
+                note = f"{name} {LEFT_OUT}: {costly} counted"
+        record.notes.insert(0, trip_note(1, note))
+        record.sure = [_common([one.outputs[i] for one in bodies.values()]) for i in range(len(body.outputs))]
+    record.types = [open_type(known.type) for known in body.outputs]
+    return record
+
+
+def _common(outcomes: Sequence[Known]) -> OutputType | None:
+    """Return what is certain of an output that is one of several."""
+    found = outcomes[0].sure
+    for other in outcomes[1:]:
+        found = common_type(found, other.sure)
+    return found
+
+
+def _runnable(node: NodeView, branches: Sequence[str], walk: BodyWalk) -> dict[str, BodyRecord]:
+    """Return the branches that can run with the sizes of the model, at least one of them.
+
+    Models for several rates of sampling, or several numbers of frames, hold branches that fit one of them alone.
+    """
+    bodies: dict[str, BodyRecord] = {}
+    refused: list[InputError] = []
+    for name in branches:
+        try:
+            bodies[name] = walk(body_of(node, name), [], name)
+        except InputError as error:
+            if not is_misfit(error):
+                raise
+            refused.append(error)
+    if not bodies:
+        raise refused[0]
+    return bodies
+
+
+def _stored_in(body: onnx.GraphProto, path: str) -> dict[str, int]:
+    """Return the bytes of what a body stores itself, by name."""
+    stored = {tensor.name: tensor for tensor in body.initializer}
+    for node in body.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.HasField("t"):
+                stored[node.output[0]] = attribute.t
+    found = {path + name: TensorType(t.data_type, tuple(t.dims)).bytes for name, t in stored.items()}
+    for node, name, inner in ((one, name, inner) for one in body.node for name, inner in subgraphs(one)):
+        found |= _stored_in(inner, f"{path}{node.name}/{name}/")
+    return found
