@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -99,6 +99,7 @@ def run_pipeline(
     threads: int = 1,
     optimise: bool = False,
     pin: Sequence[int] | str | None = None,
+    inputs: str | os.PathLike[str] | Mapping[str, Any] | None = None,
     seed: int = 0,
     time_limit_s: float | None = None,
     observer: Observer | None = None,
@@ -126,6 +127,8 @@ def run_pipeline(
     pin
         Cores, each worker being kept to one of its own, or ``"all"`` for those that this process may use. None: that
         is left to the system.
+    inputs
+        Contents of the model's inputs by name, or a ``.npz`` file with them: the same for all batches. None: random.
     seed
         Of made-up values.
     time_limit_s
@@ -160,6 +163,7 @@ def run_pipeline(
     >>> run.agrees, run.batches, len(run.stages)
     (True, 2, 2)
     """
+    from mtpp.api.inputs.given_arrays import checked_inputs, given_arrays
     from mtpp.api.parameters import MOST_SEED, deadline_of, flag, path_text, whole
 
     written = getattr(folder, "folder", None)
@@ -174,6 +178,7 @@ def run_pipeline(
         optimise=flag(optimise, "optimise"),
         pin=_cores(pin),
         seed=whole(seed, "seed", least=0, most=MOST_SEED),
+        inputs=given_arrays(checked_inputs(inputs)),
     )
     return run_stages(request, deadline, listener(observer))
 

@@ -40,6 +40,7 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
     With --engine torch FOLDER holds a training plan: its stages are trained, a process for each device, and losses,
     gradients and buffers are compared with those of --model.
     """
+    from mtpp.api.inputs.given_arrays import given_arrays
     from mtpp.api.output import check_output
     from mtpp.api.run_pipeline import RunRequest, run_stages
     from mtpp.cli.terminal.clock import deadline_from_start
@@ -60,7 +61,8 @@ def command(ctx: click.Context, /, output: str | None, output_format: str, **opt
         trained(ctx, options, deadline, console, output, output_format)
         return
     model = None if options["model"] is None else Path(options["model"])
-    request = RunRequest(Path(options["folder"]), model, **{name: options[name] for name in _ASKED})
+    inputs = given_arrays(options["inputs"])
+    request = RunRequest(Path(options["folder"]), model, inputs=inputs, **{name: options[name] for name in _ASKED})
     run = run_stages(request, deadline, console)
     comparison = run.comparison
     deliver(

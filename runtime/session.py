@@ -176,6 +176,8 @@ def first_line(error: BaseException) -> str:
 
 def ort_value(ort: Any, array: Array) -> Any:
     """Return an array as an ``OrtValue``; types that numpy has no name for come as :mod:`ml_dtypes`."""
+    if array.dtype.kind in "OSU":
+        return _value_of_texts(array)
     array = np.ascontiguousarray(array)
     if array.dtype.kind != "V" and array.dtype.num < _FIRST_REGISTERED:  # not isbuiltin: no dtype from a pickle is
         return ort.OrtValue.ortvalue_from_numpy(array)
@@ -184,3 +186,15 @@ def ort_value(ort: Any, array: Array) -> Any:
     return ort.OrtValue.ortvalue_from_numpy_with_onnx_type(
         array.view(np.uint8 if array.dtype.itemsize == 1 else np.uint16), helper.np_dtype_to_tensor_dtype(array.dtype)
     )
+
+
+def _value_of_texts(array: Array) -> Any:
+    """Return texts as what a model of a constant gives: of arrays, ONNX Runtime makes values of numbers only."""
+    from onnx import TensorProto, helper
+
+    texts = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
+    tensor = helper.make_tensor("texts", TensorProto.STRING, array.shape, texts)
+    result = helper.make_tensor_value_info("value", TensorProto.STRING, array.shape)
+    graph = helper.make_graph([helper.make_node("Constant", [], ["value"], value=tensor)], "texts", [], [result])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    return open_session(model.SerializeToString(), display="‹inputs›").run_with_ort_values(["value"], {})[0]

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mtpp.errors import InputError
-
 if TYPE_CHECKING:
     from mtpp.api.inputs.stage_plan import PlannedModel
     from mtpp.api.observer import Observer
@@ -198,13 +196,10 @@ def _checked(
 def _inputs_of(request: SplitRequest, manifest: StageManifest) -> dict[str, Array]:
     """Return contents of inputs that were given for the check."""
     from mtpp.api.inputs.given_arrays import given_arrays
+    from mtpp.runtime.checking.draws import check_names
 
     arrays = given_arrays(request.inputs)
-    known = [one.name for one in manifest.inputs]
-    unknown = [name for name in arrays if name not in known]
-    if unknown:
-        remedy = f"it has: {', '.join(known) or 'none'}"
-        raise InputError(f"the model has no input {unknown[0]!r}", parameter="inputs", remedy=remedy)
+    check_names(manifest, arrays)
     return arrays
 
 

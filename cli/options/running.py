@@ -7,13 +7,14 @@ from typing import Any
 
 import click
 
+from mtpp.cli.options.file_types import INPUTS
 from mtpp.cli.options.limits import memory_limit_option
 from mtpp.cli.options.pinning import Cores
 from mtpp.cli.options.shared import FiniteRange
 
 TORCH = "torch"
 
-INFERRING = ("batches", "warmup", "queue_depth", "optimise", "pin")
+INFERRING = ("batches", "warmup", "queue_depth", "optimise", "pin", "inputs")
 """Options of pipelines that infer."""
 
 TRAINING = ("steps",)
@@ -36,6 +37,9 @@ def inference_options() -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         click.option(
             "--queue-depth", type=click.IntRange(1, 1000), default=2, show_default=True,
             help="Batches that may wait between two stages.",
+        ),
+        click.option(
+            "--inputs", type=INPUTS, metavar="FILE.npz", help="Contents of the inputs by name [default: random]."
         ),
         click.option(
             "--optimise", is_flag=True, help="Let ONNX Runtime fuse ops [default: as `mtpp profile` measures them]."

@@ -60,6 +60,15 @@ def explored_limits(tensor: Described, number: int) -> tuple[int, int] | None:
     return max(0, only), max(0, only)
 
 
+def check_names(manifest: StageManifest, given: Collection[str]) -> None:
+    """Raise InputError if contents are given of what is no input of the whole model."""
+    known = [one.name for one in manifest.inputs]
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        remedy = f"it has: {', '.join(known) or 'none'}"
+        raise InputError(f"the model has no input {unknown[0]!r}", parameter="inputs", remedy=remedy)
+
+
 def fitting(value: Described, array: Array) -> Array:
     """Return given contents of an input.
 

@@ -45,15 +45,15 @@ class Runner(Protocol):
 
 
 class OnnxRuntime:
-    """ONNX Runtime. Texts are arrays, since it makes no values of them; all else is its own values."""
+    """ONNX Runtime, with values of its own."""
 
     def value(self, array: Array) -> Any:
         """Return an array as a value: see :meth:`Runner.value`."""
-        return array.astype(object) if array.dtype.kind in "OSU" else ort_value(onnxruntime(), array)
+        return ort_value(onnxruntime(), array)
 
     def contents(self, value: Any) -> list[Array]:
         """Return arrays: see :meth:`Runner.contents`."""
-        return _arrays(value) if isinstance(value, np.ndarray | list) else contents_of(value)
+        return contents_of(value)
 
     def open(self, model: bytes | Path, display: str, weights: Mapping[str, Array], folder: Path | None) -> Any:
         """Return a session: see :meth:`Runner.open`."""
@@ -64,9 +64,6 @@ class OnnxRuntime:
     def run(self, opened: Any, names: Sequence[str], feeds: Mapping[str, Any], display: str) -> dict[str, Any]:
         """Return outputs by name: see :meth:`Runner.run`."""
         try:
-            if any(isinstance(value, np.ndarray | list) for value in feeds.values()):
-                plain = {name: _plain(value) for name, value in feeds.items()}
-                return dict(zip(names, opened.run(list(names), plain), strict=True))
             return dict(zip(names, opened.run_with_ort_values(list(names), dict(feeds)), strict=True))
         except Exception as error:  # its exceptions have no base of their own
             text = first_line(error)
@@ -80,8 +77,8 @@ class ReferenceEvaluator:
     """onnx's reference evaluator; values are arrays and lists of them."""
 
     def value(self, array: Array) -> Any:
-        """Return an array as it is."""
-        return array
+        """Return an array as it is; texts as Python's."""
+        return array.astype(object) if array.dtype.kind in "SU" else array
 
     def contents(self, value: Any) -> list[Array]:
         """Return arrays: see :meth:`Runner.contents`."""
@@ -122,11 +119,3 @@ class ReferenceEvaluator:
 
 def _arrays(value: Any) -> list[Array]:
     return [np.asarray(one) for one in value] if isinstance(value, list) else [np.asarray(value)]
-
-
-def _plain(value: Any) -> Any:
-    """Return a value of ONNX Runtime as an array, or as those of a sequence."""
-    if isinstance(value, np.ndarray | list):
-        return value
-    found = contents_of(value)
-    return found if value.is_tensor_sequence() else found[0]

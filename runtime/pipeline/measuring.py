@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mtpp.errors import InputError
+from mtpp.runtime.checking.draws import check_names, fitting
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.agreement import Agreement
 from mtpp.runtime.pipeline.crew import Crew, RunLimits
@@ -91,6 +92,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
         If the time is up, or the user has enough, before there is anything to report.
     """
     wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None)
+    check_names(wiring.manifest, request.inputs)
     if request.model is not None and not request.model.is_file():
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
     available = usable_cores()
@@ -109,7 +111,7 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
             return made
 
         inputs, outputs = ring("inputs"), ring("outputs")
-        _make_up(wiring, inputs, request.seed)
+        _fill(wiring, inputs, request)
 
         def reference(label: str, files: tuple[ModelFile, ...], into: Ring) -> Reference:
             tell(f"{label}: measuring without a pipeline")
@@ -179,12 +181,16 @@ def _sets(wiring: Wiring, batches: int) -> int:
     return max(1, min(_MOST_SETS, batches, _SETS_BYTES // size))
 
 
-def _make_up(wiring: Wiring, inputs: Ring, seed: int) -> None:
-    limits = {tensor.name: tensor.limits for tensor in wiring.manifest.inputs}
+def _fill(wiring: Wiring, inputs: Ring, request: RunRequest) -> None:
+    """Write contents into all sets of inputs: those that are given, and random ones."""
+    described = {tensor.name: tensor for tensor in wiring.manifest.inputs}
     for number, views in enumerate(inputs.views()):
         for name, array in views.items():
-            whole = array.dtype.kind in "iub"
-            array[...] = drawn_input(name, array.shape, seed + number, whole=whole, limits=limits.get(name))
+            if name in request.inputs:
+                array[...] = fitting(described[name], request.inputs[name])
+                continue
+            whole, limits = array.dtype.kind in "iub", described[name].limits
+            array[...] = drawn_input(name, array.shape, request.seed + number, whole=whole, limits=limits)
 
 
 def _whole_model(wiring: Wiring, path: Path, seed: int) -> ModelFile:

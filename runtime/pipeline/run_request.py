@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+
+from mtpp.runtime.random_values import Array
 
 
 @dataclass(frozen=True)
@@ -26,6 +29,8 @@ class RunRequest:
         Cores to spread the workers over, None to leave that to the system; empty for all that may be used.
     seed
         Of what is made up.
+    inputs
+        Contents of the model's inputs by name; others are random.
     """
 
     folder: Path
@@ -37,3 +42,4 @@ class RunRequest:
     optimise: bool = False
     pin: tuple[int, ...] | None = None
     seed: int = 0
+    inputs: Mapping[str, Array] = field(default_factory=dict)

@@ -211,7 +211,7 @@ def _sizes_of(
 
 
 def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
-    from onnx import helper
+    from onnx import TensorProto, helper
 
     from mtpp.formats.onnx.tensor_type import dtype_name
 
@@ -220,6 +220,8 @@ def _feed(executable: Executable, arrays: Mapping[str, Array]) -> None:
             known = ", ".join(executable.inputs) or "none"
             raise InputError(f"the model has no input {name!r}", parameter="inputs", remedy=f"it has: {known}")
         kind = executable.inputs[name]
+        if array.dtype.kind in "US" and kind.dtype == TensorProto.STRING:
+            array = array.astype(object)  # as ONNX Runtime takes texts
         if array.dtype != helper.tensor_dtype_to_np_dtype(kind.dtype):
             raise _misfit(name, f"holds {array.dtype}, the model's {dtype_name(kind.dtype)}", executable.source)
         executable.feeds[name] = array

@@ -210,3 +210,19 @@ def test_the_number_of_draws_depends_on_the_work(tmp_path: Path) -> None:
     manifest = mtpp.split(path, mtpp.partition(path, 1), tmp_path / "stages").manifest
     assert draw_count(manifest, ()) == 5
     assert draw_count(manifest, {"x"}) == 1
+
+
+def test_given_texts_are_profiled(tmp_path: Path) -> None:
+    """Arrays of texts, of whatever length NumPy keeps them in, reach ONNX Runtime."""
+    profile = mtpp.profile(text_model(tmp_path), inputs={"text": np.array(["stop", "go"])}, repeats=1, warmup=0)
+    assert profile.graph.op_count == 2
+
+
+def test_given_inputs_go_through_a_pipeline(tmp_path: Path) -> None:
+    """Every batch gets them, and what does not fit is refused."""
+    path = chosen(tmp_path, *flag())
+    stages = mtpp.split(path, mtpp.partition(path, 2), tmp_path / "stages")
+    inputs = {"c": np.array(True), "x": np.ones(4, np.float32)}
+    assert mtpp.run_pipeline(stages, model=path, batches=2, warmup=0, inputs=inputs, observer=Heard()).agrees
+    with pytest.raises(mtpp.InputError, match="the model has no input 'd'"):
+        mtpp.run_pipeline(stages, inputs={"d": np.array(True)})
