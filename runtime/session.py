@@ -193,7 +193,7 @@ def _value_of_texts(array: Array) -> Any:
     from onnx import TensorProto, helper
 
     texts = [one if isinstance(one, bytes) else str(one).encode() for one in array.reshape(-1).tolist()]
-    tensor = helper.make_tensor("texts", TensorProto.STRING, array.shape, texts)
+    tensor = TensorProto(name="texts", data_type=TensorProto.STRING, dims=array.shape, string_data=texts)
     result = helper.make_tensor_value_info("value", TensorProto.STRING, array.shape)
     graph = helper.make_graph([helper.make_node("Constant", [], ["value"], value=tensor)], "texts", [], [result])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)

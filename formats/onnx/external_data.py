@@ -1,16 +1,19 @@
 """Locations of external tensor data, and the locations that are refused.
 
 An entry of ``external_data`` in ``onnx.proto`` names a file relative to the model's folder, an offset and a length. A
-model comes from anywhere, so a name must not lead out of that folder: neither by itself nor through a link.
+model comes from anywhere, so a name must not lead out of that folder: neither by itself nor through a link. By ONNX
+Runtime's rule, links may lead to where the model itself lies, should that be a link: in the cache of a hub, the files
+of a folder are links to files beside each other.
 """
 
 from __future__ import annotations
 
 import mmap
+import os
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from dataclasses import dataclass, replace
+from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 
 import onnx
 
@@ -30,7 +33,7 @@ class ExternalPlace:
     location
         Name of the file, relative to the model's folder, with ``/`` between its parts.
     path
-        The file itself.
+        The file itself, links to it followed.
     offset, length
         In bytes; the length is None for the rest of the file.
     """
@@ -60,13 +63,13 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
     folder
         Of the model's file.
     source
-        What messages call the model.
+        What messages call the model: its path, where it came from a file.
 
     Raises
     ------
     InputError
-        If the place is absolute, leads out of the folder, passes through a symbolic link, is no regular file, or ends
-        behind the end of the file; if its length is not what the tensor's shape and type take.
+        If the place is absolute, leads out of the folder, by itself or through a symbolic link, is no regular file, or
+        ends behind the end of the file; if its length is not what the tensor's shape and type take.
     """
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return None
@@ -95,7 +98,8 @@ def external_place(tensor: onnx.TensorProto, folder: Path, source: str) -> Exter
         )
     place = ExternalPlace("/".join(parts), folder.joinpath(*parts), offset or 0, length)
     _check_file(place, needed or length or 0, folder, source, where)
-    return place
+    real = Path(os.path.realpath(place.path))
+    return place if real == Path(os.path.realpath(folder), *parts) else replace(place, path=real)
 
 
 def mentions(path: str, name: bytes) -> bool:
@@ -148,18 +152,15 @@ def _whole(entries: dict[str, str], key: str, source: str, where: str) -> int | 
 
 def _check_file(place: ExternalPlace, size: int, folder: Path, source: str, where: str) -> None:
     shown = place.location if len(place.location) < _LONGEST_SHOWN else place.location[:_LONGEST_SHOWN] + "…"
-    path = folder
     try:
-        for part in PurePosixPath(place.location).parts:
-            path = path / part
-            if stat.S_ISLNK(path.lstat().st_mode):
-                raise InputError(
-                    f"{shown!r} is a symbolic link, or leads through one",
-                    source=source,
-                    where=where,
-                    remedy="put the file itself there",
-                )
-        found = path.stat()
+        if not _is_beside_model(place.path, folder, source):
+            raise InputError(
+                f"{shown!r} leads out of the model's folder through a symbolic link",
+                source=source,
+                where=where,
+                remedy="put the file itself there",
+            )
+        found = place.path.stat()
     except FileNotFoundError:
         return
     except OSError as error:
@@ -173,6 +174,38 @@ def _check_file(place: ExternalPlace, size: int, folder: Path, source: str, wher
             where=where,
             remedy="copy the file again",
         )
+
+
+def _is_beside_model(path: Path, folder: Path, source: str) -> bool:
+    """Say whether a file, all links followed, lies where the model does, or where the model is a link to."""
+    real = Path(os.path.realpath(path))
+    if real.is_relative_to(os.path.realpath(folder)):
+        return True
+    model = Path(source)
+    return model.parent == folder and model.is_symlink() and real.is_relative_to(Path(os.path.realpath(model)).parent)
+
+
+def follow_links(model: onnx.ModelProto, folder: Path, source: str) -> Path:
+    """Have a model name the files that its links lead to; return the folder in which it names them.
+
+    ONNX Runtime, given a model as bytes, knows only the folder beside it, and takes no link out of that.
+
+    Raises
+    ------
+    InputError
+        As :func:`external_place`.
+    """
+    places = [(one, external_place(one, folder, source)) for one in all_tensors(model.graph)]
+    real = [(one, os.path.realpath(place.path), place) for one, place in places if place is not None]
+    beside = os.path.realpath(folder)
+    if all(path == os.path.join(beside, place.location) for _, path, place in real):
+        return folder
+    root = os.path.commonpath([os.path.dirname(path) for _, path, _ in real])
+    for tensor, path, _ in real:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = PurePath(os.path.relpath(path, root)).as_posix()
+    return Path(root)
 
 
 def all_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:

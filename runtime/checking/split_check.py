@@ -77,9 +77,15 @@ def check_split(
     """
     import onnx
 
+    from mtpp.formats.onnx.external_data import follow_links
+
     proto = onnx.ModelProto.FromString(model)
     random = tuple(_random_nodes(proto))
-    weights = absent_weights(proto, folder or Path(), display, seed, limit=free_bytes())
+    own = folder or Path()
+    folder = follow_links(proto, own, display)
+    if folder != own:
+        model = proto.SerializeToString()
+    weights = absent_weights(proto, folder, display, seed, limit=free_bytes())
     whole = _Whole(model, proto, folder, display, weights, manifest, seed, dict(inputs or {}))
     try:
         found = whole.compared(OnnxRuntime(), stages, random, tell)

@@ -127,6 +127,7 @@ def prepare(
 
     from mtpp.formats.onnx.dimensions import Dimensions
     from mtpp.formats.onnx.executed_shapes import name_nodes
+    from mtpp.formats.onnx.external_data import follow_links
     from mtpp.formats.onnx.input_sizes import input_sizes
     from mtpp.formats.onnx.loading import parse_model
     from mtpp.formats.onnx.local_functions.inline import inline_functions
@@ -141,6 +142,7 @@ def prepare(
             remedy="store the weights as external data (onnx.save_model(…, save_as_external_data=True))",
         )
     model = inline_functions(onnx.ModelProto.FromString(data), source)
+    folder = follow_links(model, folder, source)
     graph = model.graph
     parameters = parameter_names(graph)
     fed = [value for value in graph.input if value.name not in parameters]

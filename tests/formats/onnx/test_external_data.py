@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
-from onnx import TensorProto, helper
+from onnx import TensorProto, external_data_helper, helper
 
+import mtpp
 from mtpp.errors import InputError
 from mtpp.formats.onnx.external_data import all_tensors, external_place
 
@@ -74,13 +76,71 @@ def test_places_that_are_refused(tmp_path: Path, entries: dict[str, str], proble
     folder = tmp_path / "model"
     (folder / "part").mkdir(parents=True)
     (folder / "w.data").write_bytes(b"0123456789")
-    (folder / "link.data").symlink_to(folder / "w.data")
+    (tmp_path / "outside.data").write_bytes(b"0123456789")
+    (folder / "link.data").symlink_to(tmp_path / "outside.data")
     (folder / "out").symlink_to(tmp_path)
     os.mkfifo(folder / "pipe")
     with pytest.raises(InputError, match=problem) as caught:
         external_place(_tensor(3, **entries), folder, "m.onnx")
     assert "\n" not in str(caught.value)
     assert str(caught.value).startswith("m.onnx: external data of 'w': ")
+
+
+def _with_weights(path: Path, location: str) -> None:
+    """Write a model whose weights lie in a file."""
+    tensor = helper.make_tensor("w", TensorProto.FLOAT, [2048], np.ones(2048, np.float32).tobytes(), raw=True)
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2048]) for name in "xy")
+    nodes = [helper.make_node("Add", ["x", "w"], ["t"]), helper.make_node("Neg", ["t"], ["y"])]
+    graph = helper.make_graph(nodes, "g", [x], [y], [tensor])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    external_data_helper.set_external_data(model.graph.initializer[0], location, length=8192)
+    model.graph.initializer[0].ClearField("raw_data")
+    path.write_bytes(model.SerializeToString())
+
+
+def _linked(folder: Path, kind: str) -> Path:
+    """Make a folder with a model and its weights, and links among them; return the model's path."""
+    weights = np.ones(2048, np.float32).tobytes()
+    blobs, snapshot = folder / "blobs", folder / "snapshots" / "abc"
+    blobs.mkdir()
+    snapshot.mkdir(parents=True)
+    model, data = snapshot / "model.onnx", snapshot / "model.data"
+    if kind == "hub":  # both are links to files that lie beside each other under other names
+        _with_weights(blobs / "1f", "model.data")
+        (blobs / "2e").write_bytes(weights)
+        model.symlink_to("../../blobs/1f")
+        data.symlink_to("../../blobs/2e")
+        return model
+    _with_weights(model, "model.data")
+    if kind == "inside":
+        (snapshot / "part").mkdir()
+        (snapshot / "part" / "w").write_bytes(weights)
+        data.symlink_to("part/w")
+    elif kind == "outside":
+        (blobs / "2e").write_bytes(weights)
+        data.symlink_to("../../blobs/2e")
+    else:  # the folder itself is a link
+        data.write_bytes(weights)
+        (folder / "link").symlink_to(snapshot)
+        return folder / "link" / "model.onnx"
+    return model
+
+
+@pytest.mark.parametrize("kind", ["hub", "inside", "folder", "outside"])
+def test_links_are_taken_by_the_rule_of_onnx_runtime(tmp_path: Path, kind: str) -> None:
+    """What ONNX Runtime loads is split, checked and profiled; what it refuses is refused in one line."""
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = _linked(tmp_path, kind)
+    plan = mtpp.partition(path, 2)
+    if kind == "outside":
+        with pytest.raises(Exception, match="escapes model directory"):
+            onnxruntime.InferenceSession(str(path))
+        with pytest.raises(InputError, match="leads out of the model's folder through a symbolic link"):
+            mtpp.split(path, plan, check=True)
+        return
+    onnxruntime.InferenceSession(str(path))
+    assert mtpp.split(path, plan, tmp_path / "stages", check=True).passed
+    assert mtpp.profile(path, repeats=1, warmup=0).graph.op_count == 2
 
 
 def test_shapes_that_are_none_are_refused(tmp_path: Path) -> None:
