@@ -8,7 +8,7 @@ section 3).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isqrt
 
@@ -229,7 +229,7 @@ class GraphProblem:
     def _check_layers(self) -> None:
         """Check that every layer has costs of some number of samples that a stage could give it."""
         together = [self.sizes] if self.rules.per_stage else [[size] for size in self.sizes]
-        lacking = [self._lacking(sizes) for sizes in together]
+        lacking = [self.lacking(sizes) for sizes in together]
         if any(not layers for layers in lacking):
             return
         model = self.model
@@ -248,14 +248,15 @@ class GraphProblem:
             remedy="give sizes that replicas can share so that each has samples which its layers have costs of",
         )
 
-    def usable(self, size: int) -> bool:
-        """Tell whether every layer can be in some stage with micro-batches of so many samples."""
-        return not self._lacking([size])
-
-    def _lacking(self, sizes: Sequence[int]) -> list[int]:
-        """Return the layers that have no costs of samples that a device could have of such micro-batches."""
+    def lacking(self, sizes: Sequence[int]) -> list[int]:
+        """Return the layers that have no costs of samples that a device could have of micro-batches of such sizes."""
         given = {size // d for size in sizes for d in self.degrees(size)}
         return [v for v in range(len(self.choices)) if not any(self.layer_ways(v, samples) for samples in given)]
+
+    def narrowed(self, rules: GraphRules, sizes: Sequence[int]) -> GraphProblem:
+        """Return the same by rules that allow fewer plans, with some of the sizes."""
+        choices = [_usable(self.model, layer, rules) for layer in range(len(self.model.layers))]
+        return replace(self, rules=rules, sizes=sizes, choices=choices)
 
     def _check_range(self) -> None:
         """Check that all that a plan could add up stays below :data:`LARGEST`: kernels count in 64 bits."""

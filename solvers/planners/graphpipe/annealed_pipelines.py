@@ -1,7 +1,7 @@
 """Annealed pipelines: equal cuts of the layers, annealed by about their bound J, as graphs of stages and as lines.
 
-Most of them are annealed by the rules that are asked for, some as graphs or lines and with any or the fewest
-micro-batches in flight whatever is asked for: those may be good plans as well.
+They are annealed as graphs with any number of micro-batches in flight, the best of them as lines and with the fewest in
+flight as well: so that they do not depend on which of these are asked for.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ _KEPT = 8
 _LEAST = 4
 """Pipelines that are annealed even when the time is up."""
 
-_SIZES = 3
-"""Sizes of micro-batches that pipelines by other rules are annealed with, those of the least cost."""
+_VARIED = 3
+"""Pipelines that are annealed by other rules as well, those of the least cost."""
 
 
 class _Setting(NamedTuple):
@@ -123,8 +123,8 @@ class AnnealedPipelines:
 
     def _annealed(self, threads: Threads) -> list[_Start]:
         problem = self._problem
-        rules = problem.rules.sequential, problem.rules.in_flight
-        settings = [_Setting(size, *rules) for size in problem.sizes if problem.usable(size)]
+        rules = False, IN_FLIGHT[0]
+        settings = [_Setting(size, *rules) for size in problem.sizes if not problem.lacking([size])]
         left = [self._start(one, i) for one in settings for i in range(len(self._model(one)[0]))]
         if not left:  # no size will do for all layers: stages differ in it
             left = [self._start(_Setting(None, *rules), 0)]
@@ -139,7 +139,7 @@ class AnnealedPipelines:
             if self._limits.ended():
                 return found
             if number == 0:
-                others = [self._start(rules, one.first) for one in _of_sizes(left) for rules in _others(one.setting)]
+                others = [self._start(rules, one.first) for one in left[:_VARIED] for rules in _others(one.setting)]
         if problem.rules.per_stage and settings:
             found += threads.map(work, map(self._any_size, left))
         return found
@@ -214,11 +214,3 @@ def _others(setting: _Setting) -> list[_Setting]:
 def _cheapest(starts: Sequence[_Start]) -> list[_Start]:
     possible = [one for one in starts if one.cost < IMPOSSIBLE]
     return sorted(possible, key=lambda one: one.cost)[:_KEPT]
-
-
-def _of_sizes(starts: Sequence[_Start]) -> list[_Start]:
-    """Return the first ones with each of a few sizes of micro-batches."""
-    first: dict[int | None, _Start] = {}
-    for one in starts:
-        first.setdefault(one.setting.micro_batch, one)
-    return list(first.values())[:_SIZES]

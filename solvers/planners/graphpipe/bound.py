@@ -28,6 +28,10 @@ _PRECISION = 2_000
 _TOGETHER = 2
 """Sizes of micro-batches that are searched at once."""
 
+_QUICK_STEPS = 20_000
+_QUICKLY_LEFT_OUT = (0.1,)
+"""Of a search that only tells whether there is any chain, and parts of all work that may be left out of it."""
+
 _LEFT_OUT = (0.005, 0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8)
 """Parts of all work that may be left out, one after the other."""
 
@@ -91,6 +95,27 @@ def iteration_bound(
             steps -= made
             found = _better(found, value, left_out)
     return found
+
+
+def none_below(problem: GraphProblem, ticks: int) -> bool:
+    """Tell whether few steps prove that no plan takes less than so many ticks."""
+    costs = LeastCosts(problem)
+    work = costs.work(costs.every)
+    if -(-sum(work) // problem.devices) >= ticks:
+        return True
+    if _too_large(problem, ticks):
+        return False
+    for left_out in dict.fromkeys([frozenset(), *cheap_layers(problem.model, costs.kinds, work, _QUICKLY_LEFT_OUT)]):
+        groups = equal_branches(problem.model, costs.kinds, left_out)
+        found = [
+            ChainSearch(costs, groups, options, problem.devices, ticks, problem.memory_bytes).least(
+                ticks - 1, problem.memory_bytes, _QUICK_STEPS
+            )[0]
+            for options in costs.options
+        ]
+        if UNKNOWN not in found:
+            return all(one == NONE for one in found)
+    return False
 
 
 def _better(found: PipelineBound, ticks: int, left_out: frozenset[int]) -> PipelineBound:

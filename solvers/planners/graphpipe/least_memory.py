@@ -111,7 +111,7 @@ def _least_of_all(
 def _fitting(problem: GraphProblem, memory_bytes: int, limits: Limits) -> GraphPipeline | None:
     """Return a pipeline with so much memory and few micro-batches in flight, None if none is found."""
     rules = replace(problem.rules, in_flight="least")
-    return StageGraphSearch(replace(problem, memory_bytes=memory_bytes, rules=rules), limits).best()
+    return StageGraphSearch(replace(problem, memory_bytes=memory_bytes, rules=rules), limits).like_asked()
 
 
 def _fits(problem: GraphProblem, found: GraphPipeline) -> bool:

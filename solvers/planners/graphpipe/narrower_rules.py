@@ -12,18 +12,34 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, product
 
+from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
 from mtpp.training.graph_problem import IN_FLIGHT, GraphProblem, GraphRules
 
 ANY, LEAST = IN_FLIGHT
 
 
-def sizes_together(problem: GraphProblem) -> list[tuple[int, ...]]:
-    """Return the sizes of micro-batches of each kind of plans: one, and pairs where stages may differ."""
+def kinds_of_plans(problem: GraphProblem) -> list[GraphProblem]:
+    """Return the kinds by size, replicas and recomputation; those that may have the shortest iterations come first."""
+    rules, found = problem.rules, []
     singles = [(size,) for size in problem.sizes]
-    return [*singles, *(combinations(problem.sizes, 2) if problem.rules.per_stage else ())]
+    for sizes in [*singles, *(combinations(problem.sizes, 2) if rules.per_stage else ())]:
+        for data_parallel, recompute in _schemes(problem, sizes):
+            own = replace(rules, data_parallel=data_parallel, recompute=recompute, per_stage=len(sizes) > 1)
+            kind = problem.narrowed(own, sizes)
+            if not kind.lacking(sizes):
+                found.append(kind)
+    return sorted(found, key=_estimate)
 
 
-def schemes(problem: GraphProblem, sizes: Sequence[int]) -> list[tuple[bool, bool]]:
+def _estimate(kind: GraphProblem) -> float:
+    """Return about the ticks of an iteration of equal stages, of which there is one on each device."""
+    costs = LeastCosts(kind)
+    ticks = sum(costs.work(costs.every)) / kind.devices
+    stages = min(kind.devices, len(kind.model.layers))
+    return ticks * (1 + (stages - 1) * min(kind.sizes) / kind.mini_batch)
+
+
+def _schemes(problem: GraphProblem, sizes: Sequence[int]) -> list[tuple[bool, bool]]:
     """Return whether there are replicas and recomputation, for each kind of plans with such micro-batches that differ.
 
     Those asked for come first.

@@ -28,10 +28,10 @@ def test_sizes_and_degrees() -> None:
     problem = _problem(_layer("a", (1, 2, 3, 4, 5)), _layer("b", (1, 2, 4, 5, 6)))
     assert problem.sizes == [1, 2, 3, 4, 6]
     assert [problem.degrees(size) for size in (1, 2, 4, 6, 12)] == [[1], [1, 2], [1, 2, 4], [1, 2, 3], [2, 3, 4]]
-    assert [problem.usable(size) for size in (1, 3, 6, 12)] == [True, True, True, True]
+    assert [problem.lacking([size]) for size in (1, 3, 6, 12)] == [[], [], [], []]
     alone = _problem(_layer("a", (1, 2, 3, 4)), _layer("b", (1, 6)), rules=GraphRules(data_parallel=False))
     assert alone.degrees(4) == [1]
-    assert [size for size in alone.sizes if alone.usable(size)] == [1]
+    assert [size for size in alone.sizes if not alone.lacking([size])] == [1]
 
 
 def test_layers_of_different_sizes() -> None:
@@ -39,7 +39,7 @@ def test_layers_of_different_sizes() -> None:
     problem = _problem(_layer("a", (2,)), _layer("b", (4,)), _layer("c", ()))
     assert problem.sizes == [2, 4]
     assert [problem.layer_ways(v, 2) != [] for v in range(3)] == [True, False, True]
-    assert [problem.usable(size) for size in problem.sizes] == [False, True]
+    assert [problem.lacking([size]) for size in problem.sizes] == [[1], []]
     assert problem.degrees(4) == [1, 2, 4]
 
 

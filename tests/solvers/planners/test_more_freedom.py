@@ -1,0 +1,143 @@
+"""More freedom is never slower: planners with an option that allows more plans, against the same without it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import pytest
+from irregular_campaign import read_model
+from irregular_models import irregular_model
+from training_models import random_model
+
+from mtpp.errors import InputError
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.planners.piper.planner import plan as piper
+from mtpp.training.graph_plan import GraphPlan
+from mtpp.training.graph_problem import GraphProblem, GraphRules
+from mtpp.training.model import TrainingModel
+from mtpp.training.plan import TrainingPlan
+from mtpp.training.problem import PlanningProblem, Schemes
+
+NARROWER: dict[str, dict[str, Any]] = {
+    "one size": {"micro_batch_sizes": (2,)},
+    "other sizes": {"micro_batch_sizes": (2, 4)},
+    "the same in all stages": {"per_stage": False},
+    "one order": {"intervals": (1,)},
+    "the other order": {"intervals": (2,)},
+    "one line": {"sequential": True},
+    "fewest in flight": {"in_flight": "least"},
+    "no replicas": {"data_parallel": False},
+    "no recomputation": {"recompute": False},
+}
+"""Options of graphpipe that allow fewer plans than :data:`WIDEST`."""
+
+WIDEST = GraphRules(micro_batch_sizes=(1, 2, 4), per_stage=True, intervals=(1, 2))
+
+PAIRS = [one for count in (1, 2) for one in combinations(NARROWER, count)]
+
+
+def _asked(model: TrainingModel, rules: GraphRules, **system: int) -> int | None:
+    """Return the iteration of the plan, None if none is found or the rules leave nothing to plan."""
+    given = {"devices": 4, "memory_bytes": 1_000, "bandwidth_bytes_per_s": 10**12, "mini_batch": 4, **system}
+    try:
+        found = graphpipe(GraphProblem.build(model, rules=rules, **given), Limits())
+    except InputError:
+        return None
+    return found.iteration if isinstance(found, GraphPlan) else None
+
+
+def _rules(names: Sequence[str]) -> GraphRules:
+    given: dict[str, Any] = {}
+    for name in names:
+        given |= NARROWER[name]
+    return replace(WIDEST, **given)
+
+
+def _no_slower(model: TrainingModel, narrow: Sequence[str], wide: Sequence[str], known: dict[Any, int | None]) -> None:
+    """Check that what allows more plans is at least as fast; *known* keeps the iterations of a model."""
+    if "fewest in flight" in wide and "one line" in set(narrow) - set(wide):
+        return  # the fewest of a graph are fewer than those of a line: no freedom more
+    if {"one size", "other sizes"} <= {*narrow} or {"one order", "the other order"} <= {*narrow}:
+        return  # one of them stands for both
+    for names in (narrow, wide):
+        if tuple(names) not in known:
+            known[tuple(names)] = _asked(model, _rules(names))
+    slow, fast = known[tuple(narrow)], known[tuple(wide)]
+    assert slow is None or (fast is not None and fast <= slow), f"{wide}: {fast}, {narrow}: {slow}"
+
+
+def _all_pairs(model: TrainingModel, pairs: Sequence[Sequence[str]]) -> None:
+    known: dict[Any, int | None] = {}
+    for narrow in pairs:
+        _no_slower(model, narrow, (), known)
+        for name in narrow if len(narrow) > 1 else ():
+            _no_slower(model, narrow, [one for one in narrow if one != name], known)
+
+
+def _large(seed: int) -> TrainingModel:
+    """Return a model of nine or ten layers: too many to look at all plans."""
+    draw = random.Random(seed)
+    while True:
+        model = read_model(irregular_model(draw, most_layers=10))
+        if len(model.layers) > 8:
+            return model
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_small_models(seed: int) -> None:
+    """Every pair of options of graphpipe, where all plans are looked at."""
+    _all_pairs(read_model(irregular_model(random.Random(f"small {seed}"), most_layers=5)), PAIRS)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_searched_models(seed: int) -> None:
+    """Some pairs of options of graphpipe, where plans are searched."""
+    _all_pairs(_large(seed), random.Random(seed).sample(PAIRS, 6))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 106))
+def test_more_searched_models(seed: int) -> None:
+    """Every pair of options of graphpipe."""
+    _all_pairs(_large(seed), PAIRS)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_pairs_of_schemes_of_piper(seed: int) -> None:
+    """Any number of micro-batches that fits, data and tensor parallelism and recomputation."""
+    model = random_model(seed, most_layers=6)
+    times: dict[tuple[bool, ...], Any] = {}
+    for data_parallel in (False, True):
+        for tensor_parallel in (False, True):
+            for recompute in (False, True):
+                for at_most in (False, True):
+                    key = data_parallel, tensor_parallel, recompute, at_most
+                    times[key] = _piper(model, Schemes(data_parallel, tensor_parallel, recompute), exact=not at_most)
+    for narrow, slow in times.items():
+        for wide, fast in times.items():
+            if slow is not None and all(a <= b for a, b in zip(narrow, wide, strict=True)):
+                assert fast is not None
+                assert fast <= slow
+
+
+def _piper(model: TrainingModel, schemes: Schemes, *, exact: bool) -> Any:
+    try:
+        problem = PlanningProblem.build(
+            model,
+            devices=4,
+            memory_bytes=300,
+            bandwidth_bytes_per_s=10**12,
+            micro_batches=4,
+            exact_micro_batches=exact,
+            schemes=schemes,
+        )
+    except InputError:
+        return None
+    found = piper(problem, PlanLimits())
+    return found.time_per_sample if isinstance(found, TrainingPlan) else None
