@@ -55,12 +55,12 @@ def stage_modules(
     if rank is not None and rank >= found.devices:
         raise InputError(f"the plan is for ranks 0 … {found.devices - 1}, not {rank}", parameter="rank")
 
+    from mtpp.runtime.pytorch.backward_halves import halve_backward
     from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages
-    from mtpp.runtime.pytorch.pipelining import halve_backward
 
     stages = neighbour_stages(program.load().split())
     if found.timed.schedule.halves:
-        halve_backward(dict(enumerate(stages)), str(paths[1]))
+        halve_backward(dict(enumerate(stages)))
     return [one for one in stages if rank is None or one.stage_index % found.devices == rank]
 
 

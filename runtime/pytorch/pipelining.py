@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mtpp.errors import InputError
+from mtpp.runtime.pytorch.backward_halves import run_halves
 from mtpp.runtime.pytorch.library import first_line, pytorch
 
 if TYPE_CHECKING:
@@ -62,6 +63,10 @@ def runtime_of(
         )
         for one in stages
     ]
+    for stage, one in zip(wrapped, stages, strict=True):
+        run_halves(stage, one)
+    if any(one.halved for one in stages):
+        loss = _apart(loss)
     runtime = _PipelineScheduleRuntime(wrapped, micro_batches, loss_fn=loss, scale_grads=scale_grads)
     try:
         runtime._load_csv(str(passes), format="compute_only")
@@ -72,51 +77,22 @@ def runtime_of(
     return runtime
 
 
-def halve_backward(stages: Mapping[int, Any], source: str) -> None:
-    """Have stages run backward passes in halves, and check that this loses no gradient.
+def _apart(loss: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """Return a loss that shares no tensor with results, nor is a view.
 
-    PyTorch's runtime finds the parameters of the half for weights behind the half for inputs. It loses, without a word,
-    the gradients of parameters on whose way to the results no tensor from another stage with gradients comes in.
-
-    Raises
-    ------
-    InputError
-        If a stage has such a parameter.
+    PyTorch detaches both in place after half a backward pass: no view allows that, nor does what an operator kept.
     """
-    for index, stage in stages.items():
-        stage.halved = True
-        if index == 0:
-            continue  # it runs whole backward passes
-        lost = next(_unreached(stage), None)
-        if lost is not None:
-            raise InputError(
-                f"parameter {lost!r} meets no tensor with gradients in stage {index}: backward passes in halves would "
-                "lose its gradient",
-                source=source,
-                remedy="plan with whole backward passes, or cut elsewhere",
-            )
 
+    def copied(results: Any) -> Any:
+        if isinstance(results, tuple):
+            return tuple(map(copied, results))
+        return results.clone() if results.requires_grad else results
 
-def _unreached(stage: Any) -> Any:
-    """Yield the parameters of a stage that meet no input with gradients."""
-    live = {name for name, one in zip(stage.relay.takes, stage.example_inputs, strict=True) if one.requires_grad}
-    own = {name: one for name, one in stage.stage.named_parameters(remove_duplicate=False) if one.requires_grad}
-    reached: set[Any] = set()
-    of: dict[Any, set[str]] = {}
-    met: set[str] = set()
-    for node in stage.stage.graph.nodes:
-        if node.op == "placeholder":
-            if node.target in live:
-                reached.add(node)
-        elif node.op == "get_attr" and str(node.target) in own:
-            of[node] = {str(node.target)}
-        elif node.op == "call_function":
-            inputs = node.all_input_nodes
-            of[node] = set().union(*(of.get(one, set()) for one in inputs))
-            if any(one in reached for one in inputs):
-                reached.add(node)
-                met |= of[node]
-    yield from (name for name in own if name not in met)
+    def found(results: Any, *others: Any, **named: Any) -> torch.Tensor:
+        one = loss(copied(results), *others, **named)
+        return one.clone() if one._is_view() else one
+
+    return found
 
 
 def loss_of(results: Any, target: Any = None) -> torch.Tensor:

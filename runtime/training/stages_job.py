@@ -15,9 +15,10 @@ from typing import Any
 
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.tokens import PeerGone
+from mtpp.runtime.pytorch.backward_halves import halve_backward
 from mtpp.runtime.pytorch.library import first_line, pytorch
 from mtpp.runtime.pytorch.neighbour_stages import neighbour_stages, ties
-from mtpp.runtime.pytorch.pipelining import halve_backward, loss_of, runtime_of
+from mtpp.runtime.pytorch.pipelining import loss_of, runtime_of
 from mtpp.runtime.training.descent import descend, forget_gradients, tensors_of
 from mtpp.runtime.training.digests import digests
 from mtpp.runtime.training.results import FirstStep, TrainedStages, TrainingTerms
@@ -73,7 +74,7 @@ class StagesJob:
         split = self.model.load().split()
         stages = dict(enumerate(neighbour_stages(split)))
         if self.halves:
-            halve_backward(stages, str(self.model.path))
+            halve_backward(stages)
         batches = micro_batches(split.inputs, self.terms.micro_batches, self.model.seed)
         own = {index: one for index, one in stages.items() if index % self.terms.devices == self.rank}
         parent.send(("ready", None))

@@ -31,3 +31,34 @@ def test_states_are_of_what_is_trained(shared_data: Path) -> None:
     assert plan.devices[0].peak_bytes == frozen + 4 * adapters + 2 * (kept + crossing)
     larger = mtpp.plan_training(model, state=8, **ASKED)
     assert (larger.devices[0].peak_bytes or 0) - (plan.devices[0].peak_bytes or 0) == 4 * adapters
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("schedule", ["1f1b", "zero-bubble"])
+@pytest.mark.parametrize(("name", "trained"), [("backbone", 2), ("lora", 12)])
+def test_runs_train_as_the_unsplit_model_does(
+    name: str, trained: int, schedule: str, shared_data: Path, tmp_path: Path
+) -> None:
+    """What is planned and verified is run: halves of backward passes lose no gradient behind frozen layers."""
+    pytest.importorskip("torch")
+    model = shared_data / "cases" / "frozen-weights" / f"{name}.pt2"
+    plan = mtpp.plan_training(model, **ASKED | {"schedule": schedule})
+    plan.emit("torch-pipelining", tmp_path / "plan")
+    run = mtpp.run_training(tmp_path / "plan", model, steps=2).document()
+    assert run["agrees"]
+    assert run["gradients"]["exact"] == run["gradients"]["count"] == trained
+
+
+@pytest.mark.parametrize("name", ["backbone", "lora"])
+def test_profiles_measure_the_same_backward_passes(name: str, shared_data: Path, tmp_path: Path) -> None:
+    """Ops without a backward pass are measured as 0, and a plan of measured costs verifies."""
+    pytest.importorskip("torch")
+    model = shared_data / "cases" / "frozen-weights" / f"{name}.pt2"
+    profile = mtpp.profile(model, backward=True, repeats=2, warmup=0)
+    graph = mtpp.read(model).graph
+    measured = profile.graph.backward
+    for share, took in zip(graph.backward_share, measured, strict=True):
+        assert bool(share) >= bool(took)
+    profile.save(tmp_path / "costs.json")
+    plan = mtpp.plan_training(model, costs=tmp_path / "costs.json", **ASKED)
+    assert mtpp.verify(plan, model, costs=tmp_path / "costs.json").passed
