@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -26,6 +27,9 @@ NAMES = (
     *("magic", "", "1/2", "2", "0F0", "a", "b", "p", "q", "0" * 64),
 )
 """Values of names, those of all kinds, and some that no name has."""
+
+
+_FEW = 3
 
 
 def values(value: Any, place: Place = ()) -> Iterator[tuple[Place, Any]]:
@@ -53,15 +57,22 @@ def others(value: Any) -> list[Any]:
 
 
 def unheld(kind: str, pick: Random | None) -> set[Place]:
-    """Return the places whose value can be another one and is not listed; with *pick*, of one other value each."""
+    """Return the places whose value can be another one and is not listed; with *pick*, of one other value each.
+
+    Of places that differ in an index alone, all but the first few are given one other value in any case.
+    """
     case = documented(kind)
     assert exit_code(case.document, case.model) == 0
     found: set[Place] = set()
+    alike: Counter[Place] = Counter()
     for place, value in values(case.document):
         if is_recorded(kind_of(case.document), place):
             continue
         due = [other for other in others(value) if other != value]
-        for other in due if pick is None else [pick.choice(due)]:
+        row = tuple("*" if isinstance(key, int) else key for key in place)
+        alike[row] += 1
+        some = pick or (Random(str(place)) if alike[row] > _FEW else None)
+        for other in due if some is None else [some.choice(due)]:
             if exit_code(altered(case.document, place, other), case.model) == 0:
                 found.add(place)
     return found
