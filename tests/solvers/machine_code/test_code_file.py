@@ -32,6 +32,19 @@ def test_what_is_not_whole_is_not_there(tmp_path: Path) -> None:
     assert read_code(tmp_path) is None
 
 
+def test_a_file_under_another_name_is_not_there(tmp_path: Path) -> None:
+    """Code of one kernel is not taken for that of another, in whatever folder it lies."""
+    write_code(tmp_path / "sums.add-1-2.kernel", b"adds")
+    whole = (tmp_path / "sums.add-1-2.kernel").read_bytes()
+    for name in ("sums.subtract-1-2.kernel", "sums.add-1-3.kernel", "sums.add-2-2.kernel"):
+        (tmp_path / name).write_bytes(whole)
+        assert read_code(tmp_path / name) is None
+    (tmp_path / "elsewhere").mkdir()
+    moved = tmp_path / "elsewhere" / "sums.add-1-2.kernel"
+    moved.write_bytes(whole)
+    assert read_code(moved) == b"adds"
+
+
 def test_what_cannot_be_written_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No folder, no room, no right: it is told, and nothing half-written stays."""
     (tmp_path / "file").write_text("")
