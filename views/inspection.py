@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from mtpp.formats.modelled.control_notes import UNKNOWN_TRIPS
 from mtpp.terminal_safe import terminal_safe
 from mtpp.units import format_bytes, format_count, format_picoseconds, format_share
 from mtpp.views.html import html_text
@@ -98,8 +99,7 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
     if reader.get("control_flow"):
         lines.append(("control flow", _listing([_control(entry) for entry in reader["control_flow"]])))
     if "not_modelled" in reader:
-        kinds = [f"{kind} × {count}" for kind, count in reader["not_modelled"].items()]
-        lines.append(("not modelled", f"{_listing(kinds)} (taken as memory-bound)" if kinds else "nothing"))
+        lines.append(("not modelled", _not_modelled(reader["not_modelled"])))
     assumed = reader.get("assumptions")
     if isinstance(assumed, list) and assumed:
         lines.append(("assumed", "; ".join(map(str, assumed))))
@@ -108,6 +108,15 @@ def _summary(document: Mapping[str, Any]) -> list[tuple[str, str]]:
         lines.append(("costs", f"measured: {measured.get('source', '')}"))
     lines.append(("system", System.from_document(document["system"]).describe()))
     return lines
+
+
+def _not_modelled(counts: Mapping[str, int]) -> str:
+    """Tell kinds of ops without a cost rule, and loops whose number of trips nobody knows."""
+    kinds = [f"{kind} × {count}" for kind, count in counts.items() if not kind.startswith(UNKNOWN_TRIPS)]
+    loops = [kind for kind in counts if kind.startswith(UNKNOWN_TRIPS)]
+    texts = [f"{_listing(kinds)} (taken as memory-bound)"] if kinds else []
+    texts += [f"{_listing(loops)} (one counted)"] if loops else []
+    return ", ".join(texts) or "nothing"
 
 
 def _listing(items: list[str]) -> str:

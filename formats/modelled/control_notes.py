@@ -15,6 +15,9 @@ ONE_TRIP = "one trip counted"
 MAY_STOP = "it may stop earlier"
 GIVEN_TRIPS = "as given"
 
+UNKNOWN_TRIPS = "trips of "
+"""What the name of a loop stands behind among what is not modelled."""
+
 _ASSUMED = (LEFT_OUT, COSTLIER_BRANCH, ONE_TRIP, MAY_STOP, GIVEN_TRIPS)
 _OPS_SHOWN = 3
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import GraphProto, TensorProto
 
 from mtpp.errors import InputError
-from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP
+from mtpp.formats.modelled.control_notes import GIVEN_TRIPS, MAY_STOP, ONE_TRIP, UNKNOWN_TRIPS
 from mtpp.formats.modelled.open_sizes import UnknownSize
 from mtpp.formats.onnx.control_flow.control_record import BodyWalk, ControlRecord, body_of, open_type, trip_note
 from mtpp.formats.onnx.control_flow.states import after, settled, with_axis
@@ -141,7 +141,7 @@ class _Loop:
             record.sure.append(with_axis(result, 0, count if trips.certain else None))
         if not trips.bounded:
             record.open_size = 1
-            record.not_modelled[f"trips of {self._walk.label!r}"] += 1
+            record.not_modelled[f"{UNKNOWN_TRIPS}{self._walk.label!r}"] += 1
         return record
 
     def _settled(self) -> tuple[BodyRecord, list[Known]]:
