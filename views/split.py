@@ -120,16 +120,20 @@ def _cells(result: WrittenStages) -> list[list[str]]:
             f"{row['ops']:,}",
             format_bytes(row["file_bytes"]),
             format_bytes(row["param_bytes"]),
-            _amount(row["inputs"], row["input_bytes"]),
-            _amount(row["outputs"], row["output_bytes"]),
+            _amount(stage.inputs),
+            _amount(stage.outputs),
             _time(row["cost"], result),
         ]
-        for row in _rows(result)
+        for row, stage in zip(_rows(result), result.manifest.stages, strict=True)
     ]
 
 
-def _amount(count: int, size: int) -> str:
-    return f"{count}, {format_bytes(size)}"
+def _amount(tensors: Sequence[Described]) -> str:
+    """Return how many tensors there are, and their size: with ``+ open`` where only a run tells that of some."""
+    known = _bytes(tensors)
+    sizes = [format_bytes(known)] if known or not any(None in tensor.shape for tensor in tensors) else []
+    sizes += ["open"] if any(None in tensor.shape for tensor in tensors) else []
+    return f"{len(tensors)}, {' + '.join(sizes)}"
 
 
 def _time(ticks: int, result: WrittenStages) -> str:

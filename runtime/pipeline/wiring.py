@@ -138,7 +138,7 @@ def _fault_of(tensor: Described) -> tuple[str, str] | None:
     if None in tensor.shape:
         return (
             "its size is not known, so no memory can be set aside for it",
-            "split with ‹dims› NAME=VALUE, or partition a profile, which knows the sizes",
+            "of an input, split with ‹dims› NAME=VALUE; else it depends on data: cut the model where none such crosses",
         )
     return None
 
