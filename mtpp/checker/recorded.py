@@ -75,7 +75,7 @@ RECORDED: dict[str, tuple[Recorded, ...]] = {
     ),
     "mtpp-training-plan by graphpipe": (
         Recorded("model/name", MODEL_NAME),
-        *(Recorded(key, TERMS) for key in ("system/*", "rules/**", "mini_batch")),
+        *(Recorded(key, TERMS) for key in ("system/*", "rules/**")),
         Recorded("memory_bound/value", LESS),
         *(Recorded(f"{bound}/proof/left_out/*", PROOF) for bound in ("lower_bound", "memory_bound")),
         *(Recorded(key, FOR_PEOPLE) for key in ("notes", "notes/*", "reason")),

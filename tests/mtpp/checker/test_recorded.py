@@ -104,7 +104,7 @@ def test_the_list_has_no_place_that_is_checked() -> None:
                 continue
             if any(exit_code(altered(case.document, place, other), case.model) == 0 for other in others(value)):
                 free[kind].add(entry.place)
-    rare = ("*proof*", "*/metadata/*", "*assumptions*", "mini_batch", "*/together/*")
+    rare = ("*proof*", "*/metadata/*", "*assumptions*", "*/together/*", "*notes*")
     unneeded = {
         (kind, one.place)
         for kind, entries in RECORDED.items()
