@@ -9,12 +9,12 @@ else the model has before and after its layers.
 
 from __future__ import annotations
 
-from mtpp.formats.exporters.layer_counts import layer_counts
+from mtpp.formats.exporters.layer_counts import layer_counts, left_out
 from mtpp.formats.exporters.request import Request
 
 
 def emit_megatron(request: Request) -> str:
-    """Return the two options, one per line.
+    """Return the two options, one per line, below comments on stages that are empty or left out.
 
     Raises
     ------
@@ -23,7 +23,13 @@ def emit_megatron(request: Request) -> str:
     """
     counts = layer_counts(request).counts
     stages = [f"t*{count}" if count > 1 else "t" * count for count in counts]
+    empty = [request.stages[s] for s in range(1, len(counts) - 1) if not counts[s]]
     stages[0] = "E" + stages[0]
     stages[-1] += ",L" if stages[-1] else "L"
     layout = "|".join(stages)
-    return f'--pipeline-model-parallel-size {len(counts)}\n--pipeline-model-parallel-layout "{layout}"\n'
+    said = [
+        *left_out(request),
+        *(f"# stage {stage} has no layer: it is empty in Megatron's layout\n" for stage in empty),
+    ]
+    options = f'--pipeline-model-parallel-size {len(counts)}\n--pipeline-model-parallel-layout "{layout}"\n'
+    return "".join(said) + options

@@ -38,6 +38,11 @@ class Request:
         return [int(stage) for stage in np.unique(self.assignment)]
 
     @cached_property
+    def idle(self) -> list[int]:
+        """Numbers of the stages that run nothing, of which engines know nothing."""
+        return sorted(set(range(self.k)) - set(self.stages))
+
+    @cached_property
     def order(self) -> list[int]:
         """The ops in the graph's own order."""
         order: list[int] = self.graph.order.tolist()

@@ -69,7 +69,28 @@ def test_empty_stages_are_not_counted() -> None:
     """Stages that run nothing are no stages of the engine."""
     graph, modules = transformer(4)
     stages = np.where(np.arange(graph.op_count) <= graph.op_names.index("add1"), 1, 4).astype(np.int32)
-    assert _vllm(Request(graph, stages, 6, modules)) == "VLLM_PP_LAYER_PARTITION=2,2"
+    request = Request(graph, stages, 6, modules)
+    for emit in (emit_vllm, emit_megatron):
+        said = "# stages 0, 2, 3, 5 of the plan run nothing and are left out: 2 of 6 stages\n"
+        assert emit(request).startswith(said)
+    assert emit_vllm(request).endswith("\nVLLM_PP_LAYER_PARTITION=2,2\n")
+    assert "left out" not in emit_megatron(cut(graph, modules, ["add1"]))
+
+
+def test_an_empty_stage_is_said() -> None:
+    """Megatron takes a stage without a layer between others, and a comment says which; vLLM's refusal names it."""
+    graph, modules = transformer(4)
+    stages = np.array(
+        [int(name[-1] in "23" or name in ("norm", "head")) * 2 for name in graph.op_names], dtype=np.int32
+    )
+    stages[graph.op_names.index("mask")] = 1
+    stages[[graph.op_names.index(name) for name in graph.op_names if name[-1] in "01"]] = 2
+    request = Request(graph, np.where(np.arange(graph.op_count) < 1, 0, stages).astype(np.int32), 3, modules)
+    text = emit_megatron(request)
+    assert text.startswith("# stage 1 has no layer: it is empty in Megatron's layout\n")
+    assert '"E||t*4,L"' in text
+    with pytest.raises(InputError, match="stage 0 runs no whole block"):
+        emit_vllm(request)
 
 
 def test_a_stage_without_layers() -> None:
