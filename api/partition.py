@@ -9,6 +9,7 @@ from fractions import Fraction
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from mtpp.api.inputs.counted_weights import as_counted
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.deadline import Deadline
 from mtpp.host.stop_reason import StopReason
@@ -137,7 +138,10 @@ def prepare(request: PartitionRequest) -> Prepared:
     prepared = Prepared(entry, instance, contract_groups(instance, request.together))
     memory_arrays(prepared.contracted)
     if request.k is not None:
-        refuse_infeasible(prepared.contracted)
+        try:
+            refuse_infeasible(prepared.contracted)
+        except Infeasible as error:
+            raise as_counted(error, model.graph) from None
     else:
         parse_bottleneck("" if request.max_bottleneck is None else request.max_bottleneck, model.graph.time_unit)
         model.instance(model.graph.op_count)
@@ -186,10 +190,10 @@ def search(request: PartitionRequest, observer: Observer, prepared: Prepared | N
                 contraction=prepared.contraction,
                 start=start,
             )
-        except Infeasible:
+        except Infeasible as error:
             if interruption.requested:  # there was more to try
                 raise Interrupted from None
-            raise
+            raise as_counted(error, request.model.graph) from None
 
 
 def find_partition(

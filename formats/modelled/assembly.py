@@ -8,6 +8,7 @@ from typing import Any
 
 from mtpp.formats.modelled.control_notes import assumed_of_control_flow
 from mtpp.formats.modelled.op_record import GraphRecord, OpRecord
+from mtpp.formats.modelled.weight_notes import counted_weights, told_weights
 from mtpp.inference.graph import Op, Tensor
 
 
@@ -52,6 +53,8 @@ def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
     shared = [
         {"name": parameter, "bytes": sizes[parameter], "ops": ops} for parameter, ops in readers.items() if len(ops) > 1
     ]
+    counted = counted_weights(sizes, readers, record.packed)
+    assumed = [*assumed_of_control_flow(notes), *told_weights(counted)]
     return {
         "macs": sum(op.macs for op in record.ops),
         "flops": sum(op.flops for op in record.ops),
@@ -60,5 +63,6 @@ def summary_of(record: GraphRecord, names: Sequence[str]) -> dict[str, Any]:
         "shared_parameters": sorted(shared, key=lambda entry: -int(str(entry["bytes"]))),
         "not_modelled": dict(sorted(not_modelled.items())),
         "control_flow": notes,
-        **({"assumptions": assumed} if (assumed := assumed_of_control_flow(notes)) else {}),
+        **({"counted_weights": counted} if counted else {}),
+        **({"assumptions": assumed} if assumed else {}),
     }

@@ -101,8 +101,11 @@ class GraphRecord:
         Number of nodes that depend on no input.
     random
         Whether any node draws random numbers.
+    packed
+        Bytes that are stored for weights that ops read with more bits, by the names of the weights.
     """
 
     ops: list[OpRecord] = field(default_factory=list)
     folded: int = 0
     random: bool = False
+    packed: dict[str, int] = field(default_factory=dict)

@@ -42,6 +42,7 @@ from mtpp.formats.onnx.tensor_type import (
     partial_type,
 )
 from mtpp.formats.onnx.topology import PlacedNode, check_and_sort, describe, loop_name
+from mtpp.formats.onnx.unpacked_weights import UnpackedWeights
 from mtpp.formats.onnx.values import array_of, attribute_values
 from mtpp.inference.system import System
 
@@ -102,6 +103,7 @@ class Walk:
         self._source = source
         self._fit = fit
         self._constants = constants or StoredConstants()
+        self._unpacked = UnpackedWeights()
         self._opened = 0
         """Tensors with open axes that were met."""
         self.overruled = 0
@@ -129,7 +131,7 @@ class Walk:
         declared = {value.name: value.type for group in (graph.output, graph.value_info) for value in group}
         consumed = {name for placed in nodes for name in placed.reads}
         returned = {value.name for value in graph.output}
-        record = GraphRecord()
+        record = GraphRecord(packed=self._unpacked.stored)
         for placed in nodes:
             op = self._node(placed, scope, declared, consumed, returned, path)
             if op is None:
@@ -248,6 +250,8 @@ class Walk:
             if constant:
                 size = 0 if isinstance(known_type, OpaqueType) else known_type.bytes
                 parameter = root if root is not None and position == 0 else Parameter(path + name, size)
+                if parameter is not root:
+                    self._unpacked.fold(kind, parameter, [one.parameter for one in inputs if one is not None])
             axes = open_axes(known_type, sure[position], ranked=ranked[position])
             known = Known(known_type, scope.level, parameter, open_axes=axes, contents=contents.get(position))
             if values is not None and position < len(values):

@@ -110,7 +110,8 @@ def read_with_modules(
         )
     set_training(program, walk)
     groups = _groups(walk.record.ops, walk.in_place)
-    record = GraphRecord([_joined([walk.record.ops[v] for v in group]) for group in groups], walk.record.folded)
+    joined = [_joined([walk.record.ops[v] for v in group]) for group in groups]
+    record = GraphRecord(joined, walk.record.folded, packed=walk.record.packed)
     names = unique_names((op.label, op.kind, op.index) for op in record.ops)
     tensors = [*tensors_of(record.ops, names), *_order(walk, groups, record.ops, names)]
     metadata = {

@@ -10,7 +10,7 @@ from mtpp.formats.modelled.op_record import GraphRecord, OpRecord, Totals
 from mtpp.formats.torch_export.batched_regions import batched_regions
 from mtpp.formats.torch_export.call_view import CallView
 from mtpp.formats.torch_export.flops.costs import call_cost, plain_kind
-from mtpp.formats.torch_export.flops.elementwise import DROPOUTS, is_dropout_in_training
+from mtpp.formats.torch_export.flops.elementwise import CONVERSIONS, DROPOUTS, is_dropout_in_training
 from mtpp.formats.torch_export.flops.movement import BOOKKEEPING, CREATION_LIKE, is_view, viewed
 from mtpp.formats.torch_export.in_place import InPlace, returned, written
 from mtpp.formats.torch_export.program import Call, Program, Subgraph
@@ -186,6 +186,15 @@ class Walk:
             whole = shared is not None and self._program.types[shared].count == kind.count
             known = self.constants.get(shared or "") if whole else None
             self.constants[name] = known or Parameter(name, kind.bytes)
+            if known is None:
+                self._unpack(view, name)
+
+    def _unpack(self, view: CallView, made: str) -> None:
+        """Note the bytes that are stored for a constant that an operator converts to more bits."""
+        parts = [one for name in dict.fromkeys(view.call.tensors()) if (one := self.constants.get(name)) is not None]
+        stored = self.record.packed
+        if view.kind in CONVERSIONS or "dequantize" in view.kind or any(one.root in stored for one in parts):
+            stored[made] = sum(stored.get(one.root, one.bytes) for one in parts)
 
     def _reads(self, call: Call, record: OpRecord) -> int:
         """Enter what a call reads; return the bytes."""

@@ -1,0 +1,68 @@
+"""Weights that count as more than the file holds: told, and no limit that rests on them is called proven."""
+
+from __future__ import annotations
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import mtpp
+from mtpp.errors import Infeasible
+from mtpp.formats.modelled.weight_notes import counted_weights, told_weights
+
+
+def _model(nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray]) -> bytes:
+    graph = helper.make_graph(
+        nodes,
+        "weights",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [4, 256])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [4, 256])],
+        [numpy_helper.from_array(value, name) for name, value in stored.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10).SerializeToString()
+
+
+PACKED = [
+    helper.make_node("Cast", ["half"], ["w"], to=TensorProto.FLOAT),
+    helper.make_node("Transpose", ["w"], ["t"], perm=[1, 0]),
+    helper.make_node("MatMul", ["x", "t"], ["y"]),
+]
+SHARED = [helper.make_node("MatMul", ["x", "w"], ["h"]), helper.make_node("MatMul", ["h", "w"], ["y"])]
+PLAIN = [helper.make_node("MatMul", ["x", "w"], ["y"])]
+FULL, HALF = (np.ones((256, 256), kind) for kind in (np.float32, np.float16))
+
+
+@pytest.mark.parametrize(
+    ("nodes", "stored", "k", "told"),
+    [
+        (PACKED, {"half": HALF}, 1, "stored in fewer bits count as they are computed with: 256 KiB for 128 KiB"),
+        (SHARED, {"w": FULL}, 1, "several ops read count at each of them: 256 KiB more than the file holds"),
+        (PLAIN, {"w": FULL}, 1, ""),
+    ],
+)
+def test_a_limit_on_weights_that_count_as_more_is_no_proof(
+    nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray], k: int, told: str
+) -> None:
+    """The difference is an assumption of every plan; without one the limit is proven to be too little."""
+    model = mtpp.read(_model(nodes, stored))
+    assumed = "; ".join(model.graph.metadata.get("assumptions", []))
+    assert told in assumed
+    assert bool(told) == bool(assumed)
+    assert told in "; ".join(mtpp.partition(model, k).assumptions)
+    limited = mtpp.read(_model(nodes, stored), stage_memory="100KiB")
+    with pytest.raises(Infeasible) as caught:
+        mtpp.partition(limited, k)
+    assert ("proven" in str(caught.value)) == (not told)
+    assert ("as weights are counted" in str(caught.value)) == bool(told)
+
+
+def test_little_differences_are_not_told() -> None:
+    """A number that two ops read is no weight to speak of; a hundredth of all is."""
+    readers = {"a": ["p"], "b": ["p", "q"]}
+    assert counted_weights({"a": 1000, "b": 9}, readers, {}) == {}
+    assert counted_weights({"a": 1000, "b": 99}, readers, {"a": 500}) == {
+        "repeated_bytes": 99, "unpacked_bytes": 1000, "packed_bytes": 500,
+    }  # fmt: skip
+    assert len(told_weights({"repeated_bytes": 99, "unpacked_bytes": 1000, "packed_bytes": 500})) == 2
+    assert counted_weights({"a": 500}, {"a": ["p"]}, {"a": 500}) == {}
