@@ -8,6 +8,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from mtpp.errors import InputError
+from mtpp.formats.onnx.crowding import refuse_crowded
 from mtpp.formats.onnx.wire import WireError, first_broken_field, looks_like_model, without_large_payloads
 
 STRIP_ABOVE_BYTES = 1 << 20
@@ -45,8 +46,11 @@ def parse_model(data: bytes, source: str) -> onnx.ModelProto:
                 source=source,
                 remedy="store the weights as external data (onnx.save_model(…, save_as_external_data=True))",
             )
+        refuse_crowded(small, source)
         model = onnx.ModelProto()
         model.ParseFromString(small)
+    except InputError:
+        raise
     except WireError as error:
         raise _damaged(data, source, error.offset) from None
     except (DecodeError, RuntimeError, ValueError):

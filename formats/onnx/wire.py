@@ -13,9 +13,9 @@ from collections.abc import Iterator
 LARGE_BYTES = 1 << 16
 """A payload above this is a weight; one below may be the shape that a Reshape asks for and is kept."""
 
-_VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_VARINT, _FIXED64, LENGTH, _FIXED32 = 0, 1, 2, 5
 
-_MODEL_FIELDS = {1: _VARINT, 5: _VARINT} | dict.fromkeys((2, 3, 4, 6, 7, 8, 14, 20, 25, 26), _LENGTH)
+_MODEL_FIELDS = {1: _VARINT, 5: _VARINT} | dict.fromkeys((2, 3, 4, 6, 7, 8, 14, 20, 25, 26), LENGTH)
 _IR_VERSION, _GRAPH = 1, 7
 
 _CHILDREN: dict[str, dict[int, str]] = {
@@ -55,7 +55,7 @@ def _varint(data: memoryview, position: int, end: int) -> tuple[int, int]:
     raise WireError(position)
 
 
-def _fields(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
+def fields_of(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
     """Yield (number, wire type, start of the field, start and end of its content)."""
     position = begin
     while position < end:
@@ -65,7 +65,7 @@ def _fields(data: memoryview, begin: int, end: int) -> Iterator[tuple[int, int, 
         content = position
         if wire_type == _VARINT:
             _, position = _varint(data, position, end)
-        elif wire_type == _LENGTH:
+        elif wire_type == LENGTH:
             length, content = _varint(data, position, end)
             position = content + length
         elif wire_type in (_FIXED64, _FIXED32):
@@ -87,7 +87,7 @@ def looks_like_model(data: bytes | memoryview) -> bool:
     view = memoryview(data)
     seen: set[int] = set()
     try:
-        for count, (number, wire_type, *_) in enumerate(_fields(view, 0, len(view))):
+        for count, (number, wire_type, *_) in enumerate(fields_of(view, 0, len(view))):
             if _MODEL_FIELDS.get(number) != wire_type:
                 return False
             seen.add(number)
@@ -97,7 +97,7 @@ def looks_like_model(data: bytes | memoryview) -> bool:
         if error.offset >= len(view):
             return _IR_VERSION in seen
         tag = view[error.offset]
-        return tag & 7 == _LENGTH == _MODEL_FIELDS.get(tag >> 3) and (_IR_VERSION in seen or tag >> 3 == _GRAPH)
+        return tag & 7 == LENGTH == _MODEL_FIELDS.get(tag >> 3) and (_IR_VERSION in seen or tag >> 3 == _GRAPH)
     return _IR_VERSION in seen or _GRAPH in seen
 
 
@@ -105,7 +105,7 @@ def first_broken_field(data: bytes | memoryview) -> int | None:
     """Return the offset of the top-level field that breaks off, or None if all are whole."""
     view = memoryview(data)
     try:
-        for _ in _fields(view, 0, len(view)):
+        for _ in fields_of(view, 0, len(view)):
             pass
     except WireError as error:
         return error.offset
@@ -135,15 +135,15 @@ def _stripped(view: memoryview, begin: int, end: int, message: str, depth: int) 
     size = 0
     kept_from = begin
     emptied = False
-    for number, wire_type, start, content, stop in _fields(view, begin, end):
-        if wire_type != _LENGTH or stop - content <= LARGE_BYTES:
+    for number, wire_type, start, content, stop in fields_of(view, begin, end):
+        if wire_type != LENGTH or stop - content <= LARGE_BYTES:
             continue
         if message == "tensor" and number in _PAYLOADS:
             inner: list[memoryview | bytes] = []
             emptied = True
         elif number in children and depth < _DEEPEST:
             body, inner_size = _stripped(view, content, stop, children[number], depth + 1)
-            inner = [_encoded(number << 3 | _LENGTH) + _encoded(inner_size), *body]
+            inner = [_encoded(number << 3 | LENGTH) + _encoded(inner_size), *body]
             size += len(inner[0]) + inner_size
         else:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import lzma
 import re
 import struct
@@ -14,6 +15,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.json_shape import shown
 from mtpp.formats.io.json_text import parse_json
 from mtpp.formats.io.large_file import Stored, opened
+from mtpp.units import format_bytes
 
 _SIGNATURE = b"PK\x03\x04"
 
@@ -25,6 +27,10 @@ STORAGE = "mtpp_storage"
 
 LARGEST_TEXT_BYTES = 1 << 30
 """Of the program's text, unpacked."""
+
+_ALWAYS_UNPACKED_BYTES = 64 << 20
+_MOST_EXPANSION = 100
+"""What an archive may unpack to, as a multiple of its own size: text takes a thirtieth at most, weights are stored."""
 
 _MOST_FILES = 1_000_000
 
@@ -72,6 +78,7 @@ def program_text(stored: Stored, source: str) -> ProgramText:
     try:
         with opened(stored) as file, zipfile.ZipFile(file) as archive:
             names = _names(archive, source)
+            _check_expansion(archive, file.seek(0, io.SEEK_END), source)
             root, model = program_files(names, source)
             program = _object(archive, model, source)
             _check_schema(program, source)
@@ -106,6 +113,14 @@ def _names(archive: zipfile.ZipFile, source: str) -> set[str]:
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise InputError("the archive holds this file twice", source=source, where=twice, remedy=_EXPORT_AGAIN)
     return set(names)
+
+
+def _check_expansion(archive: zipfile.ZipFile, packed: int, source: str) -> None:
+    """Refuse an archive that is made to take up memory, by what it says of its files: none is read beyond that."""
+    unpacked = sum(entry.file_size for entry in archive.infolist())
+    if unpacked > max(_ALWAYS_UNPACKED_BYTES, _MOST_EXPANSION * packed):
+        problem = f"an archive of {format_bytes(packed)} that unpacks to {format_bytes(unpacked)} ({unpacked:,} bytes)"
+        raise InputError(problem, source=source, remedy=f"do not trust it; {_EXPORT_AGAIN}")
 
 
 def program_files(names: set[str], source: str) -> tuple[str, str]:
