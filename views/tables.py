@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from mtpp.formats.io.csv_text import csv_text
-from mtpp.terminal_safe import terminal_safe, terminal_safe_table
+from mtpp.terminal_safe import StyledText, terminal_safe, terminal_safe_table
 
 if TYPE_CHECKING:
     from rich.console import Console as RichConsole
@@ -103,7 +103,8 @@ def rendered(terminal: RichConsole, *parts: RenderableType) -> str:
     with terminal.capture() as capture:
         for part in parts:
             terminal.print(part)
-    return "\n".join(line.rstrip() for line in terminal_safe_table(capture.get()).removesuffix("\n").split("\n")) + "\n"
+    lines = terminal_safe_table(capture.get()).removesuffix("\n").split("\n")
+    return StyledText("\n".join(line.rstrip() for line in lines) + "\n")
 
 
 def safe_text(text: str, style: str = "") -> Text:

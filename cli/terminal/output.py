@@ -8,7 +8,7 @@ import os
 import sys
 
 from mtpp.errors import InputError
-from mtpp.terminal_safe import terminal_safe_table
+from mtpp.terminal_safe import terminal_safe_lines
 
 
 class OutputClosed(Exception):
@@ -27,10 +27,10 @@ def write_stdout(text: str) -> None:
     """
     if sys.stdout is None:
         raise InputError("is closed", source="standard output", remedy="send it somewhere, or use -o FILE")
+    if sys.stdout.isatty():
+        text = terminal_safe_lines(text)
     if not text.endswith("\n"):
         text += "\n"
-    if sys.stdout.isatty():
-        text = terminal_safe_table(text)
     try:
         behind = getattr(sys.stdout, "buffer", None)
         if isinstance(behind, io.RawIOBase):

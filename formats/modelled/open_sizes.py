@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from mtpp.errors import InputError
 from mtpp.formats.modelled.size_roles import Role
+from mtpp.terminal_safe import shell_word
 from mtpp.wording import first_of
 
 FLAG = "‹dims›"
@@ -110,7 +110,7 @@ class OpenSizes(UnknownSize):
         fitting = {one.key: one.proposal for one in self.sizes if one.proposal is not None}
         complete = len(fitting) == len(self.sizes)
         if flag.startswith("-"):
-            shown = [f"{flag} {shlex.quote(f'{one.key}={one.proposal or _ASK}')}" for one in self.sizes]
+            shown = [f"{flag} {shell_word(f'{one.key}={one.proposal or _ASK}')}" for one in self.sizes]
             remedy = f"set {'it' if len(shown) == 1 else 'them'}: {' '.join(shown)}"
             remedy += f", or take what is proposed: {AUTO_FLAG} auto" if complete else ""
         else:

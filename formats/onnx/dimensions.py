@@ -16,6 +16,7 @@ from mtpp.formats.modelled.open_sizes import AUTO_FLAG, UnknownSize
 from mtpp.formats.modelled.size_terms import OTHERS, SizeTerms, loop_of, size_of_others
 from mtpp.formats.onnx.tensor_type import Dim, PartialType
 from mtpp.formats.onnx.topology import loop_name, loop_names
+from mtpp.terminal_safe import shell_word
 
 FLAG = "‹dims›"
 
@@ -202,7 +203,8 @@ class Dimensions:
         """Return what is wrong with a tensor, and what to do about it."""
         because = f" ({reason})" if reason else ""
         if known.dims is None:
-            remedy = f"give all its axes: {FLAG} {tensor}:0=1 {FLAG} {tensor}:1=…, or run ONNX shape inference on it"
+            axes = " ".join(f"{FLAG} {shell_word(f'{tensor}:{axis}={size}')}" for axis, size in ((0, "1"), (1, "…")))
+            remedy = f"give all its axes: {axes}, or run ONNX shape inference on it"
             return f"tensor {tensor!r} has an unknown shape{because}", remedy
         open_axes = [(axis, dim) for axis, dim in enumerate(known.dims) if not isinstance(dim, int)]
         if not open_axes:
@@ -210,8 +212,8 @@ class Dimensions:
         keys = self.keys_of(tensor, known)
         key, (axis, dim) = keys[0], open_axes[0]
         name = f" {dim!r}" if dim in self.symbols else ""
-        others = ", ".join(dict.fromkeys(other for other in keys if other != key))
-        remedy = f"set it with {FLAG} {key}=1" + (f" (likewise: {others})" if others else "")
+        others = ", ".join(dict.fromkeys(shell_word(other) for other in keys if other != key))
+        remedy = f"set it with {FLAG} {shell_word(f'{key}=1')}" + (f" (likewise: {others})" if others else "")
         return f"tensor {tensor!r} has an unknown dimension{name} (axis {axis}){because}", remedy
 
     def keys_of(self, tensor: str, known: PartialType) -> list[str]:

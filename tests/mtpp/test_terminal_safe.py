@@ -10,9 +10,13 @@ from pathlib import Path
 import pytest
 from processes import run
 
+import mtpp
+from mtpp.api.inspect import inspection_document
+from mtpp.api.output import dump_json
 from mtpp.cli.terminal.output import write_stdout
 from mtpp.errors import InputError
-from mtpp.terminal_safe import terminal_safe
+from mtpp.terminal_safe import StyledText, terminal_safe
+from mtpp.views.inspection import inspection_text
 
 ORDERS = "\x1b]0;title\x9b2J\u202egnp"
 SHOWN = "\\x1b]0;title\\x9b2J\\u202egnp"
@@ -47,5 +51,25 @@ def test_only_a_terminal_takes_orders(terminal: bool, monkeypatch: pytest.Monkey
     stdout = StringIO()
     monkeypatch.setattr(stdout, "isatty", lambda: terminal)
     monkeypatch.setattr(sys, "stdout", stdout)
-    write_stdout(f"\x1b[1mname\x1b[0m\n{ORDERS}")
+    write_stdout(StyledText("\x1b[1mname\x1b[0m\n") + StyledText(ORDERS))
     assert stdout.getvalue() == f"\x1b[1mname\x1b[0m\n{SHOWN if terminal else ORDERS}\n"
+
+
+@pytest.mark.parametrize("output_format", ["csv", "markdown", "table", "json"])
+def test_names_are_written_out_on_a_terminal(output_format: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Colours out of a file, which may hide text, reach no terminal in any format; a pipe gets every character."""
+    kinds = ["x\x1b[8mhidden", "\x1b[31;1mok"]
+    ops = [{"name": f"op{i}", "work": i + 1, "kind": kind} for i, kind in enumerate(kinds)]
+    document = {"format": "mtpp-graph", "version": 1, "name": "g", "time_unit": "ps", "ops": ops, "tensors": []}
+    model = mtpp.read(json.dumps(document).encode())
+    for terminal in (True, False):
+        stdout = StringIO()
+        monkeypatch.setattr(stdout, "isatty", lambda terminal=terminal: terminal)
+        monkeypatch.setattr(sys, "stdout", stdout)
+        found = inspection_document(model, ops=False, modules=None)
+        write_stdout(dump_json(found) if output_format == "json" else inspection_text(found, output_format))
+        if terminal:
+            assert "\x1b[8m" not in stdout.getvalue()
+            assert "\x1b[31;1m" not in stdout.getvalue()
+        elif output_format == "csv":
+            assert all(kind in stdout.getvalue() for kind in kinds)
