@@ -23,7 +23,7 @@ from mtpp.api.training.graph_task import (
 )
 from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.api.training.parameters import CHOICES, batch_parameters, request_of, system_parameters
-from mtpp.api.training.running import run_planner
+from mtpp.api.training.running import run_from_first, run_planner
 from mtpp.api.training.split_planning import plan_split_task
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.training.split_task import IDLE as SPLIT_IDLE
@@ -37,7 +37,7 @@ from mtpp.api.training.task import (
     read_training_task,
 )
 from mtpp.errors import Infeasible, InputError, Interrupted
-from mtpp.host.stop_reason import StopReason
+from mtpp.host.stop_reason import CUT_SHORT, StopReason
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, SPLIT_PLANNERS
 
 if TYPE_CHECKING:
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.schedule import PassSchedule
+    from mtpp.training.plan import TrainingPlan
     from mtpp.views.training.training_results import Planned, TrainingTask
 
 
@@ -425,10 +426,23 @@ def plan_task(task: TrainingTask, request: TrainingPlanRequest, observer: Observ
 def _in_time(
     task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
 ) -> AnyTrainingPlan | NoPlan:
-    """Return the result of a planner, or that there is no plan where it does not come back in time."""
+    """Return the result of a planner, or a first plan where it does not come back in time."""
+    from mtpp.solvers.planners.first_plans import first_line_plan
     from mtpp.solvers.planners.limits import NoPlan
+    from mtpp.solvers.planners.registry import DEFAULT
+    from mtpp.training.problem import PlanningProblem
 
-    result = run_planner(lambda: run(limits), limits)
+    def first(stopped: StopReason) -> TrainingPlan | None:
+        problem = task.problem
+        return first_line_plan(problem, DEFAULT, stopped) if isinstance(problem, PlanningProblem) else None
+
+    def cut_short(found: AnyTrainingPlan | NoPlan) -> StopReason | None:
+        return found.stopped if isinstance(found, NoPlan) and not found.proven and found.stopped in CUT_SHORT else None
+
+    if task.planner.name == DEFAULT:
+        result = run_from_first(lambda: run(limits), limits, first, cut_short)
+    else:
+        result = run_planner(lambda: run(limits), limits)
     if not isinstance(result, StopReason):
         return result
     reason = "the memory did not suffice" if result == StopReason.MEMORY_LIMIT else "none was found in the time"

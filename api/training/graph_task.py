@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.parameters import choice, flag, quantity, shortened, time_unit_or_none, whole, whole_or_none
-from mtpp.api.training.running import run_planner
+from mtpp.api.training.running import run_from_first
 from mtpp.api.training.task import Picoseconds, model_parameter, read_training_model
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.deadline import Deadline
@@ -187,12 +187,13 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
     """
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
-    from mtpp.host.stop_reason import StopReason
+    from mtpp.host.stop_reason import CUT_SHORT, StopReason
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.compiling import compiled_graph_planner, load_graph_planner
+    from mtpp.solvers.planners.first_plans import first_graph_plan
     from mtpp.solvers.planners.graphpipe.least_memory import nothing_found
     from mtpp.solvers.planners.registry import GRAPH_PLANNERS
-    from mtpp.training.graph_plan import PLANNER
+    from mtpp.training.graph_plan import PLANNER, NoGraphPlan
     from mtpp.views.training.planned_graph import PlannedGraph
 
     if not compiled_graph_planner():
@@ -207,7 +208,12 @@ def plan_graph_task(task: GraphTask, request: GraphPlanRequest, observer: Observ
         )
         start = time.monotonic()
         planner = GRAPH_PLANNERS[PLANNER].load()
-        result = run_planner(lambda: planner(task.problem, limits), limits)
+        result = run_from_first(
+            lambda: planner(task.problem, limits),
+            limits,
+            lambda stopped: first_graph_plan(task.problem, stopped),
+            lambda found: found.stopped if isinstance(found, NoGraphPlan) and found.stopped in CUT_SHORT else None,
+        )
         elapsed_s = time.monotonic() - start
     if isinstance(result, StopReason):
         result = nothing_found(task.problem, result)

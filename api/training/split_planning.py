@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING
 
-from mtpp.api.training.running import run_planner
+from mtpp.api.training.running import run_from_first, run_planner
 from mtpp.api.training.split_task import STDIN, SplitPlanRequest, SplitTask
 from mtpp.errors import Deadlock, Interrupted
 
@@ -30,9 +30,10 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
     """
     from mtpp.host.cores import available_cores
     from mtpp.host.interruption import Interruption
-    from mtpp.host.stop_reason import StopReason
+    from mtpp.host.stop_reason import CUT_SHORT, StopReason
     from mtpp.solvers.limits import Limits
     from mtpp.solvers.planners.compiling import compiled_split_planner, load_split_planner
+    from mtpp.solvers.planners.first_plans import first_split_plan
     from mtpp.solvers.planners.pfeife.least_memory import nothing_found
     from mtpp.solvers.planners.registry import SPLIT_PLANNERS
     from mtpp.training.pfeife.plan import PLANNER, NoSplitPlan
@@ -51,7 +52,12 @@ def plan_split_task(task: SplitTask, request: SplitPlanRequest, observer: Observ
         start = time.monotonic()
         planner = SPLIT_PLANNERS[PLANNER].load()
         try:
-            result = run_planner(lambda: planner(task.problem, limits), limits)
+            result = run_from_first(
+                lambda: planner(task.problem, limits),
+                limits,
+                lambda stopped: first_split_plan(task.problem, stopped),
+                lambda found: found.stopped if isinstance(found, NoSplitPlan) and found.stopped in CUT_SHORT else None,
+            )
         except Deadlock as deadlock:
             deadlock.source = deadlock.source or _file_of_schedule(request)
             raise

@@ -40,3 +40,6 @@ class StopReason(StrEnum):
 
 LIMITS_REACHED = (StopReason.TIME_LIMIT, StopReason.MEMORY_LIMIT)
 """Reasons that are limits."""
+
+CUT_SHORT = (*LIMITS_REACHED, StopReason.INTERRUPTED)
+"""Reasons for which work ends before its own end."""

@@ -230,10 +230,13 @@ def test_interrupted_searches_write_their_best(
 
 
 def test_interrupted_before_any_plan(plan: Called, planner: Planner, model_file: Path) -> None:
-    """Nothing is printed where nothing was found yet."""
+    """A first plan is printed where nothing was found yet, and nothing where not even that fits."""
     planner.kills = True
     planner.answer = lambda problem: NoPlan(problem, "piper", False, None, "interrupted", "none yet")
-    code, out, err = plan(model_file, *SYSTEM, *BATCH)
+    code, out, _ = plan(model_file, *SYSTEM, *BATCH)
+    assert code == 130
+    assert "stopped          interrupted: best plan and bound so far" in out
+    code, out, err = plan(model_file, *SYSTEM, *BATCH, "--memory", "1MiB")
     assert (code, out, err.strip()) == (130, "", "error: interrupted")
 
 

@@ -13,6 +13,9 @@ from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import Baseline
 from mtpp.training.pfeife.problem import SplitProblem
 
+EVEN = "even"
+"""Name of the baseline with the plan's own schedule."""
+
 _MOST_LOOPS = 3
 
 

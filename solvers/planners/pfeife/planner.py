@@ -14,7 +14,7 @@ from typing import Any
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.pfeife.baselines import baselines
+from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
 from mtpp.solvers.planners.pfeife.candidate import Candidate, Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.least_memory import memory_that_would_do
@@ -29,9 +29,6 @@ from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.plan import FAMILY, LOADS, PATHS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
-
-EVEN = "even"
-"""Name of the baseline with the plan's own schedule."""
 
 
 def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:

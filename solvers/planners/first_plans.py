@@ -1,0 +1,184 @@
+"""First plans: layers in their own order, cut into stages of about equal work, made before a search that may not end.
+
+None is optimal, and none may fit. They take seconds for ten thousands of layers at most, so that a search that is given
+up has something to show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from mtpp.errors import Deadlock, InputError
+from mtpp.host.stop_reason import StopReason
+from mtpp.inference.certificate import Tier
+from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
+from mtpp.solvers.last_look.line_plans import look_at_line_plan
+from mtpp.solvers.planners.bounds.work import work_bound
+from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
+from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
+from mtpp.solvers.planners.pfeife.candidate import Scheduled
+from mtpp.solvers.planners.pfeife.families import ScheduleCell
+from mtpp.solvers.planners.pfeife.load_bound import load_bound
+from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
+from mtpp.solvers.planners.pfeife.split_points import even_split
+from mtpp.solvers.planners.simulation.simulate import simulate
+from mtpp.training.graph_plan import GraphPlan, TickBound
+from mtpp.training.graph_problem import GraphProblem
+from mtpp.training.model import Configuration
+from mtpp.training.pfeife.plan import LOADS, SCHEDULE, Baseline, SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.plan import LayerStage, TrainingPlan, stage_figures
+from mtpp.training.problem import Choice, PlanningProblem
+from mtpp.training.stage_costs import ScheduledStage
+
+
+def first_line_plan(problem: PlanningProblem, planner: str, stopped: StopReason) -> TrainingPlan | None:
+    """Return a plan of stages with one replica each, the fastest of a few that fit; None if none of these does.
+
+    Notes
+    -----
+    Layers run as the fastest or the leanest of their configurations, for the least degree of tensor parallelism that
+    all of them have; work or memory is shared equally. O(layers + edges) for each.
+    """
+    bound = work_bound(problem)
+    if bound is None or 1 not in problem.data_degrees:
+        return None
+    best: TrainingPlan | None = None
+    for stages in _lines(problem):
+        if problem.exact_micro_batches and len(stages) != problem.micro_batches:
+            continue
+        if max(one.memory_bytes for one in stage_figures(problem, stages)) > problem.memory_bytes:
+            continue
+        plan = TrainingPlan(problem, planner, stages, bound, stopped)
+        if best is None or plan.time_per_sample < best.time_per_sample:
+            best = plan
+    if best is not None:
+        look_at_line_plan(problem, best)
+    return best
+
+
+def _lines(problem: PlanningProblem) -> Iterator[list[LayerStage]]:
+    order: list[int] = list(problem.model.order)
+    for t, by_layer in zip(problem.degrees, problem.choices, strict=True):
+        if not all(by_layer[v] for v in order):
+            continue
+        count = min(problem.devices // t, problem.micro_batches, len(order))
+        for lean in (False, True):
+            chosen = {v: _choice(by_layer[v], count if lean else None) for v in order}
+            ones = [by_layer[v][chosen[v]] for v in order]
+            shares = [one.compute_ticks for one in ones], [one.memory_a * count + one.memory_b for one in ones]
+            for weights in shares:
+                runs = _runs(order, weights, count)
+                yield [LayerStage(run, 1, t, [chosen[v] for v in run]) for run in runs]
+
+
+def _choice(choices: Sequence[Choice], in_flight: int | None) -> int:
+    """Return the position of the fastest choice; of the one that holds least with so many micro-batches, if given."""
+    held = [0 if in_flight is None else one.memory_a * in_flight + one.memory_b for one in choices]
+    return min(range(len(choices)), key=lambda c: (held[c], choices[c].compute_ticks))
+
+
+def _runs(order: Sequence[int], weights: Sequence[int], count: int) -> list[list[int]]:
+    """Cut an order into so many runs of about equal weight."""
+    sums = np.cumsum([0, *weights], dtype=np.int64)
+    split = even_split(sums, count).tolist()
+    return [list(order[begin:end]) for begin, end in pairwise(split)]
+
+
+def first_graph_plan(problem: GraphProblem, stopped: StopReason) -> GraphPlan | None:
+    """Return a line of stages on one device each, of two sizes of micro-batches, the faster that fits.
+
+    Notes
+    -----
+    O(layers + edges + passes) for each size.
+    """
+    costs = LeastCosts(problem)
+    work = sum(costs.work(costs.every))
+    best: GraphPlan | None = None
+    for size in sorted({problem.sizes[0], problem.sizes[len(problem.sizes) // 2]}):
+        stages = _stages_of(problem, size)
+        if stages is None or max(problem.costs.memory_bytes(one) for one in stages) > problem.memory_bytes:
+            continue
+        names = [problem.costs.stage_name(one) for one in stages]
+        try:
+            simulated = simulate(problem.costs.stage_graph(stages, names, line=problem.rules.sequential))
+        except (Deadlock, InputError):
+            continue
+        iteration = simulated.iteration
+        if best is None or iteration < best.iteration:
+            lower = TickBound(min(iteration, -(-work // problem.devices)), "work", Tier.EXACT)
+            best = GraphPlan(problem, stages, iteration, lower, stopped)
+    if best is not None:
+        look_at_graph_plan(problem, best)
+    return best
+
+
+def _stages_of(problem: GraphProblem, size: int) -> list[ScheduledStage] | None:
+    """Return equal stages for micro-batches of so many samples, None if some layer has no costs of them."""
+    order: list[int] = list(problem.model.order)
+    chosen: dict[int, Configuration] = {}
+    times: list[int] = []
+    for v in order:
+        known = [
+            (one.forward_ticks + one.backward_ticks, c)
+            for c in range(len(problem.choices[v]))
+            if (one := problem.layer_costs(v, c, size)) is not None
+        ]
+        if not known:
+            return None
+        ticks, c = min(known)
+        chosen[v] = problem.choices[v][c]
+        times.append(ticks)
+    interval = min(problem.rules.intervals)
+    runs = _runs(order, times, min(problem.devices, len(order)))
+    behind: list[tuple[int, int, int]] = []
+    stages: list[ScheduledStage] = []
+    for run in reversed(runs):  # each reads from the one before at most, and is counted as if all did
+        count = problem.fewest_in_flight(size, interval, behind)
+        stages.append(ScheduledStage({v: chosen[v] for v in run}, 1, size, count, interval))
+        behind = [(size, interval, count)]
+    return stages[::-1]
+
+
+def first_split_plan(problem: SplitProblem, stopped: StopReason) -> SplitPlan | None:
+    """Return even stages under the schedule that is given, or the leanest of each number of loops; None if none fits.
+
+    Notes
+    -----
+    O(ops + tensors + passes) for each.
+    """
+    found = None
+    for scheduled in _schedules(problem):
+        row = int(problem.times.speed_of[0])
+        sums = problem.times.forward[row] + problem.times.backward[row]
+        one = scheduled.of(even_split(sums, scheduled.arrays.stages))
+        if one.excess == 0 and (found is None or one.ticks < found.ticks):
+            found = one
+    if found is None:
+        return None
+    looped, given = found.scheduled.looped, problem.rules.schedule
+    schedule = looped.schedule if looped is not None else given[1] if given is not None else None
+    assert schedule is not None
+    lower = TickBound(load_bound(problem), LOADS, Tier.EXACT)
+    family = TickBound(lower.value, SCHEDULE, Tier.EXACT) if given is not None else lower
+    name = None if given is None else given[0]
+    compared = [*baselines(problem), Baseline(EVEN, found.split.tolist(), found.ticks, fits=True)]
+    return SplitPlan(
+        problem, schedule, looped, name, found.split.tolist(), found.ticks, lower, family, compared, stopped
+    )
+
+
+def _schedules(problem: SplitProblem) -> Iterator[Scheduled]:
+    if problem.rules.schedule is not None:
+        arrays = arrays_of(problem.rules.schedule[1])
+        if arrays is not None:
+            yield Scheduled(problem, arrays, None)
+        return
+    seen: set[int] = set()
+    for loops, batch in problem.cells:
+        if loops not in seen and (leanest := ScheduleCell(problem, loops, batch).leanest) is not None:
+            seen.add(loops)
+            yield leanest

@@ -1,0 +1,86 @@
+"""First plans: valid where there is one, never faster than the best, and shown where a search is given up."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from graph_plan_oracles import random_graph_case
+from looped_oracles import random_line
+from training_models import random_problem
+
+import mtpp
+from mtpp.errors import Infeasible, InputError
+from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.limits import Limits
+from mtpp.solvers.planners.first_plans import first_line_plan, first_split_plan
+from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.planners.registry import PLANNERS, SPLIT_PLANNERS
+from mtpp.training.pfeife.plan import SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem, SplitRules
+from mtpp.training.plan import TrainingPlan
+
+
+def test_lines_are_plans_and_none_is_faster_than_the_best() -> None:
+    """A first plan of a line keeps to its problem, and is no faster than the best; many problems have one."""
+    made = 0
+    for seed in range(60):
+        problem = random_problem(seed, 5)
+        first = first_line_plan(problem, "piper", StopReason.TIME_LIMIT)
+        best = PLANNERS["piper"].load()(problem, PlanLimits())
+        if first is not None:
+            made += 1
+            assert isinstance(best, TrainingPlan)
+            assert best.time_per_sample <= first.time_per_sample
+    assert made > 20
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_splits_are_plans_and_none_is_faster_than_the_best(seed: int) -> None:
+    """A first split keeps to the memory; with all of it there always is one."""
+    pick = random.Random(seed)
+    line = random_line(pick, pick.randint(4, 7))
+    memory = None if seed % 2 else [int(line.costs.fixed_bytes.sum()) + 40] * 2
+    problem = SplitProblem.build(
+        line, devices=2, micro_batches=3, bandwidth_bytes_per_s=1, memory_bytes=memory, rules=SplitRules(loops=(1, 2))
+    )
+    first = first_split_plan(problem, StopReason.TIME_LIMIT)
+    best = SPLIT_PLANNERS["pfeife"].load()(problem, Limits())
+    assert first is not None or memory is not None
+    if first is not None:
+        assert isinstance(best, SplitPlan)
+        assert best.iteration <= first.iteration
+
+
+def _given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every search be given up before it has found anything."""
+    from mtpp.api.training import running
+
+    monkeypatch.setattr(running, "run_planner", lambda plan, limits: StopReason.TIME_LIMIT)
+
+
+def test_searches_that_are_given_up_have_a_plan(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Each planner gives its first plan, which is verified; where none of these fits, it says that none was found."""
+    _given_up(monkeypatch)
+    found = 0
+    for seed in range(12):
+        document, asked = random_graph_case(seed)
+        text = json.dumps(document)
+        given: dict[str, Any] = {"devices": asked["devices"], "memory": asked["memory_bytes"], "time_limit_s": 100.0}
+        others: tuple[dict[str, Any], ...] = (
+            {"planner": "graphpipe", "batch_size": 4, "bandwidth": "1GB/s", "sequential": asked["sequential"]},
+            {"planner": "pfeife", "micro_batches": 3, "bandwidth": "1GB/s", "loops": [1]},
+            {"planner": "piper", "max_micro_batches": 4, "bandwidth": "1GB/s"},
+        )
+        for one in others:
+            try:
+                plan = mtpp.plan_training(text.encode(), **given, **one)
+            except (Infeasible, InputError):
+                continue
+            found += 1
+            assert plan.document()["stopped"] == "time-limit"
+            assert mtpp.verify(plan, text.encode()).verdict == "ok"
+    assert found > 15
