@@ -22,10 +22,20 @@ NUMBER = (
 
 COUNT = f"{ROWS} sh = Shape (c) k = Gather (sh, i0)"
 
+SIZE_OF_Y = "size = Size (y) f = Cast <to = 1> (size) z = Mul (x, f)"
+BRANCHES = (
+    "then_branch = t () => (float[a,8] y1) { y1 = Identity (c) }, "
+    "else_branch = e () => (float[4,8] y2) { y2 = Abs (x) }"
+)
+TRIP = (
+    "body = b (int64 i, bool go, float[4,8] st) => (bool on, float[4,8] st2, float[4,8] out) "
+    "{ on = Identity (go) st2 = Add (st, st) out = Neg (st) }"
+)
 WEIGHTS = ", ".join(str(round(np.sin(i), 3)) for i in range(32))
 CONSTANTS = (
     "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] eight = {8}, int64[1] all = {-1}, "
-    "int64 i0 = {0}, int64 i1 = {1}, int64 i3 = {3}, float half = {0.5}, float[2] bounds = {0, 1}, "
+    "int64 i0 = {0}, int64 i1 = {1}, int64 i3 = {3}, int64 i8 = {8}, float half = {0.5}, "
+    "float[2] bounds = {0, 1}, "
     f"float[8,4] w = {{{WEIGHTS}}}"
 )
 
@@ -45,6 +55,12 @@ BODIES = {
     "split": f"{NUMBER} o = Sub (eight, n) p = Concat <axis = 0> (n, o) v, u = Split <axis = 1> (x, p) z = Relu (u)",
     "computed axes": f"{NUMBER} d = Sub (n, n) v = ReduceSum <keepdims = 0> (x, d) z = Relu (v)",
     "squeezed": f"{NUMBER} v = Slice (x, zero, n, zero) q = Unsqueeze (v, zero) u = Squeeze (q, zero) z = Relu (u)",
+    "sequence of rows": f"{ROWS} q = SplitToSequence (c) n = SequenceLength (q) f = Cast <to = 1> (n) z = Mul (x, f)",
+    "branches of two sizes": f"{ROWS} n = Size (c) g = Greater (n, i8) y = If (g) <{BRANCHES}> {SIZE_OF_Y}",
+    "trips by a count": f"{COUNT} last, y = Loop (k, , x) <{TRIP}> {SIZE_OF_Y}",
+    "part of a shape replaced": f"{COUNT} u = Unsqueeze (k, zero) j = Unsqueeze (zero, zero) q = Shape (x) "
+    f"r = ScatterND (q, j, u) y = ConstantOfShape (r) {SIZE_OF_Y}",
+    "identity": f"{ROWS} e = EyeLike (c) s = ReduceSum <keepdims = 0> (e) z = Mul (x, s)",
     "unread": f"{ROWS} u = Unique (x) z = Relu (x)",
     "one hot": f"{NUMBER} j = Cast <to = 7> (x) o = OneHot <axis = 0> (j, n0, bounds) z = Relu (o)",
 }
@@ -66,14 +82,14 @@ def _model(name: str, folder: Path, more: str = "") -> Path:
 
 @pytest.mark.parametrize("name", BODIES)
 def test_every_cut_computes_what_the_whole_does(name: str, tmp_path: Path) -> None:
-    """Stages cut before any op give the whole model's results for inputs with other counts than the plan's."""
+    """Stages cut before every second op give the whole model's results for inputs with other counts than the plan's."""
     pytest.importorskip("onnxruntime")
     path = _model(name, tmp_path)
     model = mtpp.read(path, dims="auto")
-    feeds = [random_feeds(path, seed) for seed in range(3)]
+    feeds = [random_feeds(path, seed) for seed in range(2)]
     feeds += [{"x": np.eye(4, 8, dtype=np.float32) * scale} for scale in (0.3, 2)]
     ops = model.graph.op_names
-    for cut in range(len(ops)):
+    for cut in range(len(ops) % 2, len(ops), 2):
         plan = {op: int(index >= cut) for index, op in enumerate(ops)}
         assert_onnx_stages_equal(path, plan, tmp_path / "stages", feeds, dims=dict(model.dims))
 
