@@ -9,6 +9,7 @@ samples times and bytes are; ``micro_batches`` has costs of other numbers of the
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from mtpp.errors import InputError
@@ -32,6 +33,7 @@ from mtpp.formats.io.json_text import dump_lines
 from mtpp.formats.training.synchronisation import require_synchronisation
 from mtpp.training.model import LARGEST_COST, Configuration, Edge, Layer, LayerId, SampleCosts, TrainingModel
 from mtpp.training.model_places import ModelPlaces
+from mtpp.units import ceil_ratio
 
 FORMAT = "mtpp-training-model"
 VERSION = 1
@@ -92,16 +94,29 @@ def _sample_count(value: int, where: str) -> int:
 
 
 def _layer(row: Any, where: str) -> Layer:
-    check_keys(require_object(row, where), where, ("name", "configurations"))
+    check_keys(require_object(row, where), where, ("name", "configurations"), ("trainable_bytes",))
     name = _name(row["name"], f"{where}/name")
+    trainable = _size(row["trainable_bytes"], f"{where}/trainable_bytes") if "trainable_bytes" in row else None
     where = f"{where}/configurations"
     configurations: dict[int, Sequence[Configuration]] = {}
     for key, rows in require_object(row["configurations"], where).items():
         place = where + pointer(key)
         configurations[require_degree(key, place)] = [
-            _configuration(one, f"{place}/{c}") for c, one in enumerate(require_list(rows, place))
+            _trained(_configuration(one, f"{place}/{c}"), int(key), trainable)
+            for c, one in enumerate(require_list(rows, place))
         ]
-    return Layer(name, name, configurations)
+    held = max((t * one.parameter_bytes for t, choices in configurations.items() for one in choices), default=0)
+    if trainable is not None and trainable > held:
+        place = f"{where.removesuffix('/configurations')}/trainable_bytes"
+        raise InputError(f"{trainable} of {held} bytes of parameters are trained", where=place)
+    return Layer(name, name, configurations, trainable)
+
+
+def _trained(one: Configuration, degree: int, trainable: int | None) -> Configuration:
+    """Return a configuration of a layer of which only some bytes are trained: each device has a part of these."""
+    if trainable is None:
+        return one
+    return replace(one, trainable_bytes=min(one.parameter_bytes, ceil_ratio(trainable, degree)))
 
 
 def _name(value: Any, where: str) -> str:
@@ -174,6 +189,7 @@ def write_training_model(model: TrainingModel) -> str:
         "layers": [
             {
                 "name": layer.name,
+                **({} if layer.trainable_bytes is None else {"trainable_bytes": layer.trainable_bytes}),
                 "configurations": {
                     str(t): [_configuration_row(model, layer, t, one, names) for one in choices]
                     for t, choices in layer.configurations.items()

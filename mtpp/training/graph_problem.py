@@ -279,7 +279,7 @@ class GraphProblem:
             most = edge.communication_bytes + largest
             ticks += 2 * max(count * costs.transfer([most], size, 1) for count, size in counts)
         ticks += 2 * len(model.layers) * costs.latency_ticks * max(count for count, _ in counts)
-        parameters = sum(max(one.parameter_bytes for one in here) for here in self.choices)
+        parameters = sum(max(one.gradient_bytes for one in here) for here in self.choices)
         ticks += ceil_ratio(2 * parameters * PICOSECONDS["s"], costs.bandwidth_bytes_per_s)
         if max(ticks, held) >= LARGEST:
             raise InputError(

@@ -66,6 +66,8 @@ class Configuration:
     micro_batches
         Costs by the samples that a device takes at once; empty: only those of :attr:`TrainingModel.micro_batch_size`
         are known, and those in sum.
+    trainable_bytes
+        Parameters on each device that are trained; None: all.
     """
 
     id: str
@@ -77,15 +79,25 @@ class Configuration:
     backward_sync_bytes: Mapping[LayerId, int] = field(default_factory=dict)
     recomputes: bool = False
     micro_batches: Mapping[int, SampleCosts] = field(default_factory=dict)
+    trainable_bytes: int | None = None
+
+    @property
+    def gradient_bytes(self) -> int:
+        """Gradients on each device, which replicas synchronise: one for each parameter that is trained."""
+        return self.parameter_bytes if self.trainable_bytes is None else self.trainable_bytes
 
 
 @dataclass(frozen=True)
 class Layer:
-    """One layer; *configurations* are by degree of tensor parallelism. *name* is the only one of its kind."""
+    """One layer; *configurations* are by degree of tensor parallelism. *name* is the only one of its kind.
+
+    *trainable_bytes* are those of its parameters that are trained, on all devices together; None: all.
+    """
 
     id: LayerId
     name: str
     configurations: Mapping[int, Sequence[Configuration]]
+    trainable_bytes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -180,4 +180,4 @@ _NONE = OuterLevel(1, (), ())
 
 def layer_parameter_bytes(layer: Layer) -> int:
     """Return w_v: the fewest bytes that the devices of one of the layer's configurations hold together."""
-    return min(t * one.parameter_bytes for t, choices in layer.configurations.items() for one in choices)
+    return min(t * one.gradient_bytes for t, choices in layer.configurations.items() for one in choices)

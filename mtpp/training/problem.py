@@ -130,7 +130,7 @@ class PlanningProblem:
             return Choice(
                 configuration,
                 _ticks(configuration.time_per_sample, PICOSECONDS[model.time_unit]),
-                bytes_to_ticks(4 * configuration.parameter_bytes),
+                bytes_to_ticks(4 * configuration.gradient_bytes),
                 configuration.memory_a,
                 configuration.memory_b,
                 [bytes_to_ticks(2 * forward.get(model.edges[e].source, 0)) for e in incoming[layer]],

@@ -98,7 +98,7 @@ class PipelineCosts:
     def synchronisation(self, stage: ScheduledStage) -> int:
         """Return the ticks of synchronising the gradients of a stage: a ring over its replicas."""
         d = stage.data_parallel
-        count = sum(one.parameter_bytes for one in stage.configurations.values())
+        count = sum(one.gradient_bytes for one in stage.configurations.values())
         return ceil_ratio(2 * (d - 1) * count * PICOSECONDS["s"], d * self.bandwidth_bytes_per_s)
 
     def memory_bytes(self, stage: ScheduledStage) -> int:

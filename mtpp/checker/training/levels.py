@@ -20,7 +20,7 @@ from fractions import Fraction
 from typing import Any
 
 from mtpp.checker.report import Check
-from mtpp.checker.training.model import StatedModel, TickModel, transfer_ticks
+from mtpp.checker.training.model import StatedModel, TickModel, synchronised, transfer_ticks
 from mtpp.checker.training.stages import PipelineStage, TrainingFigures, stage_figures
 
 _NAME = "superstages"
@@ -139,7 +139,7 @@ class LevelFigures:
         )
         weights = sum(
             transfer_ticks(
-                4 * min(t * one.parameter_bytes for t, found in layer.configurations.items() for one in found),
+                4 * min(t * synchronised(one) for t, found in layer.configurations.items() for one in found),
                 bandwidth,
             )
             for layer in self._stated.layers

@@ -38,6 +38,8 @@ class StatedConfiguration(Protocol):
     @property
     def parameter_bytes(self) -> int: ...  # noqa: D102
     @property
+    def trainable_bytes(self) -> int | None: ...  # noqa: D102
+    @property
     def memory_a(self) -> int: ...  # noqa: D102
     @property
     def memory_b(self) -> int: ...  # noqa: D102
@@ -49,6 +51,11 @@ class StatedConfiguration(Protocol):
     def recomputes(self) -> bool: ...  # noqa: D102
     @property
     def micro_batches(self) -> Mapping[int, StatedCosts]: ...  # noqa: D102
+
+
+def synchronised(one: StatedConfiguration) -> int:
+    """Return the bytes whose gradients replicas add up: parameters on a device, or those of them that are trained."""
+    return one.parameter_bytes if one.trainable_bytes is None else one.trainable_bytes
 
 
 class StatedLayer(Protocol):
@@ -160,7 +167,7 @@ def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> T
         return LayerOption(
             name=stated.id,
             compute=-(-time.numerator * per_unit // time.denominator),
-            weights=transfer_ticks(4 * stated.parameter_bytes, bandwidth_bytes_per_s),
+            weights=transfer_ticks(4 * synchronised(stated), bandwidth_bytes_per_s),
             a=stated.memory_a,
             b=stated.memory_b,
             sync_in=forward,
@@ -182,7 +189,7 @@ def training_model_in_ticks(model: StatedModel, bandwidth_bytes_per_s: int) -> T
         ],
         [edge.communication_bytes for edge in model.edges],
         [
-            min(t * one.parameter_bytes for t, found in layer.configurations.items() for one in found)
+            min(t * synchronised(one) for t, found in layer.configurations.items() for one in found)
             for layer in model.layers
         ],
     )

@@ -43,7 +43,7 @@ class AnnealedModels:
                 for c in range(len(here)) if ways else ():
                     ran, known = closest_way(ways, c)
                     passes[:, o, c, v] = known.forward_ticks, known.backward_ticks, known.memory_bytes
-                    held[:, o, c, v] = here[ran].memory_b, here[ran].parameter_bytes
+                    held[:, o, c, v] = here[ran].memory_b, here[ran].gradient_bytes
         around: list[list[int]] = [[] for _ in range(layers)]
         for u, v in problem.model.ends:
             around[u].append(v)

@@ -21,7 +21,7 @@ def layer_kinds(problem: GraphProblem) -> list[int]:
 
 def _costs(one: Configuration) -> object:
     tables = tuple(sorted(one.micro_batches.items()))
-    return one.time_per_sample, one.parameter_bytes, one.memory_a, one.memory_b, tables
+    return one.time_per_sample, one.gradient_bytes, one.memory_a, one.memory_b, tables
 
 
 def equal_branches(

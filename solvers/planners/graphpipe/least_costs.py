@@ -50,7 +50,7 @@ class LeastCosts:
             each = [self.every]
         self.kinds = layer_kinds(problem)
         self.fixed = [min(one.memory_b for one in choices) for choices in problem.choices]
-        self.parameters = [min(one.parameter_bytes for one in choices) for choices in problem.choices]
+        self.parameters = [min(one.gradient_bytes for one in choices) for choices in problem.choices]
         self._passes: dict[tuple[int, int], LayerCosts] = {}
         self._moved: dict[tuple[int, int, int], int] = {}
         self.options: Sequence[Sequence[StageSize]] = [options for options in each if self._complete(options)]

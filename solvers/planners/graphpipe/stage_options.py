@@ -140,7 +140,7 @@ class StageOptions:
             sum(one.backward_ticks for one in costs),
             sum(one.memory_bytes for one in costs),
             sum(one.memory_b for one in ones),
-            sum(one.parameter_bytes for one in ones),
+            sum(one.gradient_bytes for one in ones),
             chosen,
         )
         most = self._most_in_flight(mix, size)
@@ -197,7 +197,7 @@ class StageOptions:
                         mix.backward + costs.backward_ticks,
                         mix.kept + costs.memory_bytes,
                         mix.fixed + one.memory_b,
-                        mix.parameters + one.parameter_bytes,
+                        mix.parameters + one.gradient_bytes,
                         (*mix.chosen, c),
                         (*mix.shared, c) if shares else mix.shared,
                     )

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from mtpp.checker.document import PICOSECONDS_PER_UNIT
 from mtpp.checker.training.graphpipe.setting import Setting
-from mtpp.checker.training.model import LayerId, StatedConfiguration, StatedModel
+from mtpp.checker.training.model import LayerId, StatedConfiguration, StatedModel, synchronised
 from mtpp.errors import InputError
 
 PER_SECOND = 10**12
@@ -109,7 +109,7 @@ def graph_model(model: StatedModel, setting: Setting) -> GraphModel:
     def choice(stated: StatedConfiguration) -> LayerChoice:
         return LayerChoice(
             stated.id,
-            stated.parameter_bytes,
+            synchronised(stated),
             stated.memory_b,
             {
                 samples: Passes(_up(costs.forward * unit), _up(costs.backward * unit), costs.memory_bytes)
