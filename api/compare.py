@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from mtpp.api.cells.overheads import Overheads
+from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.api.output import SavedResult
 from mtpp.errors import InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
@@ -170,6 +171,8 @@ def _runs_on(
                 return
             watch.begins(file, k, variant.name)
             cell = run_cell(instance, file.path, variant, request.limits, interrupted)
+            if cell.problem is not None:
+                cell = replace(cell, problem=problem_as_counted(cell.problem, file.counted_weights))
             watch.ended(file, cell, instance)
             yield cell
 

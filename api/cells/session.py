@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from mtpp.api.cells.certified import CertifiedCells, cell_label
 from mtpp.api.cells.rows import certificate_row, of_file
+from mtpp.api.inputs.counted_weights import problem_as_counted
 from mtpp.errors import InconsistentResult
 from mtpp.host.stop_reason import StopReason
 
@@ -85,8 +86,9 @@ class CellSession:
         if outcome.contradiction:
             self._table.failure = self._table.failure or InconsistentResult(f"{cell.label}: {outcome.problem}")
         if outcome.problem:
-            self._table.problems[cell.label] = outcome.problem
-            self._observer.note(f"{cell.label}: {outcome.problem}")
+            problem = problem_as_counted(outcome.problem, self._file(cell.number).counted_weights)
+            self._table.problems[cell.label] = problem
+            self._observer.note(f"{cell.label}: {problem}")
         if outcome.state is None:
             return
         row = certificate_row(outcome.state, cell.instance, self._file(cell.number))

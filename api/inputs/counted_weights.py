@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from mtpp.errors import Infeasible
 from mtpp.inference.graph import CostGraph
 
@@ -11,13 +13,25 @@ _MEMORY = "‹stage_memory›"
 
 def as_counted(error: Infeasible, graph: CostGraph) -> Infeasible:
     """Return an error without its claim to a proof, where weights of the graph count as more than its file holds."""
-    counted = graph.metadata.get("counted_weights")
-    if not counted or error.source != _MEMORY or not error.problem.startswith(_PROVEN):
+    if error.source != _MEMORY:
         return error
+    problem = problem_as_counted(error.problem, graph.metadata.get("counted_weights", ()))
+    return Infeasible(problem, source=error.source, where=error.where, remedy=error.remedy)
+
+
+def problem_as_counted(problem: str, counted: Collection[str]) -> str:
+    """Return the text of such an error likewise.
+
+    Parameters
+    ----------
+    counted
+        Keys of the metadata that say which weights count as more.
+    """
+    if not counted or not problem.startswith(_PROVEN):
+        return problem
     why = " and ".join(
         text
         for key, text in (("unpacked_bytes", "as they are computed with"), ("repeated_bytes", "at each reader"))
         if key in counted
     )
-    problem = f"infeasible as weights are counted ({why}){error.problem.removeprefix(_PROVEN)}"
-    return Infeasible(problem, source=error.source, where=error.where, remedy=error.remedy)
+    return f"infeasible as weights are counted ({why}){problem.removeprefix(_PROVEN)}"

@@ -223,6 +223,7 @@ def _file_of(model: Model, path: str, most_stages: int) -> ModelFile:
         model.costs_sha256,
         proposed_dims=model.proposed_dims,
         assumptions=tuple(map(str, graph.metadata.get("assumptions", ()))),
+        counted_weights=tuple(graph.metadata.get("counted_weights", ())),
     )
 
 
