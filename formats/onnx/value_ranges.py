@@ -46,6 +46,7 @@ class _Found:
     """What is known of the numbers of one input."""
 
     below: list[int] = field(default_factory=list)
+    least: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     modes: list[int] = field(default_factory=list)
     wanted: list[tuple[int, bool]] = field(default_factory=list)
@@ -101,6 +102,7 @@ class _Search:
         self._type_of, self._runnable, self._inputs = type_of, runnable, inputs
         self._stored = {tensor.name: tensor for tensor in graph.initializer}
         self._origin = {name: name for name in inputs}
+        self._offset: dict[str, Range] = {}
         self._conditions: dict[str, tuple[str, int]] = {}
         self.found = {name: _Found() for name in inputs}
         for node in _nodes(graph):
@@ -121,9 +123,12 @@ class _Search:
             return
         if kind in _PASSING and sources[0] is not None:
             self._origin[node.output[0]] = sources[0]
+            self._offset[node.output[0]] = self._offset_of(node.input[0])
+        if kind in ("Add", "Sub"):
+            self._shift(kind, node)
         picked = sources[_PICKING[kind]] if kind in _PICKING and _PICKING[kind] < len(sources) else None
         if picked is not None:
-            self._pick(kind, node, self.found[picked])
+            self._pick(kind, node, self.found[picked], self._offset_of(node.input[_PICKING[kind]]))
         where = _LENGTHS.get(kind)
         length = sources[where] if where is not None and where < len(sources) else None
         if length is not None and (x := self._type_of(node.input[0])) is not None:
@@ -131,17 +136,34 @@ class _Search:
         if kind == "Equal":
             self._compare(node)
 
-    def _pick(self, kind: str, node: onnx.NodeProto, found: _Found) -> None:
-        """Note how many rows there are to pick from."""
+    def _offset_of(self, name: str) -> Range:
+        return self._offset.get(name, (0, 0))
+
+    def _shift(self, kind: str, node: onnx.NodeProto) -> None:
+        """Note what is added to an input, or taken from it, before it picks: positions begin behind some rows."""
+        for own, other in (node.input, reversed(node.input)) if kind == "Add" else (node.input,):
+            constants = self._constants(other)
+            if own in self._origin and constants:
+                first, last = self._offset_of(own)
+                low, high = min(constants), max(constants)
+                self._origin[node.output[0]] = self._origin[own]
+                if kind == "Sub":
+                    low, high = -high, -low
+                self._offset[node.output[0]] = first + low, last + high
+                return
+
+    def _pick(self, kind: str, node: onnx.NodeProto, found: _Found, offset: Range) -> None:
+        """Note how many rows there are to pick from, *offset* rows further on."""
+        found.least.append(-offset[0])
         if kind == "OneHot":
             depth = self._constants(node.input[1])
-            found.below += depth[:1]
+            found.below += [one - offset[1] for one in depth[:1]]
             return
         table = node.input[2] if kind.endswith("EmbedLayerNormalization") else node.input[0]
         shape = self._shape(table)
         axis = next((one.i for one in node.attribute if one.name == "axis"), 0)
         if shape and -len(shape) <= axis < len(shape):
-            found.below.append(shape[axis])
+            found.below.append(shape[axis] - offset[1])
 
     def _compare(self, node: onnx.NodeProto) -> None:
         """Note constants that an input is compared with: one is a mode, many are an alphabet."""
@@ -150,11 +172,14 @@ class _Search:
             constants = self._constants(other)
             if name is None or not constants:
                 continue
+            first, last = self._offset_of(own)
             if len(constants) > 1:
-                self.found[name].below.append(max(constants) + 1)
+                self.found[name].below.append(max(constants) + 1 - last)
+            elif first != last:
+                continue
             elif self._inputs[name].count == 1:
-                self.found[name].modes += constants
-                self._conditions[node.output[0]] = name, constants[0]
+                self.found[name].modes.append(constants[0] - first)
+                self._conditions[node.output[0]] = name, constants[0] - first
 
     def _choose(self, node: onnx.NodeProto) -> None:
         """Note which mode the only branch that can run asks for."""
@@ -215,7 +240,8 @@ def _range(name: str, kind: TensorType, found: _Found, longest: int | None) -> R
         return found.lengths[0], found.lengths[0]
     if found.below and min(found.below) > 0:
         largest = np.iinfo(helper.tensor_dtype_to_np_dtype(kind.dtype)).max
-        return 0, min(*found.below, int(largest) + 1) - 1
+        most = min(*found.below, int(largest) + 1) - 1
+        return min(most, max(0, *found.least, 0)), most
     if longest is not None and kind.rank < 2 and words_of(name) & _LENGTH_WORDS:
         return longest, longest
     if words_of(name) >= {"attention", "mask"}:

@@ -21,6 +21,10 @@ _MODES = frozenset(
 """Operators that run a graph once, under some mode."""
 
 
+_ENDLESS = 2**31
+"""Ends of ranges from here on are those of the type, and say nothing."""
+
+
 class Mode(NamedTuple):
     """A call that runs a graph under a mode: the operator, and what it takes before the graph."""
 
@@ -62,6 +66,8 @@ class FlatProgram:
         Nodes that stand for another one: what goes into and comes out of a nested graph.
     sizes
         Values of symbols in sizes, but for those that depend on data.
+    ranges
+        Least and largest value of symbols, None where there is no limit, as the program checks them.
     """
 
     module: GraphModule
@@ -70,6 +76,7 @@ class FlatProgram:
     inputs: list[Node] = field(default_factory=list)
     outputs: list[Any] = field(default_factory=list)
     same_as: dict[Node, Node] = field(default_factory=dict)
+    ranges: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
 
     def value(self, node: Node) -> Node:
         """Return the node that *node* stands for."""
@@ -136,8 +143,21 @@ def flat_program(exported: ExportedProgram, sizes: Mapping[str, int]) -> FlatPro
     """
     module = flat_module(exported)
     flat = FlatProgram(module, {name: size for name, size in sizes.items() if not name.startswith("u")})
+    flat.ranges = {
+        str(symbol): (_finite(limits.lower), _finite(limits.upper))
+        for symbol, limits in exported.range_constraints.items()
+    }
     _walk(flat, module, "", ())
     return flat
+
+
+def _finite(end: Any) -> int | None:
+    """Return an end of a range; None where it is infinite."""
+    try:
+        value = int(end)
+    except (AttributeError, OverflowError, TypeError, ValueError):  # infinite, of more than one kind
+        return None
+    return value if abs(value) < _ENDLESS else None
 
 
 def flat_module(exported: ExportedProgram) -> GraphModule:

@@ -40,6 +40,14 @@ def test_numbers_of_rows_are_those_of_the_smallest_table(reading):
     assert _ranges(model) == {"ids": (0, 69)}
 
 
+@pytest.mark.parametrize(("kind", "by", "limits"), [("Add", 2, (0, 6)), ("Sub", 1, (1, 9)), ("Sub", -3, (0, 5))])
+def test_offsets_before_a_table_are_taken_off(reading, kind, by, limits):
+    """What is added to numbers of rows leaves fewer of them, and what is taken from them asks for larger ones."""
+    nodes = [node(kind, ["ids", "k"], ["shifted"]), node("Gather", ["T", "shifted"], ["y"])]
+    model = reading.model(nodes, {"ids": (I64, [2, 5])}, ["y"], {"T": [9, 8]}, {"k": np.array(by)})
+    assert _ranges(model) == {"ids": limits}
+
+
 def test_no_number_is_larger_than_its_type_holds(reading):
     """Bytes pick rows of a larger table."""
     nodes = [node("Cast", ["ids"], ["wide"], to=I64), node("Gather", ["T", "wide"], ["y"])]
