@@ -77,6 +77,7 @@ def test_a_run_of_a_pipeline(tmp_path: Path) -> None:
     assert all(line.split()[0] in cells for line in repr(run).splitlines()[2:6])
 
 
+@pytest.mark.slow
 def test_a_profile(tmp_path: Path) -> None:
     """Kinds of ops, and the most expensive ones."""
     pytest.importorskip("onnxruntime")

@@ -32,6 +32,7 @@ def _reference() -> list[dict[str, Any]]:
     return cases
 
 
+@pytest.mark.slow
 def test_models_of_the_reference_are_planned_optimally() -> None:
     """Every optimum, proven; and the least memory."""
     for case in _reference():
@@ -81,6 +82,7 @@ def test_stages_side_by_side_are_in_the_order_of_the_file() -> None:
     assert mtpp.simulate(plan).iteration_s == plan.iteration_s
 
 
+@pytest.mark.slow
 def test_random_models_against_brute_force() -> None:
     """All stage graphs, degrees, sizes and numbers in flight."""
     found = 0

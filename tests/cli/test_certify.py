@@ -95,6 +95,7 @@ def test_required_ratio(folder: Path) -> None:
     assert run("certify", folder, *options, "--require-ratio", "2", "-q").returncode == 0
 
 
+@pytest.mark.slow
 def test_store_is_resumed(folder: Path, tmp_path: Path) -> None:
     """What is there is not worked at again; other limits are other cells; the same graph elsewhere is the same."""
     store = tmp_path / "results.db"
@@ -327,6 +328,7 @@ def test_interruption_shows_what_is_done(folder: Path, tmp_path: Path, number: s
         assert connection.execute("SELECT count(*) FROM certificates").fetchone() == (2,)
 
 
+@pytest.mark.slow
 def test_assumptions_of_readers_are_told(folder: Path) -> None:
     """In the table and in the model's rows, of certificates, bounds and comparisons."""
     text = (folder / "a.json").read_text()

@@ -75,6 +75,7 @@ def test_tables_take_several_functions(folder: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_graphs_are_converted_and_inspected(folder: Path) -> None:
     """On the device ``meta`` too; standard output has the result alone."""
     done = _run(folder, "inspect", "zoo.mlp:on_meta", "--from", "torch", "--format", "json")

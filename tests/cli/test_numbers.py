@@ -169,6 +169,7 @@ def test_small_abstract_costs_are_shown_and_verified(shared_data: Path, tmp_path
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 @given(graphs(), st.integers(1, 6))
+@pytest.mark.slow
 def test_what_is_accepted_gives_a_plan_that_is_accepted(graph: str, k: int) -> None:
     """Costs from 10^-320 to 10^18 in every unit of time, and in none."""
     with tempfile.TemporaryDirectory() as folder:

@@ -67,6 +67,7 @@ def test_costs_are_taken_by_partition_and_plan(folder: Path) -> None:
     assert verified.returncode == 0, verified
 
 
+@pytest.mark.slow
 def test_the_csv_has_both_passes(folder: Path) -> None:
     """One column more than without backward passes."""
     for flags, end in (((), "modelled_us"), (("--backward",), "modelled_us,backward_us")):

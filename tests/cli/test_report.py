@@ -56,6 +56,7 @@ def test_a_false_plan_has_a_page_and_exit_code_1(chain_file: Path, plan: Path, t
     assert text.index("Verification failed") < text.index("<main>")
 
 
+@pytest.mark.slow
 def test_assignments_that_are_no_partition(chain_file: Path, plan: Path, tmp_path: Path) -> None:
     """What cannot be drawn is left out and says why; stages that run backwards and stages out of range alike."""
     for stages in ([1, 1, 0, 0], [0, 0, 7, 9]):
@@ -68,6 +69,7 @@ def test_assignments_that_are_no_partition(chain_file: Path, plan: Path, tmp_pat
         assert "Not drawn: the assignment is no partition of this model." in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_what_is_unchecked_says_so(chain_file: Path, plan: Path, tmp_path: Path) -> None:
     """Without the search, its claims are unchecked in the page, which exits 0."""
     done = run("report", plan, "--model", chain_file, "--shallow", "-o", tmp_path / "page.html")
@@ -75,6 +77,7 @@ def test_what_is_unchecked_says_so(chain_file: Path, plan: Path, tmp_path: Path)
     assert 'data-verdict="unchecked"' in (tmp_path / "page.html").read_text()
 
 
+@pytest.mark.slow
 def test_embedded_graphs_need_no_model(chain_file: Path, tmp_path: Path) -> None:
     """A plan with its graph is drawn alone; its tensors still pay for bytes under other bandwidths."""
     plan = tmp_path / "plan.json"
@@ -92,6 +95,7 @@ def test_partition_writes_one_too(chain_file: Path, tmp_path: Path) -> None:
     assert page.read_text().startswith(BEGINNING)
 
 
+@pytest.mark.slow
 def test_nothing_of_the_users_is_written_over(chain_file: Path, plan: Path, tmp_path: Path) -> None:
     """Inputs, and files that are no earlier report, stay as they are."""
     notes = tmp_path / "notes.html"
@@ -106,6 +110,7 @@ def test_nothing_of_the_users_is_written_over(chain_file: Path, plan: Path, tmp_
     assert {path: path.read_bytes() for path in before} == before
 
 
+@pytest.mark.slow
 def test_a_page_that_cannot_be_written_leaves_nothing(chain_file: Path, plan: Path, tmp_path: Path) -> None:
     """A folder that is missing, and one that takes no file, are told of before the work."""
     done = run("report", plan, "--model", chain_file, "-o", tmp_path / "none" / "page.html")

@@ -164,6 +164,7 @@ def test_losses_that_are_not_finite_are_told(tmp_path: Path) -> None:
     assert "the losses have left the finite numbers" in done.stderr
 
 
+@pytest.mark.slow
 def test_stages_and_schedule_train_in_a_loop_of_ones_own(programs: Path, tmp_path: Path) -> None:
     """One process has all stages of a plan for one device; its losses are the module's."""
     model = programs / "transformer.pt2"
@@ -218,6 +219,7 @@ def test_bad_input_is_refused(programs: Path, tmp_path: Path) -> None:
         assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_edited_plans_are_refused(programs: Path, tmp_path: Path) -> None:
     """Files that say different things, and both of them edited alike: nothing is trained that was not planned."""
     model, folder = programs / "transformer.pt2", tmp_path / "plan"

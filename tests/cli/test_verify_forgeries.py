@@ -37,6 +37,7 @@ def check(seed: int, edits: int) -> int:
     return edits
 
 
+@pytest.mark.slow
 def test_no_edit_deceives() -> None:
     """True documents of any kind are accepted; no row of an edited one passes that brute force does not confirm."""
     assert sum(check(seed, 2) for seed in range(40)) == 80

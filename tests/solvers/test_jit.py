@@ -130,6 +130,7 @@ def test_an_edit_counts_in_whichever_file(modules: Path, tmp_path: Path) -> None
     assert _call(modules, cache) == "50 known"
 
 
+@pytest.mark.slow
 def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
     """Machine code that was cut short on the disk, or is whole but none, is compiled again, and replaced."""
     cache = tmp_path / "cache"
@@ -145,6 +146,7 @@ def test_broken_files_are_made_anew(modules: Path, tmp_path: Path) -> None:
     assert _call(modules, cache) == "50 known"
 
 
+@pytest.mark.slow
 def test_folders_that_cannot_be_written_are_no_error(modules: Path, tmp_path: Path) -> None:
     """Where no folder takes the code it is compiled each time, without a word about it."""
     (tmp_path / "file").write_text("")
@@ -152,6 +154,7 @@ def test_folders_that_cannot_be_written_are_no_error(modules: Path, tmp_path: Pa
         assert _call(modules, tmp_path / "file" / "cache") == "50 compiled new"
 
 
+@pytest.mark.slow
 def test_code_for_other_processors_and_settings_is_not_taken(modules: Path, tmp_path: Path) -> None:
     """What was compiled for this processor is not run on another, nor without the checks that were asked for."""
     cache = tmp_path / "cache"
@@ -161,6 +164,7 @@ def test_code_for_other_processors_and_settings_is_not_taken(modules: Path, tmp_
     assert _call(modules, cache) == "50 known"
 
 
+@pytest.mark.slow
 def test_kernels_that_call_kept_ones_are_compiled_with_them(modules: Path, tmp_path: Path) -> None:
     """A kernel that was loaded can still become a part of one that has to be compiled."""
     cache = tmp_path / "cache"
@@ -174,6 +178,7 @@ def test_kernels_that_call_kept_ones_are_compiled_with_them(modules: Path, tmp_p
         assert _call(modules, cache, program) == "50 110"
 
 
+@pytest.mark.slow
 def test_kernels_that_functions_make_are_not_kept(modules: Path, tmp_path: Path) -> None:
     """All that one function makes has one name in machine code: what is at hand would be called in place of another."""
     cache = tmp_path / "cache"
@@ -186,6 +191,7 @@ def test_kernels_that_functions_make_are_not_kept(modules: Path, tmp_path: Path)
     assert [path.name.partition("-")[0] for path in cache.iterdir()] == ["made.first"]
 
 
+@pytest.mark.slow
 def test_kernels_that_call_each_other_are_compiled_each_time(modules: Path, tmp_path: Path) -> None:
     """Code of a circle of kernels cannot be loaded; that of one that calls itself can."""
     (modules / "circle.py").write_text(
@@ -199,6 +205,7 @@ def test_kernels_that_call_each_other_are_compiled_each_time(modules: Path, tmp_
     assert [path.name.partition("-")[0] for path in (tmp_path / "cache").iterdir()] == ["circle.fibonacci"]
 
 
+@pytest.mark.slow
 def test_compiling_leaves_numba_as_it_is(modules: Path, tmp_path: Path) -> None:
     """Others in the same process still have numba's functions of linear algebra, by BLAS, once they use them."""
     program = (

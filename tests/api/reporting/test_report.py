@@ -46,6 +46,7 @@ def changed(document: dict[str, Any], drawn: random.Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", ["plan", "table", "simulation"])
+@pytest.mark.slow
 def test_changed_documents(kind: str) -> None:
     """A document that was tampered with is refused as malformed, or has a page; nothing else happens."""
     sample = mtpp.datasets.sample_path("resnet50")
@@ -70,6 +71,7 @@ def test_changed_documents(kind: str) -> None:
     assert "false" in verdicts
 
 
+@pytest.mark.slow
 def test_no_file_but_a_report_is_written_over(tmp_path: Path) -> None:
     """An earlier report is, and the model and other files stay."""
     sample = mtpp.datasets.sample_path("resnet50")

@@ -31,6 +31,7 @@ def hold(seeds: range, *, every: bool = True) -> dict[str, Tally]:
     return tallies
 
 
+@pytest.mark.slow
 def test_some_cutoffs() -> None:
     """A few of the cases below, always run; each bound of tier solver meets the optimum somewhere."""
     tallies = hold(range(30))
@@ -50,6 +51,7 @@ def test_hundreds_of_cutoffs(part: int) -> None:
     ("name", "k"),
     [("false_bound_700693", 4), ("false_bound_800349", 2), ("false_bound_800349", 3), ("false_bound_800430", 3)],
 )
+@pytest.mark.slow
 def test_graphs_whose_cutoff_was_once_claimed(shared_data: Path, name: str, k: int) -> None:
     """Cutoffs just above and below the optimum; costs beyond double precision are left out by all MIPs."""
     graph = read_graph(read_source(str(shared_data / "trust" / f"{name}.json")))

@@ -52,6 +52,7 @@ def test_never_above_the_optimum(name: str, problem: tuple[CostGraph, System, in
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("part", range(3))
+@pytest.mark.slow
 def test_hundreds_of_small_graphs(name: str, part: int) -> None:
     """Hyperedges, ops without work, ops that stay together; now and then the bound meets the optimum."""
     tight = 0

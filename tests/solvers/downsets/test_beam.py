@@ -40,6 +40,7 @@ def best_of(instance: Instance, beam: BeamSearch, steps: int, most: int = 10**9)
 
 @settings(max_examples=200)
 @given(problems(max_ops=7, stage_memory=True))
+@pytest.mark.slow
 def test_a_beam_that_leaves_nothing_out_finds_the_optimum(problem: tuple[CostGraph, System, int]) -> None:
     """Or nothing, where no partition keeps to the stage memory."""
     graph, system, k = problem

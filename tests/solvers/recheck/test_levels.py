@@ -88,6 +88,7 @@ def check_against_brute_force(seed: int) -> tuple[int, bool]:
     return len(device_tree.levels), best is not None
 
 
+@pytest.mark.slow
 def test_searches_agree_with_brute_force() -> None:
     """One, two and three levels, feasible or not, to the smallest difference of time and to the byte."""
     seen = {check_against_brute_force(seed) for seed in range(60)}
@@ -193,6 +194,7 @@ def test_many_more_documents() -> None:
         check_document(seed)
 
 
+@pytest.mark.slow
 def test_the_order_of_layers_does_not_matter() -> None:
     """Layers of the file in another order, and edges too: the same times can be reached."""
     for seed in range(40):
@@ -207,6 +209,7 @@ def test_the_order_of_layers_does_not_matter() -> None:
             assert found(limit, rest["memory_bytes"]) == again(limit, rest["memory_bytes"])
 
 
+@pytest.mark.slow
 def test_levels_of_one_device_change_nothing() -> None:
     """Outside, between or inside: as with the others alone, and as the search for one level has it."""
     checked = 0

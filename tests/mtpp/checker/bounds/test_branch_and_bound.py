@@ -218,6 +218,7 @@ def forged(seed: int, times: int) -> tuple[int, int]:
     return refused, times
 
 
+@pytest.mark.slow
 def test_forged_proofs_are_refused() -> None:
     """Proofs of the optimum with numbers changed never prove one tick more."""
     results = [forged(seed, 25) for seed in range(60)]

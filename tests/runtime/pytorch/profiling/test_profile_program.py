@@ -55,7 +55,7 @@ def profiled(source: Source, *, backward: bool = True, choices: Any = None, **mo
     return profile_program(source, request)
 
 
-@pytest.mark.parametrize("core", [False, True], ids=["training", "core"])
+@pytest.mark.parametrize("core", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["training", "core"])
 @pytest.mark.parametrize("name", [name for name in ALL if name not in NOT_TRAINABLE])
 def test_every_op_has_its_times(name: str, core: bool) -> None:
     """Forward above zero; some backward; the file's costs join to the graph that the reader makes of the program."""
@@ -74,7 +74,7 @@ def test_every_op_has_its_times(name: str, core: bool) -> None:
 
 
 @pytest.mark.parametrize("backward", [False, True], ids=["forward", "backward"])
-@pytest.mark.parametrize("core", [False, True], ids=["training", "core"])
+@pytest.mark.parametrize("core", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["training", "core"])
 @pytest.mark.parametrize("name", list(modules.MODULES))
 def test_results_are_those_of_the_module(name: str, core: bool, backward: bool) -> None:
     """Whatever is written in place, and in every run: each starts from the same inputs and buffers."""

@@ -75,6 +75,7 @@ def verified(result: BoundResult, graph, system, k, together, optimum) -> int:  
     return result.lower.value
 
 
+@pytest.mark.slow
 def test_small_problems_are_proven_optimal() -> None:
     """In turns of any length, with memories and groups; without a fast memory always, with one mostly."""
     results = [check(seed) for seed in range(150)]

@@ -69,6 +69,7 @@ def test_bounds_of_relaxed_graphs_pass(part: int, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.slow
 def test_a_search_goes_on_where_its_time_was_up(jobs: int) -> None:
     """Interrupted after ever more looks at the clock, it comes as far as at once, and never above the optimum."""
     for seed in range(4):

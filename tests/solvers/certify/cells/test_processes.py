@@ -104,6 +104,7 @@ def test_a_process_that_dies_costs_one_attempt(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("unruly")
+@pytest.mark.slow
 def test_a_cell_that_kills_its_processes_is_given_up(tmp_path: Path) -> None:
     """After two attempts; what they proved is kept, but is not the last word."""
     marks = tmp_path / "attempts"

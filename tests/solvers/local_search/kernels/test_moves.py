@@ -41,6 +41,7 @@ def _as_oracle(costs: list[int]) -> list[int]:
 
 @settings(max_examples=120)
 @given(problems(max_ops=7), st.integers(0, 2**32))
+@pytest.mark.slow
 def test_costs_after_any_moves(problem: tuple[CostGraph, System, int], seed: int) -> None:
     """After each of many random legal moves every stage costs what the definition says."""
     graph, system, k = problem

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
+import pytest
 from graph_strategies import graphs, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,6 +53,7 @@ def _blocks(graph: CostGraph, instance: Instance) -> list[list[int]]:
 
 @settings(max_examples=200)
 @given(graphs(max_ops=8), PRIORITIES, st.data())
+@pytest.mark.slow
 def test_all_windows_of_any_order(graph: CostGraph, priorities: list[float], data: st.DataObject) -> None:
     """Every window of an order, in any sequence of right ends, merged ops or not, has the peak of the definition."""
     instance = _merged(graph, IN_ORDER, 2, data)
@@ -86,6 +88,7 @@ def test_windows_that_hold_too_much(graph: CostGraph, most: int) -> None:
 
 @settings(max_examples=200)
 @given(problems(max_ops=8, stage_memory=True), PRIORITIES, st.data())
+@pytest.mark.slow
 def test_cutting_merged_ops(
     problem: tuple[CostGraph, System, int], priorities: list[float], data: st.DataObject
 ) -> None:

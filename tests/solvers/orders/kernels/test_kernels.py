@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import oracles
+import pytest
 from graph_strategies import graphs, problems
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,6 +34,7 @@ def test_kahn_order(graph: CostGraph, priorities: list[float]) -> None:
 
 @settings(max_examples=300)
 @given(problems(max_ops=8, stage_memory=True), PRIORITIES)
+@pytest.mark.slow
 def test_best_segmentation(problem: tuple[CostGraph, System, int], priorities: list[float]) -> None:
     """The windowed programme finds the same bottleneck as the programme over all segments, memory included."""
     graph, system, k = problem

@@ -43,6 +43,7 @@ def _planned(seed: int, memory_bytes: int, rules: dict[str, object]) -> GraphPla
 
 
 @pytest.mark.parametrize("rules", [{}, {"in_flight": "least"}])
+@pytest.mark.slow
 def test_the_memory_that_would_do_does(rules: dict[str, object]) -> None:
     """Models of too many layers to look at all plans; a search with a tight memory may miss what fits into it."""
     for seed in range(4):

@@ -162,6 +162,7 @@ def check_random(seed: int) -> None:
             assert recheck_chains(replace(claim, value=optimum + 1), WATCHER)[0] is False
 
 
+@pytest.mark.slow
 def test_random_models() -> None:
     """Of time and of memory, in one line or not, with layers left out or not."""
     for seed in range(200, 240):
