@@ -129,7 +129,8 @@ def load_split_planner(*, rare: bool = False) -> None:
         for ops, search in ((60, "anneal"), *(((60, "beam"),) if rare else ())):
             planner.load()(tiny_split_problem(ops, search), Limits())
     # So small a problem is solved by going through all splits.
-    SplitSearch(tiny_split_problem(60, "anneal"), Limits()).quick().annealed(10, 0.01, 0.001, 0)
+    problem = tiny_split_problem(60, "anneal")
+    SplitSearch(problem, Limits()).quick(*problem.cells[-1]).annealed(10, 0.01, 0.001, 0)
 
 
 def load_planners() -> None:

@@ -20,12 +20,20 @@ _MOST_OPS = 5_000
 """Of graphs for which the narrowest order is made, at a cost of ops by ops that are ready."""
 
 
-def best_order(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitProblem:
-    """Return the problem with its ops in the best of some topological orders, by a short search of splits."""
+def best_order(
+    problem: SplitProblem, cell: tuple[int, int], threads: Threads, limits: Limits
+) -> Sequence[LinePlace] | None:
+    """Return the best of some topological orders, by a short search of splits; None if that is the line's own.
+
+    Parameters
+    ----------
+    cell
+        Loops and loop batch of the schedules that are tried, where none is given.
+    """
     orders = list(dict.fromkeys(map(tuple, _orders(problem.line))))
-    tried = threads.map(lambda order: _tried(problem, order, limits), orders)
+    tried = threads.map(lambda order: _tried(problem, order, cell, limits), orders)
     best = min(range(len(orders)), key=lambda i: (tried[i], i))
-    return problem.reordered(orders[best]) if best else problem
+    return orders[best] if best else None
 
 
 def _orders(line: ModelLine) -> Iterator[Sequence[LinePlace]]:
@@ -71,8 +79,8 @@ def _narrow(line: ModelLine) -> Sequence[LinePlace]:
     return order
 
 
-def _tried(problem: SplitProblem, order: Sequence[LinePlace], limits: Limits) -> tuple[int, int]:
+def _tried(problem: SplitProblem, order: Sequence[LinePlace], cell: tuple[int, int], limits: Limits) -> tuple[int, int]:
     """Return the rank of a short search of splits along an order."""
     if limits.ended():
         return 2**62, 2**62
-    return SplitSearch(problem.reordered(order), limits).quick().rank
+    return SplitSearch(problem.reordered(order), limits).quick(*cell).rank

@@ -8,6 +8,7 @@ what all schedules share bounds them all.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from mtpp.training.graph_plan import TickBound
 from mtpp.training.pfeife.plan import FAMILY, LOADS, PATHS, SCHEDULE, Baseline, NoSplitPlan, SplitPlan
 from mtpp.training.pfeife.precedence import precedence_order
 from mtpp.training.pfeife.problem import SplitProblem
+from mtpp.training.positions import LinePlace
 
 
 def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
@@ -42,12 +44,28 @@ def plan(problem: SplitProblem, limits: Limits) -> SplitPlan | NoSplitPlan:
     with Threads(limits.jobs) as threads:
         if problem.rules.order != "search":
             return _along(problem, threads, limits)
-        limits.observer.phase("orders")
-        other = best_order(problem, threads, limits)
-        found = _along(other, threads, limits)
-        if other is problem or limits.ended():
+        return _along_orders(problem, threads, limits)
+
+
+def _along_orders(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitPlan | NoSplitPlan:
+    """Plan along the file's order, and with each cell of schedules along the order that is best for it."""
+    limits.observer.phase("orders")
+    cells = [(0, 0)] if problem.rules.schedule is not None else problem.cells
+    orders: dict[Sequence[LinePlace], list[tuple[int, int]]] = {}
+    for cell in cells:
+        if orders and limits.ended():
+            break
+        order = best_order(problem, cell, threads, limits)
+        if order is not None:
+            orders.setdefault(order, []).append(cell)
+    found = None
+    for order, best_for in orders.items():
+        along = _along(problem.reordered(order), threads, limits, best_for)
+        found = along if found is None else _better(found, along)
+        if limits.ended():
             return found
-        return _better(_along(problem, threads, limits), found)
+    own = _along(problem, threads, limits)
+    return own if found is None else _better(own, found)
 
 
 def _better(one: SplitPlan | NoSplitPlan, other: SplitPlan | NoSplitPlan) -> SplitPlan | NoSplitPlan:
@@ -59,8 +77,10 @@ def _better(one: SplitPlan | NoSplitPlan, other: SplitPlan | NoSplitPlan) -> Spl
     return min(unfit, key=lambda found: (found.least_memory_bytes is None, found.least_memory_bytes or 0))
 
 
-def _along(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitPlan | NoSplitPlan:
-    """Plan along one order of ops."""
+def _along(
+    problem: SplitProblem, threads: Threads, limits: Limits, of: Sequence[tuple[int, int]] | None = None
+) -> SplitPlan | NoSplitPlan:
+    """Plan along one order of ops, with the schedules of some cells alone or of all."""
     search = SplitSearch(problem, limits)
     if problem.rules.schedule is not None:
         return _of_schedule(problem, search, threads, limits)
@@ -69,15 +89,8 @@ def _along(problem: SplitProblem, threads: Threads, limits: Limits) -> SplitPlan
     if not cells:
         _tell_deadlock(problem)
     limits.observer.phase("splits")
-    if problem.rules.search == "beam":
-        best = search.beam(cells, threads)
-    elif search.few:
-        every = [made for one in cells for w in one.cell.every() if (made := one.cell.scheduled(w)) is not None]
-        best = search.best_of_all(every)
-    else:
-        best = search.race(cells, threads)
-    if best is None or best.excess:
-        best = search.within_memory([one.cell.leanest for one in cells])
+    chosen = [one for one in cells if of is None or (one.cell.loops, one.cell.loop_batch) in of]
+    best = search.best_of_cells(chosen, threads)
     if best is None:
         return memory_that_would_do(problem, search, [one.cell for one in cells], threads, limits)
     limits.observer.incumbent(best.ticks)

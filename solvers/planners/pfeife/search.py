@@ -1,4 +1,4 @@
-"""Search for a schedule and split points together: cells by their bounds, warm-ups raced, splits annealed."""
+"""Search for a schedule and split points together: cells by their bounds, each with warm-ups and splits annealed."""
 
 from __future__ import annotations
 
@@ -123,26 +123,20 @@ class SplitSearch:
 
     @property
     def few(self) -> bool:
-        """Whether all splits under all schedules can be gone through, and there is time."""
-        problem = self._problem
-        if self.ended:
+        """Whether all splits under the schedule that is given can be gone through, and there is time."""
+        schedule = self._problem.rules.schedule
+        assert schedule is not None
+        return not self.ended and self.splits(schedule[1].stages) <= MOST_EVALUATIONS
+
+    def _few_in(self, cell: ScheduleCell) -> bool:
+        """Tell whether all splits under all schedules of a cell can be gone through, and there is time."""
+        splits = self.splits(cell.loops * self._problem.devices)
+        if self.ended or splits > MOST_EVALUATIONS:
             return False
-        n = problem.line.costs.ops
-        if problem.rules.schedule is not None:
-            return comb(n - 1, problem.rules.schedule[1].stages - 1) <= MOST_EVALUATIONS
-        total = 0
-        for loops, batch in problem.cells:
-            cell = ScheduleCell(problem, loops, batch)
-            splits = comb(n - 1, loops * problem.devices - 1)
-            if splits * cell.at_most > MOST_EVALUATIONS - total:
-                if splits > MOST_EVALUATIONS:
-                    return False
-                total += splits * sum(1 for _, _ in zip(cell.every(), range(MOST_EVALUATIONS + 1), strict=False))
-            else:
-                total += splits * cell.at_most
-            if total > MOST_EVALUATIONS:
-                return False
-        return True
+        if splits * cell.at_most <= MOST_EVALUATIONS:
+            return True
+        most = MOST_EVALUATIONS // splits
+        return sum(1 for _, _ in zip(cell.every(), range(most + 1), strict=False)) <= most
 
     def best_of_all(self, schedules: Sequence[Scheduled]) -> Candidate | None:
         """Return the best split within the memory under any of some schedules, by going through all of them."""
@@ -169,48 +163,68 @@ class SplitSearch:
                 found.append(one)
         return self.best_of_all(found)
 
-    def quick(self) -> Candidate:
-        """Return a split found in little time: of the schedule with most loops, or of that which is given."""
+    def quick(self, loops: int, loop_batch: int) -> Candidate:
+        """Return a split found in little time: of the schedules of a cell, or of that which is given."""
         problem = self._problem
         if problem.rules.schedule is not None:
             arrays = arrays_of(problem.rules.schedule[1])
             assert arrays is not None
             scheduled = Scheduled(problem, arrays, None)
             return scheduled.annealed(self.even(arrays.stages), self._steps(_SHORT, scheduled), 2 * _HOT, _COLD, 0)
-        cell = ScheduleCell(problem, *problem.cells[-1])
+        cell = ScheduleCell(problem, loops, loop_batch)
         made = [one for warm_up in cell.beginnings() if (one := cell.scheduled(warm_up)) is not None]
         return min(
             (self._together(cell, one, self.even(one.arrays.stages), 0, _SHORT, 2 * _HOT) for one in made),
             key=lambda one: (one.rank, one.key),
         )
 
-    def race(self, cells: Sequence[CellBound], threads: Threads) -> Candidate | None:
-        """Return the best candidate found: split points and warm-ups annealed, the best of them for longer.
+    def best_of_cells(self, cells: Sequence[CellBound], threads: Threads) -> Candidate | None:
+        """Return the best candidate found of some cells, the lowest bound first; None if nothing fits.
 
-        Cells whose bound is no better than what is known are left out.
+        Each cell is searched as if there were no other, so that cells more never lead to a slower plan. Those whose
+        bound is no better than what is known are left out.
         """
-        found: list[tuple[Candidate, ScheduleCell]] = []
+        best: Candidate | None = None
         for bounded in cells:
-            known = min((one.ticks for one, _ in found if not one.excess), default=None)
-            if known is not None and bounded.value >= known:
+            if best is not None and (bounded.value >= best.ticks or self.ended):
                 break
-            jobs = [
-                (bounded.cell, scheduled, start, seed, _SHORT, 2 * _HOT)
-                for seed, warm_up in enumerate(bounded.cell.beginnings())
-                if (scheduled := bounded.cell.scheduled(warm_up)) is not None
-                for start in self._starts(bounded)
-            ]
-            found += [(one, bounded.cell) for one in threads.map(lambda job: self._together(*job), jobs)]
+            found = self._best_in(bounded, threads)
+            if found is not None and (best is None or (found.rank, found.key) < (best.rank, best.key)):
+                best = found
+        return best
+
+    def _best_in(self, bounded: CellBound, threads: Threads) -> Candidate | None:
+        """Return the best candidate found of a cell that fits into memory."""
+        cell = bounded.cell
+        if self._problem.rules.search == "beam":
+            best = self.beam([bounded], threads)
+        elif self._few_in(cell):
+            every = [made for warm_up in cell.every() if (made := cell.scheduled(warm_up)) is not None]
+            best = self.best_of_all(every)
+        else:
+            best = self.raced(bounded, threads)
+        return self.within_memory([cell.leanest]) if best is None or best.excess else best
+
+    def raced(self, bounded: CellBound, threads: Threads) -> Candidate | None:
+        """Return the best candidate found of a cell: split points and warm-ups annealed, the best for longer."""
+        cell = bounded.cell
+        jobs = [
+            (cell, scheduled, start, seed, _SHORT, 2 * _HOT)
+            for seed, warm_up in enumerate(cell.beginnings())
+            if (scheduled := cell.scheduled(warm_up)) is not None
+            for start in self._starts(bounded)
+        ]
+        found = threads.map(lambda job: self._together(*job), jobs)
         if not found:
             return None
-        found.sort(key=lambda pair: (pair[0].rank, pair[0].key))
+        found = sorted(found, key=lambda one: (one.rank, one.key))
         long = [
             (cell, one.scheduled, one.split, 100 * i + seed, _MEDIUM, _HOT)
-            for i, (one, cell) in enumerate(found[:_KEPT])
+            for i, one in enumerate(found[:_KEPT])
             for seed in range(_SEEDS)
         ]
         again = threads.map(lambda job: self._together(*job), long)
-        best = min([*again, *(one for one, _ in found)], key=lambda one: (one.rank, one.key))
+        best = min([*again, *found], key=lambda one: (one.rank, one.key))
         return self._long([best], threads)
 
     def _starts(self, bounded: CellBound) -> list[Int64Array]:

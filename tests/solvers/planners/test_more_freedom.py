@@ -11,16 +11,21 @@ from typing import Any
 import pytest
 from irregular_campaign import read_model
 from irregular_models import irregular_model
+from looped_oracles import random_line
 from training_models import random_model
 
 from mtpp.errors import InputError
 from mtpp.solvers.limits import Limits
 from mtpp.solvers.planners.graphpipe.planner import plan as graphpipe
 from mtpp.solvers.planners.limits import PlanLimits
+from mtpp.solvers.planners.pfeife.planner import plan as pfeife
 from mtpp.solvers.planners.piper.planner import plan as piper
 from mtpp.training.graph_plan import GraphPlan
 from mtpp.training.graph_problem import GraphProblem, GraphRules
 from mtpp.training.model import TrainingModel
+from mtpp.training.pfeife.line import ModelLine
+from mtpp.training.pfeife.plan import SplitPlan
+from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem, Schemes
 
@@ -106,6 +111,52 @@ def test_searched_models(seed: int) -> None:
 def test_more_searched_models(seed: int) -> None:
     """Every pair of options of graphpipe."""
     _all_pairs(_large(seed), PAIRS)
+
+
+NARROWER_SPLITS: dict[str, dict[str, Any]] = {
+    "one loop": {"loops": (1,)},
+    "two loops": {"loops": (1, 2)},
+    "batches that divide": {"loop_batches": "divisors"},
+    "no prefetch": {"prefetch": (0, 0)},
+    "the file's order": {"order": "file"},
+}
+"""Options of pfeife that allow fewer plans."""
+
+WIDEST_SPLITS = SplitRules(loops=(1, 2, 3), loop_batches="any", order="search")
+
+
+@pytest.mark.parametrize(
+    ("seed", "ops"),
+    [(1, 6), *(pytest.param(seed, ops, marks=pytest.mark.slow) for seed, ops in enumerate((8, 8, 12, 20, 30, 40)))],
+)
+def test_pairs_of_options_of_pfeife(seed: int, ops: int) -> None:
+    """Loops, loop batches, prefetch and orders, alone and in pairs: small lines gone through, long ones annealed."""
+    line = random_line(random.Random(seed), ops)
+    memory = None if seed % 2 else [1_500] * 2
+    pairs: list[tuple[str, ...]] = [one for count in (1, 2) for one in combinations(NARROWER_SPLITS, count)]
+    known = {one: _split(line, memory, one) for one in [(), *pairs]}
+    for narrow in pairs:
+        for wide in [(), *((one,) for one in narrow if len(narrow) > 1)]:
+            slow, fast = known[narrow], known[wide]
+            if {"one loop", "two loops"} <= {*narrow} and wide == ("one loop",):
+                continue  # the latter option stands for both
+            assert slow is None or (fast is not None and fast <= slow), f"{wide}: {fast}, {narrow}: {slow}"
+
+
+def _split(line: ModelLine, memory: list[int] | None, names: Sequence[str]) -> int | None:
+    given: dict[str, Any] = {}
+    for name in names:
+        given |= NARROWER_SPLITS[name]
+    problem = SplitProblem.build(
+        line,
+        devices=2,
+        micro_batches=4,
+        bandwidth_bytes_per_s=10**12,
+        memory_bytes=memory,
+        rules=replace(WIDEST_SPLITS, **given),
+    )
+    found = pfeife(problem, Limits())
+    return found.iteration if isinstance(found, SplitPlan) else None
 
 
 @pytest.mark.parametrize("seed", range(12))
