@@ -12,6 +12,7 @@ from mtpp.api.observer import Observer, listener
 from mtpp.api.output import SavedResult
 from mtpp.api.parameters import deadline_of, shortened, whole
 from mtpp.api.training.parameters import MOST_DEVICES, batch_parameters, request_of, system_parameters
+from mtpp.api.training.running import run_planner
 from mtpp.api.training.task import Picoseconds, TrainingPlanRequest, await_kernels, read_training_task
 from mtpp.errors import Infeasible, InputError, Interrupted
 from mtpp.host.stop_reason import StopReason
@@ -280,7 +281,8 @@ def sweep_task(
     with Interruption() as interruption, observer.search(Picoseconds()) as listener:
         limits = request.limits(listener, interruption)
         start = time.monotonic()
-        cells = sweep(task.flat, devices, sums, limits)
+        found = run_planner(lambda: sweep(task.flat, devices, sums, limits), limits)
+        cells: Mapping[tuple[int, int], SweepCell] = {} if isinstance(found, StopReason) else found
         elapsed_s = time.monotonic() - start
         settled = sum(cell.time is None or cell.time == cell.lower for cell in cells.values())
         stopped = (None if settled == len(devices) * len(sums) else limits.stop) or StopReason.FINISHED

@@ -47,12 +47,10 @@ def run_from_first(
 
 
 def run_planner(plan: Callable[[], R], limits: Limits) -> R | StopReason:
-    """Return the result of a planner, or the reason that it did not come back."""
-    from mtpp.host.memory_limit import limited_memory, spare_memory
+    """Return the result of a planner, or the reason that it did not come back: a limit, or an interruption."""
+    from mtpp.host.memory_limit import spare_memory
     from mtpp.host.overrun import Overrun, run_in_time
 
-    if limits.deadline.limit_s is None and not limited_memory():
-        return plan()
     try:
         return run_in_time(plan, limits.deadline, lambda: limits.stop)
     except Overrun as overrun:

@@ -17,7 +17,7 @@ GRACE_S = 0.5
 GRACE_SHARE = 0.02
 """Seconds, and part of its limit, that work gets beyond its deadline to come to an end by itself."""
 
-INTERRUPTION_GRACE_S = 2.0
+INTERRUPTION_GRACE_S = 1.0
 """Seconds that work gets to come to an end once the user has interrupted it."""
 
 _LOOK_S = 0.05

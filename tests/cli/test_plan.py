@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -80,6 +81,8 @@ class Planner:
         limits.observer.bound(10**9)
         if self.kills:
             os.kill(os.getpid(), signal.SIGINT)
+            while limits.stop is None:  # the main thread hears the signal
+                time.sleep(0.001)
             assert limits.stop == "interrupted"
         answer: TrainingPlan | NoPlan = self.answer(problem)
         return answer
