@@ -94,7 +94,10 @@ def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths
     places = _Places([len(path) for path in asked.layers.paths])
     loads = [[load(v, o) for v in range(len(order))] for o in range(len(ways))]
     kept = [[min(bytes_cap, one.kept) if (one := row[o]) else 0 for row in least] for o in range(len(ways))]
-    work = [min(loads[o][v] * ways[o][1] for o in range(len(ways))) for v in range(len(order))]
+    work = [  # in the options that keep to the limit: no other is in a chain
+        min((loads[o][v] * d for o, (_, d) in enumerate(ways) if loads[o][v] < cap), default=cap * devices)
+        for v in range(len(order))
+    ]
     passed = [[_fastest(row, kind, cap if asked.ticks is not None else 0) for row in least] for kind in range(2)]
     entering = _Entering(asked, ways, order, least, cap)
     paths = Paths(

@@ -26,6 +26,11 @@ def test_as_brute_force(planner: str) -> None:
     assert len(came) > 1
 
 
+def test_layers_that_few_options_can_run_count_in_full_when_chains_are_searched_again() -> None:
+    """An option that has no costs of a layer, or takes too long, does not lower what the layer takes at least."""
+    assert CHECKS["graphpipe"](33_566) == "optimal"
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("planner", CHECKS)
 def test_as_brute_force_of_many(planner: str) -> None:
