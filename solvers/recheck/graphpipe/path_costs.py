@@ -70,6 +70,7 @@ def chain_arrays(asked: Chained, ways: Sequence[tuple[int, int]]) -> tuple[Paths
     order = [v for path in asked.layers.paths for v in path]
     if len(order) * len(ways) > MOST_COSTS:
         raise TooLarge(f"{len(order)} layers in {len(ways)} ways are too many")
+    ways = [(b, d) for b, d in ways if any(usable_passes(asked.model, v, b // d) for v in order)]  # no stage has others
     most = max((d for _, d in ways), default=0)
     devices = min(setting.devices, most * len(order))
     limit = asked.memory_bytes if asked.ticks is None else asked.ticks
