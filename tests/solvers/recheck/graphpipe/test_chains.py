@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 from functools import cache
+from itertools import repeat
 from typing import Any
 
 import pytest
@@ -247,6 +248,7 @@ def test_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
         assert recheck_chains(claim, WATCHER)[0] is None
     with monkeypatch.context() as patch:
         patch.setattr(chains, "MOST_STEPS", 1)
+        patch.setattr(chains, "_slices", lambda: repeat(1))
         assert recheck_chains(_generated("mmt", 512, 1.15), WATCHER)[0] is None
     with monkeypatch.context() as patch:
         patch.setattr(chains, "_FIRST_ROOM", 2)
