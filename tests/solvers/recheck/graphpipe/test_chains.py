@@ -251,9 +251,9 @@ def test_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
         patch.setattr(chains, "_slices", lambda: repeat(1))
         assert recheck_chains(_generated("mmt", 512, 1.15), WATCHER)[0] is None
     with monkeypatch.context() as patch:
-        patch.setattr(chains, "_FIRST_ROOM", 2)
+        patch.setattr(chains, "_FIRST_ROOM", 1)
         assert recheck_chains(claim, WATCHER)[0] is True  # room grows
-        patch.setattr(chains, "MOST_COUNTS", 4)
+        patch.setattr(chains, "MOST_COUNTS", 1)
         assert recheck_chains(claim, WATCHER)[0] is None
 
 
