@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 from mtpp.terminal_safe import terminal_safe
 
@@ -55,6 +56,10 @@ class MtppError(Exception):
         self.remedy = remedy
         super().__init__(problem)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to another process whole, whatever parameters a class of errors takes."""
+        return _restored, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         """Return ``source: where: problem; remedy`` on one line that is safe to show, leaving out what is unknown."""
         return self.told(str)
@@ -73,6 +78,12 @@ class MtppError(Exception):
             text = f"{text}; {self.remedy}"
         text = terminal_safe(" ".join(renamed(text, name_of).split()))
         return text if len(text) <= self.longest else f"{text[: self.longest * 2 // 3]} … {text[-self.longest // 3 :]}"
+
+
+def _restored(kind: type[MtppError], args: tuple[Any, ...], state: dict[str, Any]) -> MtppError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(state)
+    return error
 
 
 def renamed(text: str, name_of: Callable[[str], str] = str) -> str:

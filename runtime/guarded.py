@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from multiprocessing.connection import Connection
 from signal import Signals
 from typing import Any
 
-from mtpp.errors import InputError, MtppError
+from mtpp.errors import MtppError
 from mtpp.runtime.pipeline.crew import no_process
 from mtpp.runtime.pipeline.worker_process import CRASHES, WorkerDied, WorkerProcess
 
@@ -44,7 +43,7 @@ class _Call:
         try:
             value = getattr(import_module(module), name)(**self.arguments, **{self.listener: tell})
         except MtppError as error:
-            parent.send(("raised", _portable(error)))
+            parent.send(("raised", error))
         except Exception as error:
             parent.send(("raised", RuntimeError(f"{error!r}\n{traceback.format_exc()}")))
         else:
@@ -115,12 +114,3 @@ def _ended(death: WorkerDied, label: str, doing: str) -> MtppError:
         source=label,
         remedy="it does so without mtpp as well: change the op that it crashes in, or try another version",
     )
-
-
-def _portable(error: MtppError) -> MtppError:
-    """Return an error as one that can be pickled: a class of its own may take more than exceptions keep."""
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:
-        return InputError(error.problem, source=error.source, where=error.where, remedy=error.remedy)
-    return error

@@ -101,8 +101,9 @@ def _layer(row: Any, where: str) -> Layer:
     configurations: dict[int, Sequence[Configuration]] = {}
     for key, rows in require_object(row["configurations"], where).items():
         place = where + pointer(key)
-        configurations[require_degree(key, place)] = [
-            _trained(_configuration(one, f"{place}/{c}"), int(key), trainable)
+        degree = require_degree(key, place)
+        configurations[degree] = [
+            _trained(_configuration(one, f"{place}/{c}"), degree, trainable)
             for c, one in enumerate(require_list(rows, place))
         ]
     held = max((t * one.parameter_bytes for t, choices in configurations.items() for one in choices), default=0)

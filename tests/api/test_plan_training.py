@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -216,6 +217,8 @@ def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch, found: bo
 
     def plan(problem: Any, limits: Any) -> Any:
         os.kill(os.getpid(), signal.SIGINT)
+        while limits.stop is None:  # the main thread hears the signal
+            time.sleep(0.001)
         assert limits.stop == "interrupted"
         if found:
             return given_training_plan(problem, stopped="interrupted")
@@ -228,7 +231,7 @@ def test_ctrl_c_gives_the_best_so_far(monkeypatch: pytest.MonkeyPatch, found: bo
     system = {**SYSTEM, "devices": 8}
     if not found:
         with pytest.raises(Interrupted):
-            plan_training(chain_model(), **system)
+            plan_training(chain_model(), **{**system, "memory": 1})  # no first plan fits either
         return
     result = plan_training(chain_model(), **system)
     assert isinstance(result, TrainingPlanResult)

@@ -22,7 +22,7 @@ SIZES = (
     "--planner",
     "graphpipe",
     "--devices",
-    "4",
+    "6",
     "--memory",
     "16GiB",
     "--bandwidth",
