@@ -6,6 +6,9 @@ Conventions
   multiplications and n additions.
 * One addition, comparison, conversion or elementary function (exp, sqrt, tanh, erf …) is one FLOP; fused ops count
   as the sum of what they fuse (a sigmoid is 1 / (1 + exp(−x)): four).
+* Interpolation is a multiplication and an addition for each neighbour where interpolated elements are the result
+  (resizing, sampling by a grid, aligned regions). Where they are factors of multiply-accumulates, as in a deformable
+  convolution, it is part of reading them.
 * Integer arithmetic counts like floating-point arithmetic.
 """
 

@@ -41,7 +41,7 @@ def _transposed_conv(node: NodeView) -> NodeCost:
 
 
 def _deformable_conv(node: NodeView) -> NodeCost:
-    """Count the convolution, and the masks that scale samples; interpolating a sample is part of reading it."""
+    """Count the convolution, and the masks that scale its samples; interpolating factors is part of reading them."""
     x, weight, y = node.input(0), node.input(1), node.output()
     samples = x.shape[0] * x.shape[1] * math.prod(weight.shape[2:]) * math.prod(y.shape[2:])
     return dense(_conv_macs(node, weight), samples if node.has(4) else 0)
