@@ -73,7 +73,8 @@ class _Passes:
         """Find the tensors that have gradients."""
         for view in self._views:
             call, read = view.call, list(view.call.tensors())
-            if any(name in self._weights for name in read) and all(name in self._walk.constants for name in read):
+            folds = all(name in self._walk.constants for name in read) and view.kind not in CREATION_LIKE
+            if folds and any(name in self._weights for name in read):
                 self._weights |= {name for name in call.outputs if name in self._walk.constants}
             if not call.gradients or view.kind in _STOPPING:
                 continue

@@ -77,34 +77,83 @@ def _whole(module: Any, ends: list[Any], gradients: list[Any], received: list[An
 
 
 def loses_gradients(stage: Any) -> bool:
-    """Say whether a trained parameter of a stage comes to a result and meets no tensor with gradients on its way."""
-    live = {name for name, one in zip(stage.relay.takes, stage.example_inputs, strict=True) if one.requires_grad}
+    """Say whether a trained parameter of a stage comes to a result and meets no tensor with gradients on its way.
+
+    Only ways that gradients take count: none goes through ``detach``, whole numbers or ``torch.no_grad``. A stage that
+    cannot be traced counts as one that does.
+    """
     own = _trained(stage)
+    if not own:
+        return False
+    passing = _with_gradients(stage)
+    if passing is None:
+        return True
     met: set[Any] = set()
     alone: set[Any] = set()
     for node in stage.stage.graph.nodes:
-        if node.op == "placeholder" and node.target in live:
-            met.add(node)
-        elif node.op == "get_attr" and str(node.target) in own:
-            alone.add(node)
-        elif node.op == "call_function":
-            inputs = node.all_input_nodes
-            if any(one in met for one in inputs):
-                met.add(node)
-            elif any(one in alone for one in inputs):
+        inputs = node.all_input_nodes
+        if node.op == "output":
+            return any(one in alone for one in inputs)
+        if node.op == "get_attr":
+            if any(name == str(node.target) or name.startswith(f"{node.target}.") for name in own):
                 alone.add(node)
-        elif node.op == "output" and any(one in alone for one in node.all_input_nodes):
-            return True
+        elif node not in passing:
+            continue
+        elif node.op == "placeholder" or any(one in met for one in inputs):
+            met.add(node)
+        elif any(one in alone for one in inputs):
+            alone.add(node)
     return False
+
+
+def _with_gradients(stage: Any) -> set[Any] | None:
+    """Return the nodes of a stage that make tensors with gradients; None if it cannot be run without values."""
+    torch = pytorch()
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    mode = FakeTensorMode(allow_non_fake_inputs=True, shape_env=ShapeEnv())
+    found: set[Any] = set()
+    interpreter = torch.fx.Interpreter(stage.stage)
+    run_node, fetch = interpreter.run_node, interpreter.fetch_attr
+
+    def noted(node: Any) -> Any:
+        made = run_node(node)
+        listed = made if isinstance(made, tuple | list) else [made]
+        if any(isinstance(one, torch.Tensor) and one.requires_grad for one in listed):
+            found.add(node)
+        return made
+
+    def held(target: str) -> Any:
+        value = fetch(target)
+        return mode.from_tensor(value, static_shapes=True) if isinstance(value, torch.Tensor) else value
+
+    interpreter.run_node, interpreter.fetch_attr = noted, held
+    given = dict(zip(stage.relay.takes, stage.example_inputs, strict=True))
+    device = next((one.device for one in stage.parameters()), torch.device("cpu"))
+
+    def entering(name: str) -> Any:
+        like = given[name]
+        one = torch.empty(like.shape, dtype=like.dtype, device=device, requires_grad=like.requires_grad)
+        return one.clone()  # what begins a graph of gradients may not be written in place
+
+    try:
+        with mode, torch.enable_grad():
+            interpreter.run(*(entering(str(node.target)) for node in stage.stage.graph.find_nodes(op="placeholder")))
+    except Exception:  # whatever operators raise that need values
+        return None
+    return found
 
 
 def shares_parameters(stage: Any) -> bool:
     """Say whether several steps of a stage read a parameter that is trained, under one name or several."""
     own = _trained(stage)
     reads = Counter[int]()
-    for node in stage.stage.graph.find_nodes(op="get_attr"):
-        if str(node.target) in own:
-            reads[own[str(node.target)]] += len(node.users)
+    for prefix, module in stage.stage.named_modules():
+        for node in module.graph.find_nodes(op="get_attr") if hasattr(module, "graph") else ():
+            name = f"{prefix}.{node.target}".removeprefix(".")
+            if name in own:
+                reads[own[name]] += len(node.users)
     return max(reads.values(), default=0) > 1
 
 

@@ -58,3 +58,48 @@ def test_stages_that_halves_go_wrong_in(
     assert all(stage.halved for stage in stages)
     assert [loses_gradients(stage) for stage in stages] == loses
     assert [shares_parameters(stage) for stage in stages] == shares
+
+
+class Detours(torch.nn.Module):
+    """Parameters in the middle that read a trained tensor by ways that no gradient takes, and one that is free."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        self.way = way
+        self.layers = torch.nn.ModuleList(torch.nn.Linear(8, 8) for _ in range(9))
+        self.table = torch.nn.Embedding(8, 8)
+
+    def forward(self, x: Any) -> Any:
+        """Return a tensor like *x*."""
+        layers = self.layers
+        y = layers[2](layers[1](layers[0](x).relu()).relu())
+        if self.way == "whole numbers":
+            other = self.table(y.argmax(1))
+        elif self.way == "detached":
+            other = layers[3](layers[3].weight.shape[0] * y.detach())
+        elif self.way == "mode":
+            with torch.no_grad():
+                still = y * 2
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                other = layers[3](still).float()
+        else:
+            other = layers[3](y)
+        return layers[8](layers[7](layers[4](y).relu()) + layers[6](layers[5](other).relu()))
+
+
+@pytest.mark.parametrize(
+    ("way", "loses"), [("whole numbers", True), ("detached", True), ("mode", True), ("plain", False)]
+)
+def test_gradients_take_no_way_through_whole_numbers_and_detached_tensors(
+    way: str, loses: bool, tmp_path: Path
+) -> None:
+    """A parameter behind such a way meets no tensor with gradients, though it follows from one that has them."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.export.save(torch.export.export(Detours(way), (torch.zeros(2, 8),)), tmp_path / "m.pt2")
+        plan = mtpp.plan_training(
+            tmp_path / "m.pt2", planner="pfeife", devices=3, micro_batches=2, schedule="zero-bubble", loops=[1]
+        )
+    plan.emit("torch-pipelining", tmp_path / "plan")
+    stages = mtpp.stage_modules(tmp_path / "plan", tmp_path / "m.pt2")
+    assert [loses_gradients(stage) for stage in stages] == [True, loses, False]
