@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, cast, overload
 
 from mtpp.api.inputs.reading_in_time import reading_given
 from mtpp.api.observer import Observer, listener
@@ -23,7 +23,7 @@ from mtpp.api.training.graph_task import (
 )
 from mtpp.api.training.line_result import TrainingPlanResult
 from mtpp.api.training.parameters import CHOICES, batch_parameters, request_of, system_parameters
-from mtpp.api.training.running import run_from_first, run_planner
+from mtpp.api.training.running import run_from_first
 from mtpp.api.training.split_planning import plan_split_task
 from mtpp.api.training.split_result import SplitPlanResult
 from mtpp.api.training.split_task import IDLE as SPLIT_IDLE
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from mtpp.training.device_tree import DeviceTree
     from mtpp.training.model import TrainingModel
     from mtpp.training.pfeife.schedule import PassSchedule
-    from mtpp.training.plan import TrainingPlan
     from mtpp.views.training.training_results import Planned, TrainingTask
 
 
@@ -427,24 +426,22 @@ def _in_time(
     task: TrainingTask, run: Callable[[PlanLimits], AnyTrainingPlan | NoPlan], limits: PlanLimits
 ) -> AnyTrainingPlan | NoPlan:
     """Return the result of a planner, or a first plan where it does not come back in time."""
-    from mtpp.solvers.planners.first_plans import first_line_plan
+    from mtpp.solvers.planners.first_plans import first_nested_plan
     from mtpp.solvers.planners.limits import NoPlan
-    from mtpp.solvers.planners.registry import DEFAULT
-    from mtpp.training.problem import PlanningProblem
+    from mtpp.training.nested_problem import NestedProblem
 
-    def first(stopped: StopReason) -> TrainingPlan | None:
+    def first(stopped: StopReason) -> AnyTrainingPlan | None:
         problem = task.problem
-        return first_line_plan(problem, DEFAULT, stopped) if isinstance(problem, PlanningProblem) else None
+        if isinstance(problem, NestedProblem):
+            return first_nested_plan(problem, task.planner.name, stopped)
+        return task.planner.load_first()(problem, stopped)
 
     def cut_short(found: AnyTrainingPlan | NoPlan) -> StopReason | None:
         return found.stopped if isinstance(found, NoPlan) and not found.proven and found.stopped in CUT_SHORT else None
 
-    if task.planner.name == DEFAULT:
-        result = run_from_first(lambda: run(limits), limits, first, cut_short)
-    else:
-        result = run_planner(lambda: run(limits), limits)
+    result = run_from_first(lambda: run(limits), limits, first, cut_short)
     if not isinstance(result, StopReason):
-        return result
+        return cast("AnyTrainingPlan | NoPlan", result)
     reason = "the memory did not suffice" if result == StopReason.MEMORY_LIMIT else "none was found in the time"
     return NoPlan(task.flat, task.planner.name, False, None, result, reason)
 

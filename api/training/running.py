@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from traceback import clear_frames
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mtpp.host.stop_reason import StopReason
 
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from mtpp.solvers.limits import Limits
 
 R = TypeVar("R")
-F = TypeVar("F")
+F = TypeVar("F", bound=Any)
 
 
 def run_from_first(
@@ -21,7 +22,9 @@ def run_from_first(
     first: Callable[[StopReason], F | None],
     cut_short: Callable[[R], StopReason | None],
 ) -> R | F | StopReason:
-    """Return the result of a planner; where it found no plan by its end, one that was made before.
+    """Return the result of a planner; where it found no plan by its end, one that was made before it began.
+
+    A time limit that passes meanwhile does not keep the first plan from being made; an interruption does.
 
     Parameters
     ----------
@@ -30,20 +33,30 @@ def run_from_first(
     cut_short
         Tells why a search ended that found no plan, None if it came to its own end or found one.
     """
-    from mtpp.host.memory_limit import limited_memory
+    ready = _made_first(lambda: first(StopReason.TIME_LIMIT), limits)
+    stopped = limits.stop
+    if stopped is None or (ready is None and stopped is not StopReason.INTERRUPTED):
+        result = run_planner(plan, limits)
+        stopped = result if isinstance(result, StopReason) else cut_short(result)
+        if stopped is None or ready is None:
+            return result
+    return stopped if ready is None else replace(ready, stopped=stopped)
 
-    limited = limits.deadline.limit_s is not None or limited_memory()
-    ready = first(StopReason.TIME_LIMIT) if limited else None
-    result = run_planner(plan, limits)
-    stopped = result if isinstance(result, StopReason) else cut_short(result)
-    if stopped is None:
-        return result
-    if ready is not None and stopped is StopReason.TIME_LIMIT:
-        return ready
-    if ready is not None or not limited:
-        made = first(stopped)
-        return result if made is None else made
-    return result
+
+def _made_first(first: Callable[[], F | None], limits: Limits) -> F | None:
+    """Return a first plan; None if there is none, the memory does not suffice or the user does not want to wait."""
+    from mtpp.host.deadline import Deadline
+    from mtpp.host.memory_limit import spare_memory
+    from mtpp.host.overrun import Overrun, run_in_time
+
+    try:
+        return run_in_time(first, Deadline(), lambda: StopReason.INTERRUPTED if limits.interrupted() else None)
+    except Overrun:
+        return None
+    except MemoryError as error:
+        clear_frames(error.__traceback__)
+    spare_memory()
+    return None
 
 
 def run_planner(plan: Callable[[], R], limits: Limits) -> R | StopReason:

@@ -6,7 +6,9 @@ up has something to show.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from itertools import pairwise
 
 import numpy as np
@@ -15,19 +17,23 @@ from mtpp.errors import Deadlock, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.inference.certificate import Tier
 from mtpp.solvers.last_look.graph_plans import look_at_graph_plan
-from mtpp.solvers.last_look.line_plans import look_at_line_plan
+from mtpp.solvers.last_look.line_plans import look_at_line_plan, look_at_nested_plan
 from mtpp.solvers.planners.bounds.work import work_bound
 from mtpp.solvers.planners.graphpipe.least_costs import LeastCosts
+from mtpp.solvers.planners.nested.planner import work_bound as nested_work_bound
 from mtpp.solvers.planners.pfeife.baselines import EVEN, baselines
 from mtpp.solvers.planners.pfeife.candidate import Scheduled
 from mtpp.solvers.planners.pfeife.families import ScheduleCell
 from mtpp.solvers.planners.pfeife.load_bound import load_bound
 from mtpp.solvers.planners.pfeife.schedule_arrays import arrays_of
 from mtpp.solvers.planners.pfeife.split_points import even_split
+from mtpp.solvers.planners.registry import DEFAULT
 from mtpp.solvers.planners.simulation.simulate import simulate
 from mtpp.training.graph_plan import GraphPlan, TickBound
 from mtpp.training.graph_problem import GraphProblem
 from mtpp.training.model import Configuration
+from mtpp.training.nested_plan import NestedPlan, Superstage
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.plan import LOADS, SCHEDULE, Baseline, SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem
 from mtpp.training.plan import LayerStage, TrainingPlan, stage_figures
@@ -60,19 +66,72 @@ def first_line_plan(problem: PlanningProblem, planner: str, stopped: StopReason)
     return best
 
 
+def first_plan(problem: PlanningProblem, stopped: StopReason) -> TrainingPlan | None:
+    """Return the first plan of the default planner."""
+    return first_line_plan(problem, DEFAULT, stopped)
+
+
+def first_nested_plan(problem: NestedProblem, planner: str, stopped: StopReason) -> NestedPlan | None:
+    """Return a plan whose splits have as many equal parts as there are devices, without replicas; None if none fits.
+
+    Notes
+    -----
+    As :func:`first_line_plan`, with O(layers + edges) for each way to configure layers and to weigh them.
+    """
+    level_one = problem.level_one
+    lower = nested_work_bound(problem)
+    anything = replace(lower, value=Fraction(0))  # one without enough memory may be faster than any that has it
+    best: NestedPlan | None = None
+    for t, chosen, order, weights in _configured(level_one, problem.most_in_flight):
+        most = min(level_one.micro_batches, problem.devices // t)
+        widths = [one.devices for one in reversed(problem.outer)]
+        pipeline = _split(order, weights, [*widths, problem.device_tree.levels[0].devices // t], most, t, chosen)
+        plan = NestedPlan(problem, planner, pipeline, anything, stopped)
+        if level_one.exact_micro_batches and plan.degrees_sum != level_one.micro_batches:
+            continue
+        if max(one.memory_bytes for one in plan.figures) > level_one.memory_bytes:
+            continue
+        if best is None or plan.time_per_sample < best.time_per_sample:
+            best = plan
+    if best is None:
+        return None
+    best = replace(best, lower=lower)
+    look_at_nested_plan(problem, best)
+    return best
+
+
+def _split(
+    order: Sequence[int], weights: Sequence[int], widths: Sequence[int], most: int, t: int, chosen: Mapping[int, int]
+) -> Sequence[Superstage] | Sequence[LayerStage]:
+    """Split layers into at most so many stages, level by level; *widths* says the parts of each, outermost first."""
+    runs = _runs(order, weights, min(widths[0], most, len(order)))
+    if len(widths) == 1:
+        return [LayerStage(run, 1, t, [chosen[v] for v in run]) for run in runs]
+    weight = dict(zip(order, weights, strict=True))
+    room = most // len(runs)
+    return [Superstage(1, _split(run, [weight[v] for v in run], widths[1:], room, t, chosen)) for run in runs]
+
+
 def _lines(problem: PlanningProblem) -> Iterator[list[LayerStage]]:
+    for t, chosen, order, weights in _configured(problem, problem.devices):
+        runs = _runs(order, weights, min(problem.devices // t, problem.micro_batches, len(order)))
+        yield [LayerStage(run, 1, t, [chosen[v] for v in run]) for run in runs]
+
+
+def _configured(
+    problem: PlanningProblem, devices: int
+) -> Iterator[tuple[int, Mapping[int, int], Sequence[int], Sequence[int]]]:
+    """Go through degrees of tensor parallelism, choices by layer, an order of layers, and weights to share equally."""
     order: list[int] = list(problem.model.order)
     for t, by_layer in zip(problem.degrees, problem.choices, strict=True):
         if not all(by_layer[v] for v in order):
             continue
-        count = min(problem.devices // t, problem.micro_batches, len(order))
+        count = min(devices // t, problem.micro_batches, len(order))
         for lean in (False, True):
             chosen = {v: _choice(by_layer[v], count if lean else None) for v in order}
             ones = [by_layer[v][chosen[v]] for v in order]
-            shares = [one.compute_ticks for one in ones], [one.memory_a * count + one.memory_b for one in ones]
-            for weights in shares:
-                runs = _runs(order, weights, count)
-                yield [LayerStage(run, 1, t, [chosen[v] for v in run]) for run in runs]
+            yield t, chosen, order, [one.compute_ticks for one in ones]
+            yield t, chosen, order, [one.memory_a * count + one.memory_b for one in ones]
 
 
 def _choice(choices: Sequence[Choice], in_flight: int | None) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits, Planner
 
 if TYPE_CHECKING:
+    from mtpp.host.stop_reason import StopReason
     from mtpp.solvers.limits import Limits
     from mtpp.training.graph_plan import GraphPlan, NoGraphPlan
     from mtpp.training.graph_problem import GraphProblem
@@ -18,7 +19,10 @@ if TYPE_CHECKING:
     from mtpp.training.nested_problem import NestedProblem
     from mtpp.training.pfeife.plan import NoSplitPlan, SplitPlan
     from mtpp.training.pfeife.problem import SplitProblem
+    from mtpp.training.plan import TrainingPlan
+    from mtpp.training.problem import PlanningProblem
 
+    FirstPlan = Callable[[PlanningProblem, StopReason], TrainingPlan | None]
     NestedPlanner = Callable[[NestedProblem, PlanLimits], NestedPlan | NoPlan]
     GraphPlanner = Callable[[GraphProblem, Limits], GraphPlan | NoGraphPlan]
     SplitPlanner = Callable[[SplitProblem, Limits], SplitPlan | NoSplitPlan]
@@ -60,6 +64,8 @@ class PlannerEntry:
         Whether it answers for many numbers of devices in one run.
     nested
         Module whose function ``plan_nested`` plans for networks of several levels; None: there is none.
+    first
+        Module whose function ``first_plan`` makes a plan of the planner's kind in next to no time.
     """
 
     name: str
@@ -69,6 +75,11 @@ class PlannerEntry:
     knapsack: bool = False
     sweeps: bool = False
     nested: str | None = None
+    first: str = "mtpp.solvers.planners.first_plans"
+
+    def load_first(self) -> FirstPlan:
+        """Import the maker of a first plan and return it."""
+        return cast("FirstPlan", import_module(self.first).first_plan)
 
     def load(self) -> Planner:
         """Import the planner and return it, with a last look at what it comes to."""
@@ -102,12 +113,14 @@ PLANNERS = {
             "equal stages: so many layers, d and t in each (a baseline of that paper)",
             "optimal among equal stages",
             "mtpp.solvers.planners.equal.equi",
+            first="mtpp.solvers.planners.equal.equi",
         ),
         PlannerEntry(
             "pipedream-2bw",
             "equal stages without tensor parallelism, as PipeDream-2BW plans (Narayanan et al. 2021)",
             "optimal among equal stages with t = 1",
             "mtpp.solvers.planners.equal.pipedream_2bw",
+            first="mtpp.solvers.planners.equal.pipedream_2bw",
         ),
     )
 }

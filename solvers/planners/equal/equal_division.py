@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -90,8 +90,10 @@ class Division:
     stages: int
 
 
-def divisions(model: TrainingModel, most: int) -> Iterator[Division]:
+def divisions(model: TrainingModel, most: int, counts: Iterable[int] | None = None) -> Iterator[Division]:
     """Yield the divisions of the layers into equal groups that have at most *most* stages, all different.
+
+    They come by number of groups, as in *counts* if given, else from 1 on.
 
     If the model has :func:`repeated_layers`, these are divided. What comes before goes with the first group and what
     comes after with the last (Tarnawski et al. 2021, section 5); or both become stages of their own, where there is
@@ -104,7 +106,7 @@ def divisions(model: TrainingModel, most: int) -> Iterator[Division]:
     seen: set[bytes] = set()
     repeated = repeated_layers(model)
     bases = list(_orders(model)) if repeated is None else list(_around(repeated))
-    for groups in range(1, most + 1):
+    for groups in range(1, most + 1) if counts is None else counts:
         for base in bases:
             division = base.divided(groups)
             if division is None or division.stages > most:

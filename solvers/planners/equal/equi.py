@@ -32,6 +32,33 @@ def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:
     return plan_equally(problem, limits, problem.degrees, NAME)
 
 
+def first_plan(problem: PlanningProblem, stopped: StopReason) -> TrainingPlan | None:
+    """Return a plan of equal groups made in next to no time, None if none of a few fits."""
+    return first_equal_plan(problem, problem.degrees, NAME, stopped)
+
+
+def first_equal_plan(
+    problem: PlanningProblem, degrees: Sequence[int], planner: str, stopped: StopReason
+) -> TrainingPlan | None:
+    """Return the fastest plan of the greatest number of groups that fits, of those halved again and again; or None."""
+    from mtpp.solvers.last_look.line_plans import look_at_line_plan
+
+    lower = work_bound(problem)
+    if lower is None:
+        return None
+    search = _Search(problem, degrees)
+    most = min(most_degrees(problem), len(problem.model.layers))
+    counts = {max(1, most - less) >> halved for halved in range(most.bit_length()) for less in (0, 1, 2)}
+    for groups in sorted(counts - {0}, reverse=True):
+        for division in divisions(problem.model, most, [groups]):
+            search.look_at(division)
+        if search.stages is not None:
+            made = TrainingPlan(problem, planner, search.stages, lower, stopped)
+            look_at_line_plan(problem, made)
+            return made
+    return None
+
+
 def plan_equally(
     problem: PlanningProblem, limits: PlanLimits, degrees: Sequence[int], planner: str
 ) -> TrainingPlan | NoPlan:

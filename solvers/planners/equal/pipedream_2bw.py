@@ -6,12 +6,18 @@ into equal stages, replicates all of them as often, and recomputes activations i
 
 from __future__ import annotations
 
-from mtpp.solvers.planners.equal.equi import plan_equally
+from mtpp.host.stop_reason import StopReason
+from mtpp.solvers.planners.equal.equi import first_equal_plan, plan_equally
 from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.training.plan import TrainingPlan
 from mtpp.training.problem import PlanningProblem
 
 NAME = "pipedream-2bw"
+
+
+def first_plan(problem: PlanningProblem, stopped: StopReason) -> TrainingPlan | None:
+    """Return a plan of equal groups with t = 1 made in next to no time, None if none of a few fits."""
+    return first_equal_plan(problem, [1], NAME, stopped)
 
 
 def plan(problem: PlanningProblem, limits: PlanLimits) -> TrainingPlan | NoPlan:

@@ -88,11 +88,12 @@ class ScheduleArrays:
 
 def _highest(moments: Int64Array) -> list[tuple[int, ...]]:
     """Return the rows that no other row is at least as high as everywhere."""
-    kept: list[Int64Array] = []
-    for row in moments[np.argsort(-moments.sum(axis=1), kind="stable")]:
-        if not any(bool((other >= row).all()) for other in kept):
-            kept.append(row)
-    return [tuple(row.tolist()) for row in kept]
+    kept: list[tuple[int, ...]] = []
+    left = moments[np.argsort(-moments.sum(axis=1), kind="stable")]
+    while len(left):  # the first one has the greatest sum: none of the others is higher everywhere
+        kept.append(tuple(left[0].tolist()))
+        left = left[(left > left[0]).any(axis=1)]
+    return kept
 
 
 def looped_arrays(looped: LoopedSchedule) -> ScheduleArrays | None:

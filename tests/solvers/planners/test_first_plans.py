@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 from graph_plan_oracles import random_graph_case
 from looped_oracles import random_line
+from nested_models import random_question
 from training_models import random_problem
 
 import mtpp
 from mtpp.errors import Infeasible, InputError
 from mtpp.host.stop_reason import StopReason
 from mtpp.solvers.limits import Limits
-from mtpp.solvers.planners.first_plans import first_line_plan, first_split_plan
+from mtpp.solvers.planners.first_plans import first_line_plan, first_nested_plan, first_split_plan
 from mtpp.solvers.planners.limits import PlanLimits
 from mtpp.solvers.planners.registry import PLANNERS, SPLIT_PLANNERS
+from mtpp.training.nested_plan import NestedPlan
+from mtpp.training.nested_problem import NestedProblem
 from mtpp.training.pfeife.plan import SplitPlan
 from mtpp.training.pfeife.problem import SplitProblem, SplitRules
 from mtpp.training.plan import TrainingPlan
@@ -36,6 +39,42 @@ def test_lines_are_plans_and_none_is_faster_than_the_best() -> None:
             assert isinstance(best, TrainingPlan)
             assert best.time_per_sample <= first.time_per_sample
     assert made > 20
+
+
+@pytest.mark.parametrize("planner", ["equi", "pipedream-2bw"])
+def test_equal_stages_are_plans_and_none_is_faster_than_the_best(planner: str) -> None:
+    """A first plan of equal stages is of the planner's family: no faster than its best, and there wherever that is."""
+    made = 0
+    for seed in range(40):
+        problem = random_problem(seed, 5)
+        first = PLANNERS[planner].load_first()(problem, StopReason.TIME_LIMIT)
+        best = PLANNERS[planner].load()(problem, PlanLimits())
+        if first is not None:
+            made += 1
+            assert isinstance(best, TrainingPlan)
+            assert best.time_per_sample <= first.time_per_sample
+    assert made > 10
+
+
+def test_nested_plans_keep_to_their_problems() -> None:
+    """A first plan for several levels gets past the last look, and is no faster than the best."""
+    made = 0
+    for seed in range(60):
+        model, topology, rest = random_question(seed)
+        try:
+            problem = NestedProblem.build(model, topology, **rest)
+        except InputError:
+            continue
+        first = first_nested_plan(problem, "piper", StopReason.TIME_LIMIT)
+        if first is None:
+            continue
+        made += 1
+        planner = PLANNERS["piper"].load_nested()
+        assert planner is not None
+        best = planner(problem, PlanLimits())
+        assert isinstance(best, NestedPlan)
+        assert best.time_per_sample <= first.time_per_sample
+    assert made > 5
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -74,6 +113,8 @@ def test_searches_that_are_given_up_have_a_plan(monkeypatch: pytest.MonkeyPatch,
             {"planner": "graphpipe", "batch_size": 4, "bandwidth": "1GB/s", "sequential": asked["sequential"]},
             {"planner": "pfeife", "micro_batches": 3, "bandwidth": "1GB/s", "loops": [1]},
             {"planner": "piper", "max_micro_batches": 4, "bandwidth": "1GB/s"},
+            {"planner": "equi", "max_micro_batches": 4, "bandwidth": "1GB/s"},
+            {"planner": "pipedream-2bw", "max_micro_batches": 4, "bandwidth": "1GB/s"},
         )
         for one in others:
             try:
@@ -83,4 +124,4 @@ def test_searches_that_are_given_up_have_a_plan(monkeypatch: pytest.MonkeyPatch,
             found += 1
             assert plan.document()["stopped"] == "time-limit"
             assert mtpp.verify(plan, text.encode()).verdict == "ok"
-    assert found > 15
+    assert found > 25
