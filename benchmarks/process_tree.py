@@ -58,9 +58,7 @@ def watch(command: list[str], environment: dict[str, str], folder: Path, kill_af
             code = os.waitstatus_to_exitcode(status)
             break
         if time.perf_counter() - start > kill_after_s:
-            for one in family(process.pid):
-                with suppress(OSError):
-                    os.kill(one, 9)
+            kill_family(process.pid)
             _, _, usage = os.wait4(process.pid, 0)
             break
         peak = max(peak, sum(map(resident_bytes, family(process.pid))))
@@ -80,6 +78,13 @@ def family(pid: int) -> list[int]:
             with suppress(OSError):
                 found += map(int, Path(f"/proc/{one}/task/{task}/children").read_text(encoding="ascii").split())
     return found
+
+
+def kill_family(pid: int) -> None:
+    """Kill a process and its descendants."""
+    for one in family(pid):
+        with suppress(OSError):
+            os.kill(one, 9)
 
 
 def _names(folder: str) -> list[str]:
