@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from itertools import pairwise
+from math import isqrt
 from typing import Any
 
 from mtpp.checker.graph import TickGraph
@@ -33,8 +34,12 @@ BOUNDS = (
 )
 """Lower bounds; some of them find partitions on their way."""
 
-_SIZED = re.compile(r"-[1-9][0-9]*$")
-"""End of the name of an algorithm that is given a number of evaluations: ``random-100``."""
+_SIZED = re.compile(r"(.+)-([1-9][0-9]{0,11})")
+"""Name of an algorithm that is given a number of evaluations: ``random-100``."""
+
+_NOT_REPEATED = ("slice", "series-parallel")
+_EVOLVED = ("brkga", "mla", "mla-weighted")
+"""Algorithms that have as many generations as chromosomes in one: their number is a square."""
 
 EQUAL_WORK = "equal work"
 """The file's order cut into stages of about equal work, where a limit came before anything better."""
@@ -111,9 +116,19 @@ def _end_fault(plan: dict[str, Any]) -> str | None:
     return None
 
 
+def _is_algorithm(name: str) -> bool:
+    sized = _SIZED.fullmatch(name)
+    if name in ALGORITHMS or sized is None:
+        return name in ALGORITHMS
+    base, evaluations = sized[1], int(sized[2])
+    if base not in ALGORITHMS or base in _NOT_REPEATED:
+        return False
+    return base not in _EVOLVED or isqrt(evaluations) ** 2 == evaluations
+
+
 def _plan_fault(plan: dict[str, Any]) -> str | None:
     algorithm, found_by = plan["algorithm"], plan.get("found_by", plan["algorithm"])
-    if algorithm != GIVEN and _SIZED.sub("", algorithm) not in ALGORITHMS:
+    if algorithm != GIVEN and not _is_algorithm(algorithm):
         return _unknown("algorithm", algorithm)
     if found_by not in (GIVEN, algorithm, *FINDERS):
         return _unknown("algorithm", found_by)

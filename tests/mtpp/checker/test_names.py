@@ -13,7 +13,7 @@ from mtpp.checker import names
 from mtpp.checker.plan import verify_plan
 from mtpp.checker.training.plan import verify_training_plan
 from mtpp.checker.unchecked import unchecked_plan
-from mtpp.errors import Infeasible
+from mtpp.errors import Infeasible, InputError
 from mtpp.formats.io.json_text import dump_json, parse_json
 from mtpp.formats.results.training_plan import training_plan_document, write_training_plan
 from mtpp.host.stop_reason import StopReason
@@ -26,6 +26,7 @@ from mtpp.solvers.planners.limits import NoPlan, PlanLimits
 from mtpp.solvers.planners.registry import GRAPH_PLANNERS, PLANNERS, SPLIT_PLANNERS
 from mtpp.solvers.registry import ALIASES, PARTITIONERS
 from mtpp.solvers.solve import solve
+from mtpp.solvers.variants import parse_variant
 
 
 def plan_of(graph: CostGraph, algorithm: str, k: int = 3) -> dict[str, Any]:
@@ -60,6 +61,21 @@ def test_plans_of_every_algorithm_pass(algorithm: str) -> None:
             assert faults(plan_of(graph, algorithm), graph) == []
         except Infeasible:
             continue
+
+
+@pytest.mark.parametrize("base", [*PARTITIONERS, *ALIASES, "magic", "given", "mla-"])
+def test_numbers_in_names_are_those_of_the_program(base: str) -> None:
+    """An algorithm that takes no number of evaluations, or no such one, has no name with it."""
+    graph = chain([5, 3, 4, 2], [1, 1, 1], "ps")
+    plan = plan_of(graph, "auto")
+    for ending in ("-1", "-7", "-100", "-0", "-01", "-5-4", "-", "-1000000000000"):
+        name = base + ending
+        try:
+            parse_variant(name)
+        except InputError:
+            assert faults(plan | {"algorithm": name}, graph) == [f"no algorithm is called {name!r}"]
+        else:
+            assert faults(plan | {"algorithm": name}, graph) == []
 
 
 @pytest.mark.parametrize(
