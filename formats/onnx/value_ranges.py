@@ -133,8 +133,21 @@ class _Search:
         length = sources[where] if where is not None and where < len(sources) else None
         if length is not None and (x := self._type_of(node.input[0])) is not None:
             self.found[length].lengths.append(x.shape[0])
+        if kind == "com.microsoft:GroupQueryAttention":
+            self._attend(node, sources)
         if kind == "Equal":
             self._compare(node)
+
+    def _attend(self, node: onnx.NodeProto, sources: list[str | None]) -> None:
+        """Note how many keys there are, those of the past included: the last position, and their number."""
+        keys = self._shape(node.input[1] or node.input[0])  # packed with the queries where there are none
+        past = self._shape(node.input[3]) if len(node.input) > 3 and node.input[3] else None
+        if keys is None or len(keys) < 3:
+            return
+        count = keys[1] + (past[2] if past is not None and len(past) == 4 else 0)
+        for name, number in zip(sources[5:7], (count - 1, count), strict=False):
+            if name is not None:
+                self.found[name].lengths.append(number)
 
     def _offset_of(self, name: str) -> Range:
         return self._offset.get(name, (0, 0))

@@ -106,3 +106,22 @@ def test_masks_over_tokens_let_all_of_them_through(reading):
     nodes = [node("Cast", ["attention_mask"], ["y"], to=FLOAT)]
     assert _ranges(reading.model(nodes, {"attention_mask": (I64, [1, 8])}, ["y"])) == {"attention_mask": (1, 1)}
     assert _ranges(reading.model(nodes, {"attention_mask": (BOOL, [1, 8])}, ["y"])) == {}
+
+
+def test_positions_of_attention_are_those_of_its_keys() -> None:
+    """With a past of 3 and 5 more there are 8, the last of them at 7; ONNX Runtime refuses other numbers."""
+    value = helper.make_tensor_value_info
+    half = [value(name, FLOAT, [1, 5, 16]) for name in ("k", "v")]
+    past = [value(name, FLOAT, [1, 2, 3, 8]) for name in ("pk", "pv")]
+    numbers = [value("last", I32, [1]), value("total", I32, [])]
+    names = ["q", "k", "v", "pk", "pv", "last", "total"]
+    attention = node(
+        "GroupQueryAttention", names, ["o", "nk", "nv"], domain="com.microsoft", num_heads=4, kv_num_heads=2
+    )
+    graph = helper.make_graph(
+        [attention], "g", [value("q", FLOAT, [1, 5, 32]), *half, *past, *numbers], [value("o", FLOAT, [1, 5, 32])]
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("com.microsoft", 1)]
+    model = helper.make_model(graph, opset_imports=imports, ir_version=8)
+    found = ranges_of(read_with_nodes(None, model.SerializeToString(), source="m", dims={}, system=load_system()))
+    assert found == {"last": (7, 7), "total": (8, 8)}
