@@ -88,7 +88,8 @@ def command(
     result = split_files(request, console)
     write_stdout(split_text(result.stages, output_format) if result.emitted is None else result.emitted)
     if result.passed is False:
-        console.complain("the outputs of the stages are not those of the whole model")
+        failure = result.stages.check.failure if result.stages.check is not None else None
+        console.complain(failure or "the outputs of the stages are not those of the whole model")
         ctx.exit(1)
     if options["check"] and result.passed is None:
         ctx.exit(UNCHECKED)

@@ -86,6 +86,7 @@ def split_document(result: WrittenStages) -> dict[str, Any]:
             "seed": check.seed,
             "inputs": check.inputs,
             "notes": list(check.notes),
+            **({} if check.failure is None else {"failure": check.failure}),
             "random_nodes": list(check.random),
             "random_weights": check.absent,
             "outputs": [_check_row(output) for output in check.outputs],
@@ -189,6 +190,8 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def _check_text(check: SplitCheck) -> str:
+    if check.failure is not None:
+        return f"FAILED: {check.failure}"
     count = len(check.outputs)
     outputs = "output" if count == 1 else "outputs"
     identical = sum(output.identical for output in check.outputs)

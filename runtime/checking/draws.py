@@ -47,6 +47,13 @@ def explored_count(manifest: StageManifest, given: Collection[str]) -> int:
     return count if count < len(_LEANINGS) else _EXPLORED
 
 
+def spare_numbers(manifest: StageManifest, given: Collection[str], taken: Collection[int]) -> list[int]:
+    """Return the numbers of draws that take the place of those that a model cannot be run on; none if all is given."""
+    if all(one.name in given for one in manifest.inputs):
+        return []
+    return [number for number in range(_EXPLORED) if number not in taken]
+
+
 def explored_limits(tensor: Described, number: int) -> tuple[int, int] | None:
     """Return the limits of an input in a draw: those of the first are kept, a single number then makes room for others.
 

@@ -53,6 +53,8 @@ class SplitCheck:
         Number of sets of inputs that were compared.
     notes
         For people: what the comparison does not say.
+    failure
+        How a stage fails where the whole model runs; None if all run. Outputs are then not compared.
     """
 
     outputs: tuple[OutputCheck, ...]
@@ -61,11 +63,12 @@ class SplitCheck:
     seed: int
     inputs: int = 1
     notes: tuple[str, ...] = ()
+    failure: str | None = None
 
     @property
     def passed(self) -> bool:
-        """Whether all outputs are the same within their tolerances."""
-        return all(output.passed for output in self.outputs)
+        """Whether all stages run, and all outputs are the same within their tolerances."""
+        return self.failure is None and all(output.passed for output in self.outputs)
 
 
 def worst_of(checks: Sequence[OutputCheck]) -> OutputCheck:

@@ -14,7 +14,7 @@ from mtpp.errors import InputError
 from mtpp.formats.io.large_file import LargeFile, Stored
 from mtpp.formats.results.stage_manifest import MODEL_INPUT, Described, StageManifest
 from mtpp.formats.results.stage_records import ConstantResult
-from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of
+from mtpp.runtime.checking.draws import draw_count, explored_limits, fitting, leaning_of, spare_numbers
 from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.pipeline.program_file import OpenedProgram, opened
@@ -77,22 +77,39 @@ def check_split_program(
     del flat
     given = inputs or {}
     count = max(draw_count(manifest, given), _FEWEST if keeps else 1)
-    sets = [_drawn(manifest, given, number, seed) for number in range(count)]
     whole = opened(loaded.exported, display, [output.name for output in manifest.outputs])
     tell("running the whole program")
-    expected, ran, notes = [], [], []
-    for number, values in enumerate(sets):
+    expected: list[Tensors] = []
+    ran: list[Tensors] = []
+    notes: list[str] = []
+    first: InputError | None = None
+    tried = 0
+    for number in (*range(count), *spare_numbers(manifest, given, range(count))):
+        if len(ran) == count:
+            break
+        tried += 1
+        values = _drawn(manifest, given, number, seed)
         try:
             expected.append(whole.run(_copies(values)))
-            ran.append(values)
-        except InputError:
-            if number == 0 or keeps:  # what it has written by then, nobody knows
-                raise
-    if len(ran) < len(sets):
-        notes.append(f"the whole program cannot be run on {len(sets) - len(ran)} of {len(sets)} sets of inputs")
+        except InputError as error:
+            first = first or error
+            if keeps:  # what it has written by then, nobody knows: begin anew
+                loaded = load_program(stored, display, seed)
+                whole = opened(loaded.exported, display, [output.name for output in manifest.outputs])
+                expected = [whole.run(_copies(values)) for values in ran]
+            continue
+        ran.append(values)
+    if first is not None and not ran:
+        raise first
+    if first is not None:
+        notes.append(f"the whole program cannot be run on {tried - len(ran)} of {tried} sets of inputs")
     made_up, kept = len(loaded.made_up), _buffers(whole)
     del loaded, whole
-    found = _run_stages(manifest, stages, ran, seed, tell)
+    try:
+        found = _run_stages(manifest, stages, ran, seed, tell)
+    except InputError as error:
+        failure = f"{error.source or 'a stage'}: {error.problem}"
+        return SplitCheck((), random, made_up, seed, len(ran), tuple(notes), failure)
     between = types_between(manifest)
     checks = []
     for output in manifest.outputs:

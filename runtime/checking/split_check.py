@@ -15,12 +15,20 @@ from typing import TYPE_CHECKING, Any
 from mtpp.errors import InputError
 from mtpp.formats.results.stage_manifest import Described, StageManifest
 from mtpp.host.free_memory import free_bytes
-from mtpp.runtime.checking.branches import conditions_of, missed, with_conditions
-from mtpp.runtime.checking.draws import draw_count, explored_count, explored_limits, fitting, leaning_of
+from mtpp.runtime.checking.branches import conditions_of, missed, nested_conditions, unseen, with_conditions
+from mtpp.runtime.checking.draws import (
+    draw_count,
+    explored_count,
+    explored_limits,
+    fitting,
+    leaning_of,
+    spare_numbers,
+)
 from mtpp.runtime.checking.output_check import OutputCheck, SplitCheck, compared_output, worst_of
 from mtpp.runtime.checking.runners import OnnxRuntime, ReferenceEvaluator, Runner
 from mtpp.runtime.checking.tolerances import types_between
 from mtpp.runtime.random_values import Array, NoValues, random_input
+from mtpp.runtime.session import first_line
 from mtpp.runtime.weights import absent_weights
 
 if TYPE_CHECKING:
@@ -70,10 +78,10 @@ def check_split(
 
     Notes
     -----
-    Sets of inputs lean to different sides, so that sizes and branches that depend on data differ; sets that the whole
-    model cannot run are left out, but for the first. One model is in memory at a time, whole or stage, and of the
-    tensors between stages those that are still read, of all sets. What ONNX Runtime cannot run, onnx's reference
-    evaluator may.
+    Sets of inputs lean to different sides, so that sizes and branches that depend on data differ; others take the place
+    of sets that the whole model cannot run. A stage that cannot run what the whole model runs fails the check. One
+    model is in memory at a time, whole or stage, and of the tensors between stages those that are still read, of all
+    sets. What ONNX Runtime cannot run, onnx's reference evaluator may.
     """
     import onnx
 
@@ -87,6 +95,7 @@ def check_split(
         model = proto.SerializeToString()
     weights = absent_weights(proto, folder, display, seed, limit=free_bytes())
     whole = _Whole(model, proto, folder, display, weights, manifest, seed, dict(inputs or {}))
+    nested = unseen(nested_conditions(proto))
     try:
         found = whole.compared(OnnxRuntime(), stages, random, tell)
     except InputError as error:
@@ -97,7 +106,8 @@ def check_split(
         except InputError:
             raise error from None
         whole.notes.append("ONNX Runtime cannot run the model: compared by onnx's reference evaluator")
-    return SplitCheck(found.checks, found.random, len(weights), seed, found.inputs, tuple(whole.notes))
+    notes = (*whole.notes, *nested)
+    return SplitCheck(found.checks, found.random, len(weights), seed, found.inputs, notes, found.failure)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,7 @@ class _Compared:
     checks: tuple[OutputCheck, ...]
     random: tuple[str, ...]
     inputs: int
+    failure: str | None = None
 
 
 @dataclass
@@ -129,20 +140,18 @@ class _Whole:
     notes: list[str] = field(default_factory=list)
 
     def compared(self, runner: Runner, stages: Path, random: tuple[str, ...], tell: Tell) -> _Compared:
-        sets = [self._feeds(runner, number) for number in self._numbers(runner, tell)]
+        numbers = self._numbers(runner, tell)
         tell("running the whole model")
-        expected = self._run(runner, sets)
-        tried = len(sets)
-        sets = [feeds for feeds, outputs in zip(sets, expected, strict=True) if outputs is not None]
-        if len(sets) < tried:
-            self.notes.append(f"the whole model cannot be run on {tried - len(sets)} of {tried} sets of inputs")
-        own = [outputs for outputs in expected if outputs is not None]
-        found = _run_stages(runner, self.manifest, stages, sets, self.seed, tell)
+        sets, own = self._run_enough(runner, numbers)
+        try:
+            found = _run_stages(runner, self.manifest, stages, sets, self.seed, tell)
+        except InputError as error:
+            return _Compared((), random, len(sets), f"{error.source or 'a stage'}: {error.problem}")
         checks = self._checks(own, found, random=bool(random))
         if not random and not all(check.passed for check in checks):
             tell("running the whole model again")
-            again = [outputs for outputs in self._run(runner, sets) if outputs is not None]
-            if len(again) < len(own) or not all(check.passed for check in self._checks(own, again, random=False)):
+            again = self._run_again(runner, sets)
+            if not all(check.passed for check in self._checks(own, again, random=False)):
                 random = ("the model",)  # a Dropout that trains, or an op of another domain
                 checks = self._checks(own, found, random=True)
         return _Compared(checks, random, len(sets))
@@ -174,20 +183,22 @@ class _Whole:
         reached: set[tuple[str, bool]] = set()
         chosen: list[int] = []
         tried = explored_count(self.manifest, self.given)
+        failed: InputError | None = None
         for number in range(tried):
             feeds = self._feeds(runner, number)
             try:
                 values = {name: feeds[name] for name in conditions.keys() - {*names}}
                 if opened is not None:
                     values |= runner.run(opened, names, feeds, self.display)
-            except InputError:
-                if number == 0:
-                    raise
+            except InputError as error:
+                failed = failed or error
                 continue
             ways = {(name, bool(runner.contents(value)[0].reshape(-1)[0])) for name, value in values.items()}
             if number < count or ways - reached:
                 chosen.append(number)
                 reached |= ways
+        if failed is not None and not chosen:
+            chosen = list(range(count))  # the whole model says as what they fail, and others take their place
         self.notes += missed(conditions, reached, tried)
         return chosen
 
@@ -201,22 +212,42 @@ class _Whole:
             for one in self.manifest.inputs
         }
 
-    def _run(self, runner: Runner, sets: Sequence[Mapping[str, Any]]) -> list[dict[str, list[Array]] | None]:
-        """Return the outputs for each set of inputs; None where the model cannot be run on it, but for the first."""
-        names = list(dict.fromkeys(output.name for output in self.manifest.outputs))
-        opened = runner.open(self.model, self.display, self.weights, self.folder)
-        found: list[dict[str, list[Array]] | None] = []
-        for feeds in sets:
+    def _run_enough(self, runner: Runner, numbers: Sequence[int]) -> tuple[list[dict[str, Any]], Contents]:
+        """Return sets of inputs that the model can be run on, as many as there are numbers if they are found."""
+        opened = self._open(runner)
+        sets: list[dict[str, Any]] = []
+        found: Contents = []
+        first: InputError | None = None
+        tried = 0
+        for number in (*numbers, *spare_numbers(self.manifest, self.given, numbers)):
+            if len(sets) == len(numbers):
+                break
+            tried += 1
+            feeds = self._feeds(runner, number)
             try:
-                made = runner.run(opened, names, feeds, self.display)
-            except InputError:
-                if not self.ran:
-                    raise
-                found.append(None)
+                found.append(self._outputs(runner, opened, feeds))
+            except InputError as error:
+                first = first or error
                 continue
             self.ran = True
-            found.append({name: runner.contents(value) for name, value in made.items()})
-        return found
+            sets.append(feeds)
+        if first is not None and not sets:
+            raise first
+        if len(sets) < tried:
+            self.notes.append(f"the whole model cannot be run on {tried - len(sets)} of {tried} sets of inputs")
+        return sets, found
+
+    def _run_again(self, runner: Runner, sets: Sequence[Mapping[str, Any]]) -> Contents:
+        opened = self._open(runner)
+        return [self._outputs(runner, opened, feeds) for feeds in sets]
+
+    def _open(self, runner: Runner) -> Any:
+        return runner.open(self.model, self.display, self.weights, self.folder)
+
+    def _outputs(self, runner: Runner, opened: Any, feeds: Mapping[str, Any]) -> dict[str, list[Array]]:
+        names = list(dict.fromkeys(output.name for output in self.manifest.outputs))
+        made = runner.run(opened, names, feeds, self.display)
+        return {name: runner.contents(value) for name, value in made.items()}
 
 
 def _run_stages(
@@ -234,7 +265,10 @@ def _run_stages(
     for stage in manifest.stages:
         tell(f"running {stage.file}")
         path = folder / stage.file
-        model = onnx.load(path, load_external_data=False)
+        try:
+            model = onnx.load(path, load_external_data=False)
+        except Exception as error:  # protobuf and the system raise types of their own
+            raise InputError(f"cannot be read: {first_line(error)}", source=stage.file) from None
         weights = absent_weights(model, folder, stage.file, seed, limit=free_bytes())
         del model
         opened = runner.open(path, stage.file, weights, folder)

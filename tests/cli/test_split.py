@@ -26,6 +26,7 @@ from mtpp.errors import InputError, InvalidPartition, MtppError
 from mtpp.formats.onnx import read_onnx
 from mtpp.formats.results.stage_manifest import read_manifest
 from mtpp.inference.system import load_system
+from mtpp.runtime.checking.output_check import SplitCheck
 
 pytest.importorskip("onnxruntime")
 
@@ -101,11 +102,25 @@ def _edit(plan: Path, key: str, value: object) -> None:
     plan.write_text(json.dumps(document))
 
 
+def test_a_stage_that_fails_is_a_failed_check(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named, in text and JSON, and the exit code is that of a comparison that failed."""
+    failure = "stage-1.onnx: ONNX Runtime cannot run it: so it says"
+    found = SplitCheck((), (), 0, 0, 2, (), failure)
+    monkeypatch.setattr("mtpp.runtime.guarded.guarded", lambda *arguments, **others: found)
+    done = _split(model, model.with_name("plan.json"), "--check")
+    assert done.exit_code == 1
+    assert f"FAILED: {failure}" in " ".join(done.stdout.split())
+    assert done.stderr.endswith(f"error: {failure}\n")
+    done = _split(model, model.with_name("plan.json"), "--check", "--format", "json")
+    check = json.loads(done.stdout)["check"]
+    assert (done.exit_code, check["passed"], check["failure"]) == (1, False, failure)
+
+
 def test_stages_and_what_is_said_of_them(model: Path, tmp_path: Path) -> None:
     """The folder, the table and the JSON tell of the same stages, and the check says that they are right."""
     done = run("split", model, "plan.json", "-o", "stages", "--check", cwd=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert all("was not compared" in line for line in done.stderr.splitlines())  # branches that no input reaches
+    unreached = r"warning: the else_branch of If 'a/b\\t26' ran for none of 16 inputs: it was not compared"
+    assert (done.returncode, done.stderr) == (0, unreached + "\n")
     manifest = read_manifest(tmp_path / "stages")
     plan = json.loads((tmp_path / "plan.json").read_text())
     assert (manifest.sha256, manifest.k, manifest.bottleneck) == (plan["model"]["sha256"], 3, plan["bottleneck"])
