@@ -48,6 +48,8 @@ otherwise be computed again in every run.
 _CODE = re.compile(r"^\[ONNXRuntimeError\] : \d+ : \w+ : ")
 """What its messages begin with: the number and the name of a kind of error."""
 
+_SHAPE_ELSEWHERE = "Cannot parse data from external tensors"
+
 _FIRST_REGISTERED = 256
 """Number of the first type that numpy was told of, by :mod:`ml_dtypes`."""
 
@@ -158,11 +160,36 @@ def open_session(
         names = list(weights)
         options.add_external_initializers(names, [ort_value(ort, weights[name]) for name in names])
     disabled = None if choices.optimise or choices.as_saved else list(_CHANGES_OPS)
-    target = model if isinstance(model, bytes) else str(model)
-    try:
+
+    def opened(target: str | bytes) -> Any:
         return ort.InferenceSession(target, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled)
+
+    try:
+        try:
+            return opened(model if isinstance(model, bytes) else str(model))
+        except Exception as error:
+            if _SHAPE_ELSEWHERE not in str(error):
+                raise
+        if isinstance(model, Path):
+            options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(model.parent))
+        return opened(_with_small_contents(model, folder, display))
+    except InputError:
+        raise
     except Exception as error:  # its exceptions have no base of their own
         raise InputError(f"ONNX Runtime cannot load it: {first_line(error)}", source=display) from None
+
+
+def _with_small_contents(model: Path | bytes, folder: Path | None, display: str) -> bytes:
+    """Return a model that holds its small tensors itself: ONNX Runtime takes no shape from another file."""
+    import onnx
+
+    from mtpp.formats.onnx.external_data import bring_small_contents
+
+    if isinstance(model, Path):
+        model, folder = model.read_bytes(), model.parent
+    proto = onnx.ModelProto.FromString(model)
+    bring_small_contents(proto, folder or Path(), display)
+    return bytes(proto.SerializeToString())
 
 
 def first_line(error: BaseException) -> str:

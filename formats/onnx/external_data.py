@@ -208,6 +208,29 @@ def follow_links(model: onnx.ModelProto, folder: Path, source: str) -> Path:
     return Path(root)
 
 
+def bring_small_contents(model: onnx.ModelProto, folder: Path, source: str) -> None:
+    """Put contents of small tensors that lie beside a model into it, where they are there.
+
+    Raises
+    ------
+    InputError
+        As :func:`external_place`, or if a file cannot be read.
+    """
+    for tensor in all_tensors(model.graph):
+        place = external_place(tensor, folder, source)
+        size = None if place is None else _needed(tensor, source, f"external data of {tensor.name!r}")
+        if place is None or size is None or size > _SMALL or not place.is_there:
+            continue
+        try:
+            with place.path.open("rb") as file:
+                file.seek(place.offset)
+                tensor.raw_data = file.read(size)
+        except OSError as error:
+            raise InputError(f"{place.location!r} cannot be read: {error.strerror}", source=source) from None
+        tensor.data_location = onnx.TensorProto.DEFAULT
+        del tensor.external_data[:]
+
+
 def all_tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
     """Yield every tensor stored in a graph: initializers, the parts of sparse ones, attributes, those of bodies."""
     yield from graph.initializer
@@ -231,5 +254,6 @@ def tensors_of_node(node: onnx.NodeProto) -> Iterator[onnx.TensorProto]:
 
 
 _DIGITS = 18
+_SMALL = 1 << 16
 _HEAD_BYTES = 4096
 _LONGEST_SHOWN = 100

@@ -28,6 +28,16 @@ def test_arguments_are_read_from_the_data_file(shared_data: Path, tmp_path: Path
             assert_equal(run_onnx_stages(tmp_path / f"k{k}", feeds), run_onnx(whole, feeds))
 
 
+def test_the_model_is_checked_run_and_measured(shared_data: Path, tmp_path: Path) -> None:
+    """ONNX Runtime, which takes no shape from another file, is handed the small tensors with the model."""
+    pytest.importorskip("onnxruntime")
+    model = shared_data / "cases" / "external-shapes" / "reshape.onnx"
+    assert mtpp.split(model, mtpp.partition(model, 2), tmp_path / "stages", check=True).passed
+    assert mtpp.run_pipeline(tmp_path / "stages", model=model, batches=2, warmup=0).agrees
+    graph = mtpp.profile(model, warmup=0, repeats=1).graph
+    assert graph.op_count == mtpp.read(model).graph.op_count
+
+
 def test_without_the_file_tensor_and_file_are_named(shared_data: Path, tmp_path: Path) -> None:
     """A model that was passed on without its data says which tensor it needs of which file."""
     model = tmp_path / "reshape.onnx"
