@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,7 +92,10 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     Stopped
         If the time is up, or the user has enough, before there is anything to report.
     """
-    wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None)
+    texts = {name: _text(array) for name, array in request.inputs.items() if array.dtype.kind in "OSU"}
+    widths = {name: array.dtype.str for name, array in texts.items()}
+    wiring = read_wiring(request.folder, request.queue_depth, whole=request.model is not None, texts=widths)
+    request = replace(request, inputs={**request.inputs, **texts})
     check_names(wiring.manifest, request.inputs)
     if request.model is not None and not request.model.is_file():
         raise InputError("no such file", source=str(request.model), remedy="give the model that was split")
@@ -146,6 +150,12 @@ def measure(request: RunRequest, limits: RunLimits, tell: Callable[[str], None] 
     return Measured(
         request, wiring, alone.seconds, alone.cpu_share, whole, times, cores, len(available), alone.repeatable
     )
+
+
+def _text(array: NDArray[Any]) -> NDArray[np.str_]:
+    """Return texts as numpy's own, those in bytes decoded."""
+    texts = [one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one) for one in array.reshape(-1)]
+    return np.array(texts, np.str_).reshape(array.shape)
 
 
 def usable_cores() -> tuple[int, ...]:

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+import numpy as np
+
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Array
 from mtpp.runtime.session import SessionChoices
@@ -118,7 +120,7 @@ class ModelFile(ABC):
                         not isinstance(size, int) or size == wanted for size, wanted in zip(sizes, shape, strict=True)
                     )
                 )
-                if own.type != dtype:
+                if own.type != dtype and not (own.type == "string" and np.dtype(dtype).kind == "U"):
                     problem = f"it is of type {own.type}, not {dtype}"
                 elif not fits:
                     problem = f"its shape is {sizes}, not {list(shape)}"

@@ -12,7 +12,7 @@ from typing import Any
 from mtpp.errors import InputError
 from mtpp.runtime.pipeline.memory import Array
 from mtpp.runtime.pipeline.model_file import Declared, ModelFile
-from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session
+from mtpp.runtime.session import SessionChoices, first_line, onnxruntime, open_session, ort_value
 
 _TYPES = {
     "float": "float32", "double": "float64", "float16": "float16", "bool": "bool",
@@ -68,9 +68,9 @@ class OnnxSession:
         self._binding = self.session.io_binding()
 
     def shared(self, views: Mapping[str, Array]) -> dict[str, Any]:
-        """Return arrays as ``OrtValue`` on the same memory."""
-        make = onnxruntime().OrtValue.ortvalue_from_numpy
-        return {name: make(array) for name, array in views.items()}
+        """Return arrays as ``OrtValue`` on the same memory; texts, which lie there from the start, copied."""
+        ort = onnxruntime()
+        return {name: ort_value(ort, array) for name, array in views.items()}
 
     def array(self, value: Any) -> Array:
         """Return an ``OrtValue`` as an array."""

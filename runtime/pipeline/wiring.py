@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -18,6 +18,9 @@ _PLAIN_TYPES = frozenset(
     ["bool", "float16", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))]
 )
 """Types that both numpy and ONNX Runtime have a name for."""
+
+TEXT = "string"
+"""The type of texts in manifests and models."""
 
 _MOST_AXES = 32
 """Of an array of any version of numpy."""
@@ -62,7 +65,9 @@ class Wiring:
         return tuple(tensor.name for tensor in self.manifest.stages[position].outputs if tensor.result)
 
 
-def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring:
+def read_wiring(
+    folder: Path, queue_depth: int, *, whole: bool = True, texts: Mapping[str, str] | None = None
+) -> Wiring:
     """Read a folder of stages.
 
     Parameters
@@ -71,6 +76,8 @@ def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring
         Batches that may wait between two stages, the one that is being read included.
     whole
         Whether there are to be inputs for the model that was split as well, which may have some that no stage reads.
+    texts
+        numpy's types, as wide as their texts, of the inputs that hold some.
 
     Raises
     ------
@@ -98,13 +105,16 @@ def read_wiring(folder: Path, queue_depth: int, *, whole: bool = True) -> Wiring
         for stage in manifest.stages
     )
     read = {tensor.name for stage in manifest.stages for tensor in stage.inputs if tensor.source == MODEL_INPUT}
+    given = texts or {}
     direct = {output for output, _ in manifest.direct}
     return Wiring(
         folder,
         manifest,
         layouts=tuple(_layout(folder, stage.outputs) for stage in manifest.stages),
         inputs=_layout(
-            folder, (tensor for tensor in manifest.inputs if tensor.name in read or (whole and _is_plain(tensor)))
+            folder,
+            (one for one in manifest.inputs if one.name in read or (whole and (_is_plain(one) or one.name in given))),
+            given,
         ),
         outputs=_layout(folder, (tensor for tensor in manifest.tensors_out if tensor.name not in direct)),
         producers=producers,
@@ -118,14 +128,16 @@ def _is_plain(tensor: Described) -> bool:
     return tensor.dtype in _PLAIN_TYPES and None not in tensor.shape
 
 
-def _layout(folder: Path, tensors: Iterable[Described]) -> Layout:
-    return Layout.of([(tensor.name, *_concrete(folder, tensor)) for tensor in tensors])
+def _layout(folder: Path, tensors: Iterable[Described], texts: Mapping[str, str] | None = None) -> Layout:
+    return Layout.of(
+        [(tensor.name, *_concrete(folder, tensor, texts or {}, is_input=texts is not None)) for tensor in tensors]
+    )
 
 
 def not_handed_on(manifest: StageManifest) -> list[tuple[str, str]]:
-    """Return the tensors that a run would have no memory for, each with why."""
+    """Return the tensors that a run would have no memory for, each with why; texts are given to it as to a check."""
     read = {one.name for stage in manifest.stages for one in stage.inputs if one.source == MODEL_INPUT}
-    tensors = [one for one in manifest.inputs if one.name in read]
+    tensors = [one for one in manifest.inputs if one.name in read and (one.dtype != TEXT or None in one.shape)]
     tensors += [one for stage in manifest.stages for one in stage.outputs]
     found = [(one.name, _fault_of(one)) for one in tensors]
     return [(name, fault[0]) for name, fault in found if fault is not None]
@@ -143,10 +155,16 @@ def _fault_of(tensor: Described) -> tuple[str, str] | None:
     return None
 
 
-def _concrete(folder: Path, tensor: Described) -> tuple[str, tuple[int, ...]]:
+def _concrete(
+    folder: Path, tensor: Described, texts: Mapping[str, str], *, is_input: bool
+) -> tuple[str, tuple[int, ...]]:
     """Return numpy's name of a tensor's type, and its shape."""
     source = str(folder / FILE_NAME)
     where = f"tensor {tensor.name!r}"
+    if tensor.name in texts and tensor.dtype == TEXT and None not in tensor.shape:
+        return texts[tensor.name], tuple(size for size in tensor.shape if size is not None)
+    if tensor.dtype == TEXT and is_input:
+        raise InputError("no texts can be made up", source=source, where=where, remedy="give some: ‹inputs› FILE.npz")
     if (fault := _fault_of(tensor)) is not None:
         raise InputError(fault[0], source=source, where=where, remedy=fault[1])
     shape = tuple(size for size in tensor.shape if size is not None)

@@ -117,6 +117,100 @@ def test_branches_that_nothing_reaches_are_said(tmp_path: Path) -> None:
     assert heard.warnings == ["the then_branch of If 'choice' ran for none of 16 inputs: it was not compared"]
 
 
+def test_ifs_in_bodies_and_functions_are_said(tmp_path: Path) -> None:
+    """Which of their branches ran no output tells: the warning names those that data decide, and no others."""
+    path, heard = looping(tmp_path), Heard()
+    assert mtpp.split(path, mtpp.partition(path, 2), check=True, observer=heard).passed
+    assert heard.warnings == [
+        "which branches ran is not known of If 'inner' in Loop 'loop', If 'inner' in function Chosen: "
+        "one that did not was not compared"
+    ]
+
+
+def looping(folder: Path) -> Path:
+    """Write a model with an If in a loop and in a function, decided by data, and one in the loop by a constant."""
+    sides = {
+        f"{side}_branch": helper.make_graph([helper.make_node(op, ["x"], ["b"])], side, [], [value("b", FLOAT, 4)])
+        for side, op in (("then", "Neg"), ("else", "Ceil"))
+    }
+    decided = [
+        helper.make_node("ReduceSum", ["s"], ["r"], keepdims=0),
+        helper.make_node("Greater", ["r", "r"], ["c"]),
+        helper.make_node("If", ["c"], ["d"], name="inner", **sides),
+    ]
+    body = helper.make_graph(
+        [*decided, helper.make_node("If", ["on"], ["e"], name="constant", **sides),
+         helper.make_node("Add", ["d", "e"], ["f"]), helper.make_node("Identity", ["go"], ["on_next"])],
+        "body",
+        [value("i", INT64), value("go", BOOL), value("s", FLOAT, 4)],
+        [value("on_next", BOOL), value("f", FLOAT, 4)],
+    )  # fmt: skip
+    nodes = [
+        helper.make_node("Loop", ["trips", "on", "x"], ["l"], name="loop", body=body),
+        helper.make_node("Chosen", ["l", "x"], ["y"], domain="own"),
+    ]
+    graph = helper.make_graph(
+        nodes, "g", [value("x", FLOAT, 4)], [value("y", FLOAT, 4)], [number("trips", 3), number("on", True)]
+    )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("own", 1)]
+    function = helper.make_function("own", "Chosen", ["s", "x"], ["d"], decided, imports[:1])
+    path = folder / "m.onnx"
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8, functions=[function]), path)
+    return path
+
+
+def picking(folder: Path) -> Path:
+    """Write a model that runs if its number is 0 only, which nothing of it tells."""
+    nodes = [
+        helper.make_node("Mul", ["n", "five"], ["i"]),
+        helper.make_node("Gather", ["x", "i"], ["p"]),
+        helper.make_node("Neg", ["p"], ["y"]),
+    ]
+    return saved(
+        folder,
+        nodes,
+        [value("x", FLOAT, 4), value("n", INT64)],
+        [value("y", FLOAT)],
+        initializers=[number("five", 5)],
+    )
+
+
+def test_draws_that_the_whole_model_cannot_run_are_replaced(tmp_path: Path) -> None:
+    """The first one as well, by others; what cannot be run on any of them is an error."""
+    path = picking(tmp_path)
+    plan = mtpp.partition(path, 2)
+    mtpp.split(path, plan, tmp_path / "stages")
+    manifest = read_manifest(tmp_path / "stages")
+    for seed in range(4):
+        found = check_split(path.read_bytes(), tmp_path, manifest, tmp_path / "stages", display="m.onnx", seed=seed)
+        assert (found.passed, found.inputs) == (True, 5)
+        assert "sets of inputs" in found.notes[0]
+    with pytest.raises(mtpp.InputError, match="ONNX Runtime cannot run it"):
+        mtpp.split(path, plan, check=True, inputs={"n": np.array(1), "x": np.zeros(4, np.float32)})
+
+
+def test_a_stage_that_fails_fails_the_check(tmp_path: Path) -> None:
+    """Where the whole model runs, it is the stage that is wrong: it is named, be it read, loaded or run."""
+    path = picking(tmp_path)
+    mtpp.split(path, mtpp.partition(path, 2), tmp_path / "stages")
+    manifest = read_manifest(tmp_path / "stages")
+    last = tmp_path / "stages" / manifest.stages[-1].file
+    right = last.read_bytes()
+    for op in (None, "Nonsense", "Reshape", "gone"):
+        if op is None:
+            last.write_bytes(b"no model")
+        elif op == "gone":
+            last.unlink()
+        else:
+            model = onnx.ModelProto.FromString(right)
+            model.graph.node[-1].op_type = op
+            last.write_bytes(model.SerializeToString())
+        found = check_split(path.read_bytes(), tmp_path, manifest, tmp_path / "stages", display="m.onnx")
+        assert not found.passed
+        assert found.failure is not None
+        assert found.failure.startswith(last.name + ": ")
+
+
 def text_model(folder: Path) -> Path:
     """Write a model of a text and a number."""
     nodes = [helper.make_node("Equal", ["text", "word"], ["e"]), helper.make_node("Not", ["e"], ["y"])]
@@ -142,6 +236,20 @@ def test_texts_are_not_made_up(tmp_path: Path) -> None:
     np.savez(tmp_path / "given.npz", text=np.array(["stop", "go"]))
     for inputs in (tmp_path / "given.npz", {"text": np.array(["stop", "go"], object)}):
         assert mtpp.split(path, plan, check=True, inputs=inputs, observer=Heard()).passed
+
+
+def test_texts_are_given_to_a_run(tmp_path: Path) -> None:
+    """Stages and the whole model read them; without them, the input and the option are named."""
+    path = text_model(tmp_path)
+    mtpp.split(path, {name: place for place, name in enumerate(mtpp.read(path).graph.op_names)}, tmp_path / "stages")
+    for texts in (np.array(["stop", "grüße"]), np.array(["stop", "go"], object), np.array([b"stop", b"go"])):
+        given = {"text": texts}
+        run = mtpp.run_pipeline(tmp_path / "stages", model=path, batches=2, warmup=0, inputs=given, observer=Heard())
+        assert run.agrees
+    with pytest.raises(mtpp.InputError, match=r"tensor 'text': no texts can be made up; give some: inputs FILE\.npz"):
+        mtpp.run_pipeline(tmp_path / "stages", batches=2, warmup=0)
+    with pytest.raises(mtpp.InputError, match="input 'text' holds string 3, the stages take string 2"):
+        mtpp.run_pipeline(tmp_path / "stages", batches=2, warmup=0, inputs={"text": np.array(["a", "b", "c"])})
 
 
 def test_given_inputs_have_to_fit(tmp_path: Path) -> None:
