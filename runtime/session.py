@@ -185,10 +185,9 @@ def _with_small_contents(model: Path | bytes, folder: Path | None, display: str)
 
     from mtpp.formats.onnx.external_data import bring_small_contents
 
-    if isinstance(model, Path):
-        model, folder = model.read_bytes(), model.parent
-    proto = onnx.ModelProto.FromString(model)
-    bring_small_contents(proto, folder or Path(), display)
+    data, beside = (model.read_bytes(), model.parent) if isinstance(model, Path) else (model, folder or Path())
+    proto = onnx.ModelProto.FromString(data)
+    bring_small_contents(proto, beside, display)
     return bytes(proto.SerializeToString())
 
 
