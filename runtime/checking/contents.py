@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mtpp.errors import InputError
-from mtpp.runtime.random_values import Array
+from mtpp.runtime.random_values import Array, NoValues
 from mtpp.runtime.session import onnxruntime, open_session
 
 if TYPE_CHECKING:
@@ -25,13 +24,13 @@ def contents_of(value: Any) -> list[Array]:
 
     Raises
     ------
-    InputError
+    NoValues
         If it is neither.
     """
     if value.is_tensor_sequence():
         return _parts(value)
     if not value.is_tensor():
-        raise InputError(
+        raise NoValues(
             f"outputs of type {value.data_type()} cannot be compared", parameter="check", remedy="cut the model before"
         )
     try:

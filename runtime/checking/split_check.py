@@ -72,7 +72,8 @@ def check_split(
     Raises
     ------
     NoValues
-        If an input or a weight has a type for which no values can be made up, and none are given.
+        If an input or a weight has a type for which no values can be made up, and none are given; if an output is of a
+        type that cannot be compared.
     InputError
         If ONNX Runtime is not installed, or cannot load or run one of the models.
 
@@ -145,6 +146,8 @@ class _Whole:
         sets, own = self._run_enough(runner, numbers)
         try:
             found = _run_stages(runner, self.manifest, stages, sets, self.seed, tell)
+        except NoValues:
+            raise
         except InputError as error:
             return _Compared((), random, len(sets), f"{error.source or 'a stage'}: {error.problem}")
         checks = self._checks(own, found, random=bool(random))
@@ -227,6 +230,8 @@ class _Whole:
             try:
                 found.append(self._outputs(runner, opened, feeds))
             except InputError as error:
+                if isinstance(error, NoValues):
+                    raise
                 first = first or error
                 continue
             self.ran = True

@@ -252,6 +252,25 @@ def test_texts_are_given_to_a_run(tmp_path: Path) -> None:
         mtpp.run_pipeline(tmp_path / "stages", batches=2, warmup=0, inputs={"text": np.array(["a", "b", "c"])})
 
 
+def test_maps_are_not_compared(tmp_path: Path) -> None:
+    """It is said, and the stages are written all the same."""
+    nodes = [
+        helper.make_node("Neg", ["x"], ["n"]),
+        helper.make_node("ZipMap", ["n"], ["z"], domain="ai.onnx.ml", classlabels_int64s=[0, 1, 2, 3]),
+    ]
+    kind = helper.make_map_type_proto(INT64, helper.make_tensor_type_proto(FLOAT, []))
+    output = helper.make_value_info("z", helper.make_sequence_type_proto(kind))
+    graph = helper.make_graph(nodes, "g", [value("x", FLOAT, 1, 4)], [output])
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    path, heard = tmp_path / "m.onnx", Heard()
+    onnx.save(helper.make_model(graph, opset_imports=imports, ir_version=8), path)
+    result = mtpp.split(path, mtpp.partition(path, 2), tmp_path / "stages", check=True, observer=heard)
+    assert result.passed is None
+    assert (tmp_path / "stages" / "manifest.json").exists()
+    (warning,) = heard.warnings
+    assert "not checked: outputs of type seq(map(int64,tensor(float))) cannot be compared" in warning
+
+
 def test_given_inputs_have_to_fit(tmp_path: Path) -> None:
     """Names, types and sizes are those of the stages."""
     path = chosen(tmp_path, *flag())
