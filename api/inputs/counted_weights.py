@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from mtpp.errors import Infeasible
+from mtpp.inference.counted_weights import as_weights_count
 from mtpp.inference.graph import CostGraph
 
 _PROVEN = "proven infeasible"
@@ -29,9 +30,4 @@ def problem_as_counted(problem: str, counted: Collection[str]) -> str:
     """
     if not counted or not problem.startswith(_PROVEN):
         return problem
-    why = " and ".join(
-        text
-        for key, text in (("unpacked_bytes", "as they are computed with"), ("repeated_bytes", "at each reader"))
-        if key in counted
-    )
-    return f"infeasible as weights are counted ({why}){problem.removeprefix(_PROVEN)}"
+    return f"infeasible{as_weights_count(counted)}{problem.removeprefix(_PROVEN)}"

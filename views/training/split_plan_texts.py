@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from mtpp.host.stop_reason import LIMITS_REACHED, StopReason
+from mtpp.inference.counted_weights import as_weights_count
 from mtpp.training.pfeife.line import FASTEST, LEAST_KEPT, SMALLEST
 from mtpp.training.pfeife.looped import LoopedSchedule
 from mtpp.training.pfeife.plan import FAMILY, LOADS, SCHEDULE
@@ -81,7 +82,7 @@ def no_plan_reason(none: NoSplitPlan) -> str:
         memory = none.stopped == StopReason.MEMORY_LIMIT
         return "the memory did not suffice to find a plan" if memory else "no plan was found in the time"
     devices = counted(none.problem.devices, "device")
-    text = f"no plan fits into the memory of {devices}"
+    text = f"no plan fits into the memory of {devices}{as_weights_count(none.problem.line.counted_weights)}"
     return text if none.proven else f"{text}, as far as was found"
 
 

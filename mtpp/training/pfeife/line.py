@@ -47,6 +47,8 @@ class ModelLine:
         Bytes that each layer holds at least, with one micro-batch in flight, as any of its configurations.
     trained
         Whether any op of a graph is trained; None where the graph does not say which are: all.
+    counted_weights
+        Keys of the metadata of the same name of a graph: weights that count as more than its file holds.
     """
 
     name: str
@@ -60,6 +62,7 @@ class ModelLine:
     choice: str = FASTEST
     smallest: Sequence[int] = ()
     trained: bool | None = None
+    counted_weights: Sequence[str] = ()
 
     @property
     def layers(self) -> Sequence[str | int]:
@@ -164,6 +167,7 @@ def graph_line(
         costs,
         all(one.size_bytes is not None for one in tensors),
         trained=None if trained is None else any(map(trained.has_backward, given)),
+        counted_weights=tuple(graph.metadata.get("counted_weights", ())),
     )
 
 

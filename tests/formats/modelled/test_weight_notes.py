@@ -57,6 +57,20 @@ def test_a_limit_on_weights_that_count_as_more_is_no_proof(
     assert ("as weights are counted" in str(caught.value)) == bool(told)
 
 
+@pytest.mark.parametrize(("nodes", "stored", "more"), [(PACKED, {"half": HALF}, True), (PLAIN, {"w": FULL}, False)])
+def test_training_plans_say_how_weights_count(
+    nodes: list[onnx.NodeProto], stored: dict[str, np.ndarray], more: bool
+) -> None:
+    """Memory that no plan keeps to is too little as weights are counted; so is the memory of a plan."""
+    asked = {"planner": "pfeife", "devices": 1, "micro_batches": 1}
+    model = mtpp.read(_model(nodes, stored))
+    plan = mtpp.plan_training(model, **asked)  # type: ignore[call-overload]
+    assert ("memory as weights are counted (as they are computed with)" in repr(plan)) == more
+    with pytest.raises(Infeasible, match="no plan fits") as caught:
+        mtpp.plan_training(model, memory="10KiB", **asked)  # type: ignore[call-overload]
+    assert ("as weights are counted" in str(caught.value)) == more
+
+
 def test_little_differences_are_not_told() -> None:
     """A number that two ops read is no weight to speak of; a hundredth of all is."""
     readers = {"a": ["p"], "b": ["p", "q"]}
